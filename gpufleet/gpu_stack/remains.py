@@ -53,13 +53,14 @@ class ChartCrd:
 @dataclass(frozen=True, slots=True)
 class Leaving:
     """What goes with the releases of a removal. `releases`: those whose objects helm deletes, or
-    deleted; not those that stay. `owners`: kinds ("DaemonSet.apps") of which the programs of the
-    charts create objects for others: an operator's policy, a worker's pod."""
+    deleted; not those that stay. `owners`: kinds ("DaemonSet.apps") whose objects own what the
+    programs of charts create, such as an operator's policy or a worker's pod -> API groups of the
+    CRDs of which they create objects, "" for any."""
 
     releases: tuple[ReleaseRef, ...] = ()
-    owners: frozenset[str] = frozenset()
+    owners: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
-    def deletes(self, item: Item) -> bool:
+    def deletes(self, crd: str, item: Item) -> bool:
         """Whether an object of a CRD is being deleted, or goes with a release: all its owners are
         of `owners`, in a namespace of a release. Owned by anything else, it is a user's."""
         about = item["metadata"]
@@ -67,7 +68,9 @@ class Leaving:
             return True
         spaces = {release.namespace for release in self.releases}
         owners = {_kind_of(owner) for owner in about.get("ownerReferences") or ()}
-        return bool(owners) and owners <= self.owners and about.get("namespace") in spaces
+        groups = {"", crd.partition(".")[2]}
+        ours = all(groups & self.owners.get(kind, frozenset()) for kind in owners)
+        return bool(owners) and ours and about.get("namespace") in spaces
 
 
 def _kind_of(owner: Item) -> str:
@@ -129,14 +132,14 @@ def is_ours(item: Item) -> bool:
     )
 
 
-def users_of(kind: str, items: Iterable[Item], leaving: Leaving) -> tuple[ObjectRef, ...]:
-    """Objects of a kind that neither gpufleet nor one of the releases to remove created."""
+def users_of(crd: str, kind: str, items: Iterable[Item], leaving: Leaving) -> tuple[ObjectRef, ...]:
+    """Objects of a CRD that neither gpufleet nor one of the releases to remove created."""
     return tuple(
         ref_of(item, kind)
         for item in items
         if not is_ours(item)
         and release_of(item) not in leaving.releases
-        and not leaving.deletes(item)
+        and not leaving.deletes(crd, item)
     )
 
 

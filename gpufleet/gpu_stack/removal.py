@@ -140,10 +140,15 @@ def plan_stack_removal(
 def leaving_of(settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog) -> Leaving:
     """What goes with gpufleet's releases, those that are removed already among them."""
     there = {ref: facts.release(ref.namespace, ref.name) for ref in our_releases(settings)}
-    owners = {kind for chart in catalog.charts.values() for kind in chart.object_owners}
+    owners: dict[str, frozenset[str]] = {}
+    for chart in catalog.charts.values():
+        for kind in chart.object_owners:
+            own = kind.partition(".")[2] in chart.crd_groups
+            groups = frozenset({""} if own else chart.crd_groups)
+            owners[kind] = owners.get(kind, frozenset()) | groups
     return Leaving(
         releases=tuple(ref for ref, one in there.items() if one is None or not _remains(one)),
-        owners=frozenset(owners),
+        owners=owners,
     )
 
 

@@ -114,7 +114,7 @@ def _require_unused(removal: ClusterRemoval, release: HelmRelease) -> None:
             continue
         found = contents_of(removal.api, item)
         kind = str(item["spec"]["names"]["kind"])
-        users = users_of(kind, found.objects.values(), removal.leaving)
+        users = users_of(crd.name, kind, found.objects.values(), removal.leaving)
         problems = tuple(crd_of_release(crd.name, release.ref, users, found.why))
         if problems:
             raise ClusterProblem(*problems)
@@ -187,7 +187,9 @@ def delete_crds(removal: ClusterRemoval) -> Commands:
     kept = True
     for crd in removal.plan.crds:
         found = settled(
-            removal, partial(crd_contents, removal.api, crd.path), removal.leaving.deletes
+            removal,
+            partial(crd_contents, removal.api, crd.path),
+            partial(removal.leaving.deletes, crd.name),
         )
         if found.item is None:
             continue

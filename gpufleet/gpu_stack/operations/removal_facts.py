@@ -172,7 +172,7 @@ def _crd(
         name=name,
         path=f"{CRDS}/{name}",
         ours=is_ours(item),
-        users=users_of(kind, objects.get(name) or (), leaving),
+        users=users_of(name, kind, objects.get(name) or (), leaving),
         unknown="" if name in objects else unknown.get(name, "the API does not serve it"),
         release=release_of(item),
     )

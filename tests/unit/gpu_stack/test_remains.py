@@ -46,7 +46,13 @@ def test_objects_are_gpufleets_by_their_label() -> None:
     assert found[0].ref == ObjectRef("ConfigMap", "team", "a")
 
 
-LEAVING = Leaving((STACK,), frozenset({"ClusterPolicy.nvidia.com", "Pod", "DaemonSet.apps"}))
+FEATURES = frozenset({"nfd.k8s-sigs.io"})
+LEAVING = Leaving(
+    (STACK,),
+    {"ClusterPolicy.nvidia.com": frozenset({""}), "Pod": FEATURES, "DaemonSet.apps": FEATURES},
+)
+NODE_FEATURES = "nodefeatures.nfd.k8s-sigs.io"
+MONITORS = "servicemonitors.monitoring.coreos.com"
 POLICY = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy"}
 POD = {"apiVersion": "v1", "kind": "Pod"}
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet"}
@@ -60,16 +66,15 @@ def test_users_of_a_crd_are_neither_gpufleet_nor_its_releases() -> None:
         item("other", annotations={**OF_STACK, RELEASE_NAME: "theirs"}),
         item("theirs"),
     ]
-    assert [ref.name for ref in users_of("Rule", items, LEAVING)] == ["other", "theirs"]
+    assert [ref.name for ref in users_of(MONITORS, "Rule", items, LEAVING)] == ["other", "theirs"]
 
 
 @pytest.mark.parametrize(
     ("owners", "space", "users"),
     [
         ([POLICY], "monitoring", False),
-        ([POD, DAEMON_SET], "monitoring", False),
         ([POLICY], "team", True),  # of an operator that gpufleet did not install
-        ([POD], "team", True),
+        ([DAEMON_SET], "monitoring", True),
         ([{"apiVersion": "v1", "kind": "Service"}], "monitoring", True),
         ([{"apiVersion": "apps/v1", "kind": "Deployment"}], "monitoring", True),
         ([{"apiVersion": "postgresql.cnpg.io/v1", "kind": "Cluster"}], "monitoring", True),
@@ -83,7 +88,13 @@ def test_objects_that_a_users_operator_owns_are_users(
     owners: list[Any], space: str, users: bool
 ) -> None:
     found = item(ownerReferences=owners, namespace=space)
-    assert bool(users_of("ServiceMonitor", [found], LEAVING)) is users
+    assert bool(users_of(MONITORS, "ServiceMonitor", [found], LEAVING)) is users
+
+
+@pytest.mark.parametrize(("space", "users"), [("monitoring", False), ("team", True)])
+def test_features_of_nodes_go_with_their_worker(space: str, users: bool) -> None:
+    found = item(ownerReferences=[POD, DAEMON_SET], namespace=space)
+    assert bool(users_of(NODE_FEATURES, "NodeFeature", [found], LEAVING)) is users
 
 
 def test_only_nodes_that_gpufleet_labelled_are_found() -> None:

@@ -111,7 +111,8 @@ def test_objects_of_a_release_that_stays_do_not_go(
     assert settings
     found = leaving_of(settings, cluster(*there), CATALOG)
     assert (ReleaseRef("gpu-operator", OPERATOR) in found.releases) is goes
-    assert "ClusterPolicy.nvidia.com" in found.owners
+    assert found.owners["ClusterPolicy.nvidia.com"] == {""}
+    assert found.owners["Pod"] == {"nfd.k8s-sigs.io", "nvidia.com"}
 
 
 def test_what_another_user_uninstalled_is_not_named() -> None:
