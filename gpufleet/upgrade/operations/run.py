@@ -27,7 +27,7 @@ from gpufleet.upgrade.states import Event, State
 
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
-UNASKED = 180.0  # seconds without a look after which the wait for a cluster begins anew
+UNASKED = 180.0  # seconds without a look after which the wait for a cluster starts over
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
