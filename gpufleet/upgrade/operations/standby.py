@@ -181,7 +181,7 @@ def _step(step: Mapping[str, Any], ends: int) -> bool:
 
 
 def _between(pid: int, ends: int, knows: int) -> NoReturn:
-    """Wait for a step, and report to the run how it ended. The signals of a group are for the step."""
+    """Wait for a step, and report how it ended. The signals of a group are for the step."""
     with suppress(OSError):  # the run was killed: the step does not begin
         os.write(ends, pid.to_bytes(HEADER, "big"))
         os.write(knows, b"1")
