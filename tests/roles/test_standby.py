@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -105,6 +106,22 @@ def test_a_step_is_waited_for_though_the_one_in_between_was_killed(
     step.terminate()
     ended.join(60)
     assert not ended.is_alive()
+
+
+def test_a_step_that_no_run_waits_for_does_not_begin(standby: Standby, folder: Path) -> None:
+    (folder / "inv.py").write_text(WAITS)
+    (folder / "waits").unlink(missing_ok=True)
+    (folder / "log").touch()
+    step = {"words": DEBUG[len(PYINFRA) :], "cwd": str(folder), "environment": dict(os.environ),
+            "output": str(folder / "log")}  # fmt: skip
+    data = json.dumps(step).encode()
+    ours, theirs = socket.socketpair()
+    ours.close()  # the run was killed right after its request
+    socket.send_fds(standby._requests, [len(data).to_bytes(8, "big")], [theirs.fileno()])
+    standby._requests.sendall(data)
+    theirs.close()
+    assert started(standby, [*PYINFRA, "--support"], folder / "log").wait() == 0  # takes as long
+    assert not (folder / "waits").exists()
 
 
 def test_nothing_begins_once_the_run_is_to_end(folder: Path) -> None:

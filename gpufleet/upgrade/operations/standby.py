@@ -128,7 +128,7 @@ def _serve(requests: socket.socket) -> bool:
     By the functions that gevent has replaced: its own leave to its loop, which does not run here,
     what is to be done at once.
     """
-    fork, close, on_signal = _originals()
+    fork, close, _, on_signal = _originals()
     on_signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how those in between ended
     on_signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal: for the steps
     while True:
@@ -146,18 +146,18 @@ def _serve(requests: socket.socket) -> bool:
         close(ends)
 
 
-def _originals() -> tuple[Any, Any, Any]:
-    """fork, close and signal of Python."""
+def _originals() -> tuple[Any, Any, Any, Any]:
+    """fork, close, waitpid and signal of Python."""
     from gevent import monkey
 
-    fork, close = monkey.get_original("os", ["fork", "close"])
-    return fork, close, monkey.get_original("signal", "signal")
+    of_os = monkey.get_original("os", ["fork", "close", "waitpid"])
+    return (*of_os, monkey.get_original("signal", "signal"))
 
 
 def _step(step: Mapping[str, Any], ends: int) -> bool:
     """Fork once more, and wait for the step in between; True in the process of the step. It begins
     once the run knows its number: without that nobody could end it, or wait for its end."""
-    fork, close, on_signal = _originals()
+    fork, close, _, on_signal = _originals()
     on_signal(signal.SIGCHLD, signal.SIG_DFL)
     known, knows = os.pipe()
     if pid := fork():
@@ -182,11 +182,12 @@ def _step(step: Mapping[str, Any], ends: int) -> bool:
 
 def _between(pid: int, ends: int, knows: int) -> NoReturn:
     """Wait for a step, and report how it ended. The signals of a group are for the step."""
+    _, close, waitpid, _ = _originals()
     with suppress(OSError):  # the run was killed: the step does not begin
         os.write(ends, pid.to_bytes(HEADER, "big"))
         os.write(knows, b"1")
-    os.close(knows)
-    status = os.waitpid(pid, 0)[1]
+    close(knows)
+    status = waitpid(pid, 0)[1]
     with suppress(OSError):
         os.write(ends, status.to_bytes(HEADER, "big"))
     os._exit(0)
