@@ -15,12 +15,12 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
-from gpufleet.upgrade.operations import changing, cluster, runner
+from gpufleet.upgrade.operations import cluster, runner
 from gpufleet.upgrade.operations.changing import change
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.run import UNREACHED, Run
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import (
@@ -156,7 +156,7 @@ def test_a_cluster_that_is_silent_for_long_is_passed_over(
     run = two({"h": away, "g": Node()}, *begun, of_other=())
     hours = iter(range(0, 1_000_000, 7))
     run.clock = SimpleNamespace(now=lambda: time.time() + next(hours))  # type: ignore[assignment]
-    run.stopping.wait = lambda seconds: False  # type: ignore[method-assign,assignment]
+    run.stopping.wait = lambda seconds: False  # type: ignore[method-assign,assignment,misc]
     assert runner.carry_on(run).event == "finished"
     assert run.progress.states == {"h": after, "g": State.DONE}
     assert "timed out" in run.progress.reasons["h"]
@@ -288,7 +288,7 @@ def test_a_mark_that_is_refused_is_said_and_ends_no_run() -> None:
     run.say = said.append
     assert runner.carry_on(run).event == "finished"
     assert sum("without a mark" in line for line in said) == 1
-    assert changing.UNREACHED > 0
+    assert UNREACHED > 0
 
 
 def test_nodes_that_an_earlier_run_left_behind_are_out_of_service() -> None:
@@ -322,3 +322,15 @@ def test_an_interrupted_run_lets_kured_go_where_no_host_is_out_of_service() -> N
     run.stop()
     assert runner.carry_on(run).event == "interrupted"
     assert (at_work.released, idle.released) == (0, 1)
+
+
+@pytest.mark.parametrize("request_", ["", "pause", "abort"])
+def test_an_abort_ends_evictions(request_: str) -> None:
+    """Within a round, which may last long in a large cluster."""
+    nodes = ClusterNodes(cast(ClusterApi, None), "run-1", {"h": "n"})
+    run = two({"h": nodes}, of_other=())
+    if request_:
+        run.store.ask(request_)
+    assert nodes.evictions._over_in(0) is (request_ == "abort")
+    run.stopping.set()
+    assert nodes.evictions._over_in(60)
