@@ -37,7 +37,7 @@ def event_of(node: str, run: str, event: Event, why: str, now: float) -> dict[st
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     code = CODE.match(why)
     shown = f" ({code.group()})" if code else ""
-    more = "; `gpufleet upgrade status` has the reason" if why else ""
+    more = f"; `gpufleet upgrade status --run {run}` has the reason" if why else ""
     text = f"run {run} of gpufleet upgrade: {event.value}{shown}{more}"
     return {
         "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},

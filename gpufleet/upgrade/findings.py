@@ -15,9 +15,10 @@ NOT_BY_ITSELF = blocker(
 NOT_KEPT = blocker(
     "GF051",
     "Installed packages cannot be fetched",
-    "The packages of the installed driver {version} cannot be fetched into {folder}: the host "
+    "The packages of the installed version {version} cannot be fetched into {folder}: the host "
     "could not be rolled back. It was not disturbed.",
-    "Use a repository that still has {version}, for example a mirror (driver_repo_url).",
+    "Use a repository that still has {version}, for example a mirror (driver_repo_url, "
+    "toolkit_repo_url).",
 )
 
 GPUS_MISSING = blocker(
@@ -31,8 +32,9 @@ ANOTHER_RUN = blocker(
     "GF053",
     "Another run was at work on the host",
     "Run {run} left this host as {state!r}.",
-    "Continue that run on its controller: gpufleet upgrade resume, or abort. If it is lost, run "
-    "`gpufleet apply` and remove {file} on the host.",
+    "Continue that run on its controller: `gpufleet upgrade resume --run {run}`, or end it: "
+    "`gpufleet upgrade abort --run {run}`. If it is lost, run `gpufleet apply` and remove {file} "
+    "on the host.",
 )
 
 NOT_AS_BEFORE = blocker(
@@ -45,21 +47,23 @@ NOT_AS_BEFORE = blocker(
 NOTHING_KEPT = blocker(
     "GF055",
     "No packages to roll back to",
-    "{folder} does not have the packages of driver {version}.",
-    "Install {version} from a repository: driver_version, then `gpufleet apply`.",
+    "{folder} does not have the packages of version {version}.",
+    "Install {version} from a repository: set driver_version or toolkit_version, then run "
+    "`gpufleet apply`.",
 )
 
 KEPT_DAMAGED = blocker(
     "GF056",
     "Packages to roll back to are damaged",
-    "The packages of driver {version} in {folder} are not those that were fetched.",
-    "Install {version} from a repository: driver_version, then `gpufleet apply`.",
+    "The packages of version {version} in {folder} are not those that were fetched.",
+    "Install {version} from a repository: set driver_version or toolkit_version, then run "
+    "`gpufleet apply`.",
 )
 
 NOT_RESTORED = blocker(
     "GF057",
     "Roll-back failed",
-    "The packages of driver {version} could not be installed from {folder}.",
+    "The packages of version {version} could not be installed from {folder}.",
     "The host is left out of service. Read the output below, repair it, then run `gpufleet apply`.",
 )
 
@@ -88,15 +92,16 @@ IN_PROGRESS = blocker(
     "GF061",
     "Run is in progress",
     "Another process on this machine carries out run {run}.",
-    "See `gpufleet upgrade status`; `gpufleet upgrade pause` ends it after the hosts that it has "
-    "begun.",
+    "See `gpufleet upgrade status --run {run}`; `gpufleet upgrade pause --run {run}` ends it after "
+    "the hosts that it has begun.",
 )
 
 UNFINISHED = blocker(
     "GF062",
     "Earlier run is not finished",
     "Run {run} over {inventory} is not finished: {state}.",
-    "Continue it with `gpufleet upgrade resume`, or end it with `gpufleet upgrade abort`.",
+    "Continue it with `gpufleet upgrade resume --run {run}`, or end it with "
+    "`gpufleet upgrade abort --run {run}`.",
 )
 
 NO_RUN = blocker(
@@ -118,14 +123,15 @@ NOTHING_TO_RETURN = blocker(
     "GF065",
     "Nothing to roll back",
     "Run {run} has changed no host, is a roll-back itself, or is not finished ({state}).",
-    "End it first with `gpufleet upgrade abort`; hosts that failed were rolled back already.",
+    "End it first with `gpufleet upgrade abort --run {run}`; hosts that failed were rolled "
+    "back already.",
 )
 
 COMMAND_FAILED = blocker(
     "GF066",
     "Command on the controller failed",
     "{key} for {host} ended with {status}: {output}.",
-    "Run it by hand, correct it, then run `gpufleet upgrade resume`.",
+    "Run it by hand, correct it, then run `gpufleet upgrade resume --run {run}`.",
 )
 
 NODE_UNKNOWN = blocker(
@@ -158,7 +164,7 @@ STEP_LOST = blocker(
     "GF069",
     "Step without a result",
     "The process of the step {step!r} ended with status {status} and without a report: {output}.",
-    "Read {log}, then run `gpufleet upgrade resume`.",
+    "Read {log}, then {again}.",
 )
 
 NOT_OURS = blocker(
@@ -166,7 +172,7 @@ NOT_OURS = blocker(
     "Packages on the host belong to another run",
     "{folder} belongs to another run, or to none: two runs must not change a host at a time. "
     "Nothing was done.",
-    "End the run that is named below on its controller: gpufleet upgrade resume, or abort. If it "
+    "End the run that is named below on its controller: `gpufleet upgrade abort --run RUN`. If it "
     "is lost, check the host and remove {folder}/state.",
 )
 
@@ -191,7 +197,8 @@ ABORT_WAITS = blocker(
     "Run cannot be aborted while its cluster is away",
     "Hosts of run {run} are out of service: {hosts}. Their cluster is needed to return them to "
     "service; nothing was changed.",
-    "Repeat `gpufleet upgrade abort` once the cluster answers. The nodes stay cordoned until then.",
+    "Repeat `gpufleet upgrade abort --run {run}` once the cluster answers. The nodes stay cordoned "
+    "until then.",
 )
 
 RECORD_SET_ASIDE = warning(
@@ -205,7 +212,7 @@ RECORD_SET_ASIDE = warning(
 NO_ROOM = blocker(
     "GF076",
     "No room for the packages to roll back to",
-    "The packages of the installed driver do not fit into {folder}. The host was not disturbed.",
+    "The installed packages do not fit into {folder}. The host was not disturbed.",
     "Free the space that is named below, then run `gpufleet upgrade` again.",
 )
 
@@ -241,7 +248,7 @@ NODE_REFUSED = blocker(
     "The cluster refuses to return the node of {host} to service: {reason}. It stays cordoned; its "
     "driver is changed and checked, or as before.",
     "Remove what refuses it, such as an admission webhook or a missing permission, then run "
-    "`gpufleet upgrade resume`. Or uncordon the node by hand and remove its annotation "
+    "`gpufleet upgrade resume --run {run}`. Or uncordon the node by hand and remove its annotation "
     "gpufleet/upgrade.",
 )
 
@@ -250,7 +257,8 @@ UNMARKED = blocker(
     "Nodes that are left behind do not say so",
     "The roll-back of {hosts} failed in run {run}, and their cluster does not answer: the nodes "
     "are cordoned and have no mark with the reason.",
-    "Run `gpufleet upgrade resume {run}` once the cluster answers: it marks them and ends the run.",
+    "Run `gpufleet upgrade resume --run {run}` once the cluster answers: it marks them and ends "
+    "the run.",
 )
 
 STEP_NOT_DONE = blocker(
@@ -260,6 +268,35 @@ STEP_NOT_DONE = blocker(
     "on all of its hosts: {log}.",
     "Read that file: an own deploys/upgrade_driver.py or config.py may end the run of pyinfra "
     "early. Correct it, then run `gpufleet upgrade` again.",
+)
+
+NOT_REPORTED = blocker(
+    "GF280",
+    "Host was not reached",
+    "The step has no report of the host: it was not reached.",
+    "Make the host reachable, as with `ssh`, then run `gpufleet upgrade` again.",
+)
+
+NO_TARGET = blocker(
+    "GF281",
+    "No version is requested",
+    "No version is requested: set driver_version or driver_branch in the inventory, or add --to or "
+    "--branch.",
+    "A branch means its newest version in the catalog.",
+)
+
+SEVERAL_RUNS = blocker(
+    "GF282",
+    "Several runs are not finished",
+    "Several runs are not finished: {runs}. Nothing was done.",
+    "Say which one is meant: --run RUN.",
+)
+
+NOT_PAUSED = blocker(
+    "GF283",
+    "Nothing to pause",
+    "Run {run} cannot be paused: {why}.",
+    "`gpufleet upgrade status --run {run}` shows its hosts.",
 )
 
 FOLDER_LOST = blocker(

@@ -99,8 +99,12 @@ class Children:
             return dict.fromkeys(hosts, Result(False, "the run was interrupted", reached=False))
         if not report.is_file():
             shown = one_line(" ".join(log.read_text("utf-8", "replace").split())[-REASON:])
+            resume = f"run `gpufleet upgrade resume --run {self.run}`"
+            again = resume if self.run else "run `gpufleet upgrade` again"
             raise Stopped(
-                findings.STEP_LOST(step=step, status=status, output=shown or "nothing", log=log)
+                findings.STEP_LOST(
+                    step=step, status=status, output=shown or "nothing", log=log, again=again
+                )
             )
         found = json.loads(report.read_text("utf-8"))
         parts = {name: found["hosts"].get(name) for name in hosts}
@@ -161,7 +165,8 @@ def _view(part: Mapping[str, Any] | None) -> Mapping[str, Any]:
 def _result(part: Mapping[str, Any] | None, problem: Finding | None = None) -> Result:
     """`problem`: why the step is no success, whatever the host's part of the report says."""
     if part is None:
-        return Result(False, "the host was not reached", reached=False)
+        away = findings.NOT_REPORTED()
+        return Result(False, f"{away.code} {away.message}", reached=False)
     plan = _view(part)
     ok = part["status"] not in BAD and not part["errors"]  # those that _ignore_errors hides
     if ok and problem:

@@ -206,12 +206,16 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
             run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
         else:
             run.unreturned[name] = findings.COMMAND_FAILED(
-                key="upgrade_ready_command", host=name, status="an error", output=problem
+                run=run.store.name,
+                key="upgrade_ready_command",
+                host=name,
+                status="an error",
+                output=problem,
             )
             run.say(f"{name}: upgrade_ready_command: {problem}")
     for name in hosts:
         if why := kept[name]:
-            run.unreturned[name] = findings.NODE_REFUSED(host=name, reason=why)
+            run.unreturned[name] = findings.NODE_REFUSED(run=run.store.name, host=name, reason=why)
             run.say(f"{name}: its node is not returned: {why}")
     run.pause(idle=len(said) < len(hosts))
 

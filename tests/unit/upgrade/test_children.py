@@ -45,6 +45,13 @@ def test_a_step_that_was_not_carried_out_is_no_success(
     assert "step-0001" in found.reason
 
 
+def test_a_host_that_the_report_lacks_was_not_reached(tmp_path: Path) -> None:
+    written = {"dry": False, "exit_status": 0, "completed": True, "hosts": {}}
+    program = ["sh", "-c", WRITES.format(0), json.dumps(written)]
+    found = Children(lambda *_: program, str(tmp_path), tmp_path, "r").step("look", ["h"])["h"]
+    assert (found.ok, found.reached, found.code) == (False, False, "GF280")
+
+
 def test_an_exception_of_a_deploy_is_no_success(tmp_path: Path) -> None:
     """pyinfra ends with 1, the report of a host that has nothing to do says 0."""
     assert not became(tmp_path, "change", {"h": GOOD}, 1, exit_status=0)["h"].ok

@@ -182,7 +182,7 @@ def test_an_event_as_the_api_takes_it() -> None:
 def test_an_event_repeats_nothing_of_hosts_and_other_namespaces(why: str, shown: str) -> None:
     """Others than the operator of the fleet may read the namespace."""
     body: Any = event_of("n", "r", Event.NOT_DRAINED, why, 0.0)
-    shown = shown.format("`gpufleet upgrade status` has the reason")
+    shown = shown.format("`gpufleet upgrade status --run r` has the reason")
     assert body["message"] == f"run r of gpufleet upgrade: {shown}"
 
 
