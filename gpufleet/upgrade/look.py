@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.needs import devices_of
@@ -110,7 +111,7 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
         return replace(view, refusals=(f"{subject}_enabled is False",))
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     if there.target is None:
-        return replace(view, refusals=_texts(plan.blockers))
+        return replace(view, refusals=_texts(_no_target(seen, plan, subject)))
     return replace(view, refusals=_texts(_obstacles(seen, there, run, subject)))
 
 
@@ -136,8 +137,15 @@ def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
         return None
     if subject == "reboot":
         return Versions(driver.before, None, driver.before)
-    wanted = seen.settings.of(DRIVER).version
-    return Versions(driver.before, loaded, wanted or driver.choice.newest_known or None)
+    wanted = seen.settings.of(DRIVER)
+    newest = driver.choice.newest_known if wanted.branch else None
+    return Versions(driver.before, loaded, wanted.version or newest or None)
+
+
+def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
+    """Why there is no version to change the host to."""
+    known = subject != "driver" or (seen.settings.of(DRIVER).branch and plan.blockers)
+    return [*([] if known else [findings.NO_TARGET()]), *plan.blockers]
 
 
 def _obstacles(seen: Seen, there: Versions, run: str, subject: Subject) -> list[Finding]:
@@ -180,5 +188,5 @@ def work_on(seen: Seen) -> tuple[str, ...]:
 def gpu_users(facts: NodeFacts, plan: NodePlan) -> tuple[str, ...]:
     """As `work_on`, by the plan of a host: it says what gpufleet itself ends."""
     processes = gpu_work(facts, plan.context.spared if plan.context else frozenset())
-    pods = (f"{facts.gpu_pods} GPU pods",) if facts.gpu_pods else ()
+    pods = (counted(facts.gpu_pods, "GPU pod"),) if facts.gpu_pods else ()
     return (*pods, *(str(process) for process in processes))

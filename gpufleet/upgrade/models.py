@@ -38,8 +38,8 @@ class HostView:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host that the run does not change. `blocked`: a finding is the reason, so that the host is
-    neither at the target nor left alone on purpose."""
+    """A host that the run does not change. `blocked`: it is neither at the target nor left alone on
+    purpose."""
 
     name: str
     reason: str
@@ -100,7 +100,7 @@ class Plan:
 
     @property
     def blocked(self) -> bool:
-        """Whether a finding keeps a host out."""
+        """Whether a host is left out that should have the target."""
         return any(each.blocked for each in self.left_out)
 
     def as_dict(self) -> dict[str, Any]:

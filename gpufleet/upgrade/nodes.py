@@ -10,9 +10,11 @@ from typing import Any
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was left behind
+CORDONED = "another user cordoned the node"
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
+SKIPPED = f"the node has the label {SKIP}=true"
 
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NO_GPUS: Mapping[str, str] = {}
@@ -91,9 +93,9 @@ def why_not_begun(node: Node, run: str) -> str:
     if there:
         return f"run {there.get('run')} of gpufleet is at work on the node"
     if is_cordoned(node):
-        return "another user cordoned the node"
+        return CORDONED
     if _labels(node).get(SKIP) == "true":
-        return f"the node has the label {SKIP}=true"
+        return SKIPPED
     return "" if is_ready(node) else "the node is not Ready"
 
 

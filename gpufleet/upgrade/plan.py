@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wave, names
+from gpufleet.upgrade.nodes import CORDONED, SKIPPED
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.shares import hosts_of
 from gpufleet.upgrade.subjects import Subject
 
-_FINDING = re.compile(r"GF\d{3} ")
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
-NO_TARGET = "no version is requested: set it in the inventory, or use --to or --branch"
+ON_PURPOSE = frozenset({CORDONED, SKIPPED})  # refusals that a user decided on
 
 
 def make_plan(
@@ -53,20 +52,18 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     """Why a host is left out; "" if it is changed."""
     if host.name in unwanted:
         return SKIP
-    if host.target is None:
-        return NO_TARGET if not host.refusals else names(host.refusals, 3)
     if host.converged:
         return SAME.format(target=host.target)
     if host.refusals:
         return names(host.refusals, 3)
-    return "" if host.before else NOTHING_THERE
+    return "" if host.before and host.target else NOTHING_THERE
 
 
 def _is_blocked(host: HostView, unwanted: frozenset[str]) -> bool:
-    """Whether a finding keeps a host from its target; other refusals are settings or a node that
-    another user holds."""
-    wanted = host.name not in unwanted and not host.converged
-    return wanted and any(_FINDING.match(each) for each in host.refusals)
+    """Whether a host that is left out should have the target: nobody decided against it."""
+    if host.name in unwanted or host.converged:
+        return False
+    return not host.refusals or not ON_PURPOSE.issuperset(host.refusals)
 
 
 def _planned(host: HostView) -> Planned:

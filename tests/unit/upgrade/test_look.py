@@ -50,6 +50,13 @@ def test_the_target_of_a_branch_is_the_newest_of_the_catalog(converged: NodeFact
     assert view(converged, driver_branch="580").target == newest[580]
 
 
+def test_no_version_that_nobody_requested_is_chosen(converged: NodeFacts) -> None:
+    found = view(converged)
+    assert (found.target, codes(found)) == (None, ["GF281"])
+    assert "--branch" in found.refusals[0]
+    assert of(converged, "toolkit", driver_version=None).target  # documented: the newest
+
+
 def test_work_is_waited_for_and_no_obstacle(converged: NodeFacts) -> None:
     work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
     found = view(replace(converged, gpu_processes=work, gpu_pods=2), driver_version=NEW)
@@ -62,6 +69,11 @@ def test_a_host_that_would_be_changed_in_other_ways_is_left_out(bare: NodeFacts)
     found = view(replace(bare, modules={"nvidia": OLD}), driver_version=NEW)
     assert found.before is None
     assert not found.converged
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "1 GPU pod"), (2, "2 GPU pods")])
+def test_pods_are_counted(count: int, text: str, converged: NodeFacts) -> None:
+    assert view(replace(converged, gpu_pods=count)).work == (text,)
 
 
 def test_missing_gpus(converged: NodeFacts) -> None:

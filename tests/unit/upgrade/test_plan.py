@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan
+from gpufleet.upgrade.nodes import MARK, SKIP, why_not_begun
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -74,6 +77,34 @@ def test_who_is_left_out_and_why() -> None:
     assert [host.name for host in plan.hosts] == ["h"]
     assert list(reasons(plan)) == ["same", "skip", "none", "bare", "sick"]
     assert reasons(plan)["sick"] == "GF052 it is"
+
+
+def node(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "n", **spec.pop("metadata", {})}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("there", "blocked"),
+    [
+        (node(unschedulable=True), False),
+        (node(metadata={"labels": {SKIP: "true"}}), False),
+        (node(metadata={"annotations": {MARK: '{"run": "other"}'}}), True),
+        (node(), True),  # not Ready
+    ],
+)
+def test_a_node_that_no_user_holds_back_is_blocked(there: dict[str, Any], blocked: bool) -> None:
+    held = replace(HOST, refusals=(why_not_begun(there, ""),))
+    assert make_plan([held], settings()).blocked is blocked
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"before": None, "loaded": None}, {"refusals": ("no GPU",)}, {"target": None},
+     {"refusals": ("driver_enabled is False",)}],
+)  # fmt: skip
+def test_a_host_that_is_left_out_without_a_code_is_blocked(change: dict[str, Any]) -> None:
+    """The exit status says that every host has the target, or is left out on purpose."""
+    assert make_plan([replace(HOST, **change)], settings()).blocked
 
 
 def test_a_host_that_a_finding_keeps_out_is_blocked() -> None:
