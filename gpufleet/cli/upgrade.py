@@ -21,16 +21,18 @@ from gpufleet.cli.deploy import (
     targets_of,
 )
 from gpufleet.cli.output import output_options
+from gpufleet.cli.upgrade_group import StartCommand, UpgradeGroup
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
     Started,
-    Wanted,
     aborted,
     carry_out,
     reopened,
     returning,
     started,
 )
+from gpufleet.cli.upgrade_runs import to_change, to_pause
+from gpufleet.cli.upgrade_wanted import wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -38,24 +40,21 @@ from gpufleet.core.visible import each_line, one_line
 from gpufleet.upgrade.operations.metrics_file import refusal
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
-from gpufleet.upgrade.subjects import SENTENCES, Subject
+from gpufleet.upgrade.subjects import RETURNS, SENTENCES
 
 STATUSES = (
     "Exit status: 0 {success}; 1 a host failed or was passed over, or the run stopped; "
-    "2 usage error; 4 --limit matches nothing; 130 interrupted."
+    "2 usage error; {more}130 interrupted."
+)
+LIMITED = "4 --limit matches nothing; "
+ABORTED = (
+    "Exit status: 0 the run is over, or its process is asked to end it; 1 it cannot be ended now, "
+    "or a host stays out of service; 2 usage error; 130 interrupted."
 )
 RUN = click.option("--run", "name", default="", metavar="RUN", help="That run; else the newest.")
-
-
-class UpgradeGroup(click.Group):
-    """`upgrade INVENTORY` is `upgrade start INVENTORY`."""
-
-    default = "start"
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "--help"):
-            args = [self.default, *args]
-        return super().parse_args(ctx, args)
+UNFINISHED = click.option(
+    "--run", "name", default="", metavar="RUN", help="That run; else the one that is not finished."
+)
 
 
 @click.group(cls=UpgradeGroup, subcommand_metavar="INVENTORY [OPTIONS] | COMMAND [OPTIONS]")
@@ -97,7 +96,10 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
 
 
 @upgrade.command(
-    epilog=STATUSES.format(success="every host has the target, or is left out on purpose")
+    cls=StartCommand,
+    epilog=STATUSES.format(
+        success="every host has the target, or is left out on purpose", more=LIMITED
+    ),
 )
 @INVENTORY
 @click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
@@ -130,19 +132,12 @@ def start(
 ) -> None:
     """Plan a run over the hosts of INVENTORY, and carry it out.
 
-    Groups of the same GPUs, distribution and kernel have a canary each; waves follow. GPU work is
-    waited for, never ended. An unfinished run over the same inventory is continued by `resume`.
+    Groups of the same GPUs, distribution and kernel have a canary each; waves follow. Processes
+    and Jobs on GPUs are waited for; pods that their controllers replace are evicted, and those of
+    Jobs too where upgrade_jobs says so. An unfinished run over the same inventory is continued by
+    `resume`.
     """
-    if version and branch:
-        raise click.UsageError("--to and --branch exclude each other.")
-    if toolkit and reboot:
-        raise click.UsageError("--toolkit and --reboot exclude each other.")
-    subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
-    wanted = Wanted(subject, version or "", branch or "")
-    if wanted.branch and wanted.subject != "driver":
-        raise click.UsageError("--branch is of the driver.")
-    if wanted.version and wanted.subject == "reboot":
-        raise click.UsageError("--reboot and --to exclude each other.")
+    wanted = wanted_of(version, branch, toolkit=toolkit, reboot=reboot)
     no_extra_argument(options)
     check_options(options)
     targets = targets_of(inventory, limit)
@@ -171,32 +166,33 @@ def status(name: str, as_json: bool) -> None:
 
 
 @upgrade.command()
-@RUN
+@UNFINISHED
 @boundary
 def pause(name: str) -> None:
     """Begin no more hosts; those that were begun are finished, then the process ends."""
-    store = Store.find(name)
+    store = to_pause(name)
     store.ask("pause")
-    click.echo(f"{store.name}: pause requested; `gpufleet upgrade resume` continues it")
+    more = f"`gpufleet upgrade resume --run {store.name}` continues it"
+    click.echo(f"{store.name}: pause requested; {more}")
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target"))
-@RUN
+@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target", more=""))
+@UNFINISHED
 @output_options
 @boundary
 def resume(name: str) -> None:
     """Continue a run that was paused or interrupted."""
-    store = Store.find(name)
+    store = to_change(name)
     sys.exit(carry_out(reopened(store), say))
 
 
-@upgrade.command()
-@RUN
+@upgrade.command(epilog=ABORTED)
+@UNFINISHED
 @output_options
 @boundary
 def abort(name: str) -> None:
     """End a run: drains are given up, what was changed is checked and returned to service."""
-    store = Store.find(name)
+    store = to_change(name)
     status = aborted(store, say)
     if status is None:
         click.echo(f"{store.name}: abort requested of the process that carries it out")
@@ -204,21 +200,21 @@ def abort(name: str) -> None:
         sys.exit(status)
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host has its earlier driver"))
+@upgrade.command(epilog=STATUSES.format(success="every host has its earlier version", more=""))
 @RUN
 @YES
 @output_options
 @boundary
 def rollback(name: str, yes: bool) -> None:
-    """Return the hosts that a run changed to their earlier driver, in waves as before.
+    """Return the hosts that a run changed to their earlier version, its waves in reverse.
 
     The packages come from the hosts' own folders; no repository is asked.
     """
-    run: Started = returning(Store.find(name), say)
+    run: Started = returning(to_change(name, unfinished=False), say)
     confirmed(yes, ())
     click.echo(plan_text(run.plan, nodes=run.nodes))
     if not yes:
-        click.confirm("Return these hosts to their earlier driver?", abort=True, err=True)
+        click.confirm(RETURNS[run.plan.subject], abort=True, err=True)
     sys.exit(carry_out(run.store(say), say))
 
 

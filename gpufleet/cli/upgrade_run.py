@@ -13,6 +13,9 @@ from typing import Any
 
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
+from gpufleet.cli.upgrade_runs import no_other
+from gpufleet.cli.upgrade_signals import SIGNALS, without_hangup
+from gpufleet.cli.upgrade_wanted import Wanted
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
@@ -34,23 +37,11 @@ from gpufleet.upgrade.operations.runner import carry_on
 from gpufleet.upgrade.operations.standby import Standby
 from gpufleet.upgrade.operations.store import Order, Store, creating
 from gpufleet.upgrade.plan import make_plan, reversed_plan
-from gpufleet.upgrade.progress import OVER
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.show import shown_progress
 from gpufleet.upgrade.states import State
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.verify.inventory import Target
-
-SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What a run is to change its hosts to; "" is what the inventory says."""
-
-    subject: Subject = "driver"
-    version: str = ""
-    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +64,7 @@ class Started:
         another run over the inventory was begun since the look for one."""
         path = str(Path(metrics).absolute()) if metrics else self.order.metrics
         with creating():
-            _no_other(str(Path(self.order.folder, self.order.inventory)), say)
+            no_other(str(Path(self.order.folder, self.order.inventory)), say)
             return Store.create(replace(self.order, metrics=path), self.plan)
 
 
@@ -88,7 +79,7 @@ def started(
 ) -> Started:
     """The plan of a run over these targets, by what their hosts are now. Raises Stopped."""
     if changes:
-        _no_other(inventory, say)
+        no_other(inventory, say)
     hosts = [target for target in targets if not target.is_cluster]
     hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
     settings = {target.name: _settings(target, wanted.subject) for target in hosts}
@@ -97,7 +88,8 @@ def started(
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
-    standby = Standby() if changes else None
+    with without_hangup():
+        standby = Standby() if changes else None
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
         words = step_words(inventory, options)
         children = Children(words, cwd, Path(folder), "", wanted.subject)
@@ -116,6 +108,7 @@ def started(
     left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
     others = {name: places[name].as_dict() for name in left}
     never = [each.name for each in hosts if _reboot_of(each) == "never"]
+    never += [name for name in nodes if settings[name].drain == "gpu"]  # pods stay there
     reboots = {name: "never" for name in never if name in plan.by_name}
     order = Order(
         inventory, cwd, tuple(options), hosts=kept, reboots=reboots, nodes=nodes, others=others
@@ -128,7 +121,7 @@ def started(
 def returning(store: Store, say: Callable[[str], None]) -> Started:
     """The run that returns the hosts of another one. Raises Stopped."""
     order, plan = store.head()
-    _no_other(str(Path(order.folder, order.inventory)), say)
+    no_other(str(Path(order.folder, order.inventory)), say)
     progress = store.progress()
     done = progress.of(State.DONE)
     if not done or not progress.over or plan.kind == "rollback" or plan.subject == "reboot":
@@ -147,7 +140,10 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
     if not store.is_taken_to("abort"):
         return None
     try:
-        return carry_out(store, say)
+        status = carry_out(store, say)
+        progress = store.progress()
+        ended = progress.over and not progress.out_of_service
+        return ExitStatus.CONVERGED if ended and status is ExitStatus.FAILED else status
     except ClusterProblem as error:
         progress = store.progress()
         waiting = [name for name in progress.at_work if name in store.head()[0].nodes]
@@ -170,6 +166,11 @@ def carry_out(
 ) -> ExitStatus:
     """Carry out a run to its end, a pause or an interruption; the exit status. `standby`: that was
     started for it. Raises Stopped."""
+    with without_hangup():
+        return _carried_out(store, say, standby)
+
+
+def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | None) -> ExitStatus:
     order, plan = store.head()
     if store.progress().over:
         say(f"run {store.name} is over: {store.progress().run}")
@@ -196,7 +197,10 @@ def carry_out(
     run.write("begun" if fresh else "resumed")
     shown = _live(run)
     try:
-        say(f"run {store.name}; `gpufleet upgrade status` shows it, `pause` and `abort` end it")
+        say(
+            f"run {store.name}; `gpufleet upgrade status --run {store.name}` shows it, `pause` and "
+            "`abort` end it"
+        )
         shown.start()
         end = carry_on(run)
     finally:
@@ -205,7 +209,7 @@ def carry_out(
         run.report(running=False)
     store.release()  # an abort that was requested at the last moment takes it
     if end.event == "interrupted":
-        say("interrupted; `gpufleet upgrade resume` continues the run")
+        say(f"interrupted; `gpufleet upgrade resume --run {store.name}` continues the run")
     return ended[0] if ended else _status(store)
 
 
@@ -253,25 +257,6 @@ def _status(store: Store) -> ExitStatus:
     done = all(state is State.DONE for state in progress.states.values())
     met = done and not progress.plan.blocked
     return ExitStatus.CONVERGED if met else ExitStatus.FAILED
-
-
-def _no_other(inventory: str, say: Callable[[str], None]) -> None:
-    """Raises Stopped for an unfinished run over the same inventory. Records that cannot be used are
-    set aside, and that is said."""
-    wanted = str(Path(inventory).absolute())
-    for store in Store.all():
-        try:
-            order, _ = store.head()
-            state = store.progress().run
-        except Stopped as error:
-            aside = store.set_aside(error.findings[0].message)
-            if aside is None:
-                raise
-            say(f"{aside.code} {aside.message}\n  {aside.remedy}")
-            continue
-        same = str(Path(order.folder, order.inventory)) == wanted
-        if same and state not in OVER:
-            raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
 
 
 def _settings(target: Target, subject: Subject) -> UpgradeSettings:

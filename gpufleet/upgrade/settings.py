@@ -91,10 +91,11 @@ class UpgradeSettings(RoleSettings):
     )
     drain: Literal["auto", "gpu", "all"] = Field(
         "auto",
-        description="Pods that leave a node of Kubernetes: those that use GPUs, or all; `auto`: "
-        'all where the host may be rebooted (`node_reboot = "if_needed"`); with `--reboot` '
-        "always all. Those of DaemonSets that use GPUs leave last and come back before the node is "
-        "returned; their others stay.",
+        description="Pods that leave a node of Kubernetes: `gpu`: those that use GPUs, and no step "
+        "reboots the node; `all`; `auto`: all where it may be rebooted "
+        '(`node_reboot = "if_needed"`), else as `gpu`. With `--reboot` always all. Those of '
+        "DaemonSets that use GPUs leave last and come back before the node is returned; their "
+        "others stay.",
     )
     jobs: Literal["wait", "evict"] = Field(
         "wait",
@@ -124,7 +125,8 @@ class UpgradeSettings(RoleSettings):
     )
     ready_command: Command | None = Field(
         None,
-        description="Command on the controller that returns a host to service; as `drain_command`.",
+        description="Command on the controller that returns a host to service; as "
+        "`upgrade_drain_command`.",
     )
     check_command: Command | None = Field(
         None,
@@ -132,7 +134,9 @@ class UpgradeSettings(RoleSettings):
         "an exit status other than 0 rolls it back.",
     )
     command_timeout: int = Field(
-        900, ge=1, description="Seconds that a command on the controller may take, beyond `wait`."
+        900,
+        ge=1,
+        description="Seconds that a command on the controller may take, beyond `upgrade_wait`.",
     )
     validation_timeout: int = Field(
         120, ge=1, description="Seconds in which nvidia-smi has to answer after a change."

@@ -13,6 +13,10 @@ SENTENCES: dict[Subject, str] = {
     "toolkit": "Change the container toolkit of these hosts?",
     "reboot": "Reboot these hosts?",
 }
+RETURNS: dict[Subject, str] = {
+    "driver": "Return these hosts to their earlier driver?",
+    "toolkit": "Return these hosts to their earlier container toolkit?",
+}
 
 
 def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, str]:

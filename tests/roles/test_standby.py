@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.cli.upgrade_signals import without_hangup
 from gpufleet.upgrade.operations import children
 from gpufleet.upgrade.operations.children import Children
 from gpufleet.upgrade.operations.standby import LOST, PYINFRA, Forked, Standby
@@ -145,6 +146,23 @@ def test_a_signal_is_for_the_step(standby: Standby, folder: Path, number: signal
     assert step.wait() == (0 if number is signal.SIGINT else -number)  # as pyinfra has it
     step.terminate()  # nobody is harmed
     assert standby.process.poll() is None
+
+
+def test_a_step_outlives_the_terminal(folder: Path) -> None:
+    """It gets SIGHUP when that goes away; the process that forks, too."""
+    with without_hangup():
+        standby = Standby()
+    (folder / "inv.py").write_text(WAITS)
+    (folder / "waits").unlink(missing_ok=True)
+    step = started(standby, DEBUG, folder / "log")
+    assert wait_until((folder / "waits").exists, 60)
+    for pid in (standby.process.pid, parent(step.pid), step.pid):
+        os.kill(pid, signal.SIGHUP)
+    step.terminate()
+    assert step.wait() == -signal.SIGTERM
+    assert standby.process.poll() is None
+    standby.end()
+    standby.process.wait(60)
 
 
 def test_without_it_steps_begin_as_any_other_command(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -12,15 +15,18 @@ from click.testing import CliRunner
 from gpufleet.cli import main, upgrade_commands, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import step_words
+from gpufleet.cli.upgrade_wanted import Wanted
 from gpufleet.core.paths import shipped
 from gpufleet.core.stopped import Stopped
 from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.upgrade.decide import End
+from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.verify.inventory import Target, VerifyError
-from tests.unit.upgrade.running import planned
+from tests.unit.upgrade.running import HOST, planned
 
 ORDER = Order("prod.py", "/")
 FROZEN = {"h": UpgradeSettings(ready_command="wrong {host}", soak=7)}
@@ -155,3 +161,84 @@ def test_what_leaves_a_node_depends_on_its_reboot(
     target = Target("h", ("gpu_nodes",), {key: value})
     assert upgrade_run._reboot_of(target) == reboot
     assert upgrade_run._settings(target, "driver").drain == drain
+
+
+@pytest.mark.parametrize(
+    ("drain", "in_cluster", "reboots"),
+    [
+        ("gpu", True, {"h": "never"}),  # pods without a GPU stay on it
+        ("gpu", False, {}),
+        ("all", True, {}),
+        ("auto", True, {}),
+    ],
+)
+def test_no_step_reboots_a_node_under_pods_that_stay(
+    drain: str, in_cluster: bool, reboots: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = {"h": NodeAt("n", "file", "")} if in_cluster else {}
+    monkeypatch.setattr(Children, "step", lambda *_: {"h": Result(True)})
+    monkeypatch.setattr(upgrade_run, "_view", lambda name, seen: HOST)
+    monkeypatch.setattr(upgrade_run, "accesses_of", lambda inventory: [])
+    monkeypatch.setattr(upgrade_run, "find_nodes", lambda views, *_: (views, places))
+    monkeypatch.setattr(upgrade_run, "ending_pods", lambda *_: {})
+    target = Target("h", ("gpu_nodes",), {"node_reboot": "if_needed", "upgrade_drain": drain})
+    run = upgrade_run.started("i.py", [target], (), Wanted(), print, changes=False)
+    assert run.order.reboots == reboots
+
+
+def test_a_terminal_that_goes_away_ends_neither_run_nor_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are sent SIGHUP; so is the process that forks for the steps."""
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    hung: list[int] = []
+
+    def mine(number: int, frame: FrameType | None) -> None:
+        hung.append(number)
+
+    before = signal.signal(signal.SIGHUP, mine)
+    ended: list[int] = []
+
+    def carried(run: Run) -> End:
+        os.kill(os.getpid(), signal.SIGHUP)
+        ended.append(subprocess.run(["sh", "-c", "kill -HUP $$"], check=False).returncode)
+        assert run.children._standby
+        ended.append(ignored(run.children._standby.process.pid))
+        return End("paused")
+
+    monkeypatch.setattr(upgrade_run, "carry_on", carried)
+    kept = {number: signal.getsignal(number) for number in upgrade_run.SIGNALS}
+    order = Order("prod.py", str(tmp_path / "own"), hosts={"h": {}})
+    try:
+        upgrade_run.carry_out(Store.create(order, planned()), print)
+        assert (ended, hung) == ([0, 1], [])
+        assert signal.getsignal(signal.SIGHUP) is mine
+    finally:
+        signal.signal(signal.SIGHUP, before)
+        for number, handler in kept.items():
+            signal.signal(number, handler)
+
+
+def test_what_forks_for_the_steps_is_begun_so_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is loaded while the hosts are asked, before the run begins."""
+    found: list[object] = []
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    monkeypatch.setattr(upgrade_run, "no_other", lambda *_: None)
+    monkeypatch.setattr(
+        upgrade_run, "Standby", lambda: found.append(signal.getsignal(signal.SIGHUP))
+    )
+    monkeypatch.setattr(upgrade_run, "accesses_of", lambda inventory: [])
+    upgrade_run.started("i.py", [], (), Wanted(), print, changes=True)
+    after = signal.signal(signal.SIGHUP, before)
+    assert (found, after) == ([signal.SIG_IGN], signal.SIG_DFL)
+
+
+def ignored(pid: int) -> int:
+    """1 where a process ignores SIGHUP."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    mask = next(line for line in lines if line.startswith("SigIgn:")).split()[1]
+    return int(mask, 16) >> (signal.SIGHUP - 1) & 1

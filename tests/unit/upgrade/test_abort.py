@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli import upgrade_run
+from gpufleet.cli import upgrade_run, upgrade_runs
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
@@ -61,9 +61,10 @@ def test_an_abort_needs_no_cluster_whose_nodes_are_in_service(
 ) -> None:
     monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
     run = store(Event.PREPARED)
-    assert upgrade_run.aborted(run, print) is ExitStatus.FAILED
+    assert upgrade_run.aborted(run, print) is ExitStatus.CONVERGED
     assert opened == [set()]
     assert run.progress().run == "aborted"
+    assert upgrade_run.aborted(run, print) is ExitStatus.CONVERGED  # it is over
 
 
 def test_a_run_that_is_over_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +146,7 @@ def test_a_damaged_record_stops_no_other_run() -> None:
     run = store(*DRAINED)
     (run.path / "record.jsonl").write_text("{\n")
     said: list[str] = []
-    upgrade_run._no_other("/prod.py", said.append)
+    upgrade_runs.no_other("/prod.py", said.append)
     assert [line[:5] for line in said] == ["GF075"]
     assert Store.all() == []
 
@@ -153,7 +154,7 @@ def test_a_damaged_record_stops_no_other_run() -> None:
 def test_an_unfinished_run_does() -> None:
     store(*DRAINED)
     with pytest.raises(Stopped) as error:
-        upgrade_run._no_other("/prod.py", print)
+        upgrade_runs.no_other("/prod.py", print)
     assert error.value.findings[0].code == "GF062"
 
 
@@ -178,7 +179,7 @@ def test_nobody_looks_for_runs_while_one_is_created(monkeypatch: pytest.MonkeyPa
             locked.append(True)
         os.close(handle)
 
-    monkeypatch.setattr(upgrade_run, "_no_other", looked)
+    monkeypatch.setattr(upgrade_run, "no_other", looked)
     upgrade_run.Started(Order("prod.py", "/"), planned()).store(print)
     assert locked == [True]
 
@@ -189,6 +190,6 @@ def test_a_damaged_record_of_a_run_at_work_is_left() -> None:
     at_work = Store(run.path)
     at_work.lock()
     with pytest.raises(Stopped) as error:
-        upgrade_run._no_other("/prod.py", print)
+        upgrade_runs.no_other("/prod.py", print)
     assert error.value.findings[0].code == "GF064"
     assert run.path.exists()

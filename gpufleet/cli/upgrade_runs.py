@@ -1,0 +1,65 @@
+"""Which run of this machine a command is for, and which ones are in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.show import run_state
+
+Say = Callable[[str], None]
+
+
+def to_change(name: str, *, unfinished: bool = True) -> Store:
+    """The run of that name; else, with `unfinished`, the one that is not; else the newest. Raises
+    Stopped where none is named and several are not finished."""
+    found = {} if name else {each.name: text for each in Store.all() if (text := _unfinished(each))}
+    if len(found) > 1:
+        raise Stopped(findings.SEVERAL_RUNS(runs="; ".join(found.values())))
+    return Store.find(next(iter(found), name) if unfinished else name)
+
+
+def to_pause(name: str) -> Store:
+    """As `to_change`. Raises Stopped also where no process carries the run out."""
+    store = to_change(name)
+    progress, locked = store.progress(), store.is_locked
+    if progress.over:
+        raise Stopped(findings.NOT_PAUSED(run=store.name, why=f"it is over ({progress.run})"))
+    if not locked:
+        state = run_state(progress, locked=locked)
+        why = f"no process carries it out ({state})"
+        raise Stopped(findings.NOT_PAUSED(run=store.name, why=why))
+    return store
+
+
+def no_other(inventory: str, say: Say) -> None:
+    """Raises Stopped for an unfinished run over the same inventory. Records that cannot be used are
+    set aside, and that is said."""
+    wanted = Path(inventory).resolve()
+    for store in Store.all():
+        try:
+            order, _ = store.head()
+            progress = store.progress()
+        except Stopped as error:
+            aside = store.set_aside(error.findings[0].message)
+            if aside is None:
+                raise
+            say(f"{aside.code} {aside.message}\n  {aside.remedy}")
+            continue
+        if Path(order.folder, order.inventory).resolve() == wanted and not progress.over:
+            state = run_state(progress, locked=store.is_locked)
+            raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
+
+
+def _unfinished(store: Store) -> str:
+    """A run in words; "" for one that is over, or whose record cannot be used."""
+    try:
+        progress = store.progress()
+        order, _ = store.head()
+    except Stopped:
+        return ""
+    state = run_state(progress, locked=store.is_locked)
+    return "" if progress.over else f"{store.name} over {order.inventory} ({state})"

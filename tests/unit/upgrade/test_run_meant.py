@@ -1,0 +1,114 @@
+"""Which run a command is for: the one that is named, or the only one that it can be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from gpufleet.cli import main
+from gpufleet.cli.upgrade_runs import no_other
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.progress import Entry
+from tests.unit.upgrade.running import planned
+
+
+@pytest.fixture(autouse=True)
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
+
+
+def made(*events: str, inventory: str = "prod.py", folder: str = "/") -> Store:
+    """A run, its lock taken."""
+    store = Store.create(Order(inventory, folder), planned())
+    for event in events:
+        store.append(Entry(1.0, event))
+    return store
+
+
+def gone(*events: str, inventory: str = "prod.py", folder: str = "/") -> Store:
+    """A run whose process has ended."""
+    store = made(*events, inventory=inventory, folder=folder)
+    store.release()
+    return store
+
+
+def done(*words: str) -> Result:
+    return CliRunner().invoke(main, ["upgrade", *words])
+
+
+@pytest.mark.parametrize(
+    ("events", "why"),
+    [
+        (["begun", "finished"], "it is over (finished)"),
+        (["begun", "aborted"], "it is over (aborted)"),
+        (["begun"], "no process carries it out (interrupted)"),
+        (["begun", "paused"], "no process carries it out (paused)"),
+    ],
+)
+def test_a_run_that_no_process_carries_out_is_not_paused(events: list[str], why: str) -> None:
+    run = gone(*events)
+    found = done("pause")
+    assert (found.exit_code, f"GF283 Run {run.name} cannot be paused: {why}" in found.output) == (
+        1, True
+    ), found.output  # fmt: skip
+    assert run.request == ""
+
+
+def test_a_run_at_work_is_paused() -> None:
+    run = made("begun")
+    found = done("pause")
+    assert (found.exit_code, run.request) == (0, "pause")
+    assert f"`gpufleet upgrade resume --run {run.name}`" in found.output
+
+
+@pytest.mark.parametrize("command", ["pause", "abort", "resume", "rollback"])
+def test_a_command_guesses_no_run(command: str) -> None:
+    runs = [gone("begun"), gone("begun", "paused", inventory="test.py")]
+    gone("begun", "finished")
+    found = done(command)
+    assert found.exit_code == 1
+    assert "GF282 Several runs are not finished: " in found.output
+    assert f"{runs[0].name} over prod.py (interrupted)" in found.output
+    assert f"{runs[1].name} over test.py (paused)" in found.output
+    assert runs[0].request == runs[1].request == ""
+    assert "GF282" not in done(command, "--run", "lost").output
+
+
+def test_one_unfinished_run_needs_no_name() -> None:
+    gone("begun", "finished")
+    run = made("begun", inventory="test.py")
+    (gone("begun").path / "run.json").write_text("{")  # a damaged one is none of them
+    gone("begun", "finished")
+    assert done("pause").exit_code == 0
+    assert run.request == "pause"
+
+
+@pytest.mark.parametrize("inventory", ["link.py", "../own/prod.py", "there/prod.py", "./prod.py"])
+def test_an_inventory_is_the_same_by_another_path(inventory: str, tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/prod.py").touch()
+    (tmp_path / "own/link.py").symlink_to("prod.py")
+    (tmp_path / "own/there").symlink_to(".")
+    gone("begun", folder=str(tmp_path / "own"))
+    with pytest.raises(Stopped) as error:
+        no_other(str(tmp_path / "own" / inventory), print)
+    assert error.value.findings[0].code == "GF062"
+    no_other(str(tmp_path / "own/other.py"), print)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_an_unfinished_run_has_a_state_that_is_documented(locked: bool) -> None:
+    run = made("begun")
+    if not locked:
+        run.release()
+    with pytest.raises(Stopped) as error:
+        no_other("/prod.py", print)
+    found = error.value.findings[0]
+    assert found.message.endswith("running." if locked else "interrupted.")
+    assert f"`gpufleet upgrade resume --run {run.name}`" in found.remedy
+    assert f"`gpufleet upgrade abort --run {run.name}`" in found.remedy

@@ -1,0 +1,48 @@
+"""What findings, keys and pages of an upgrade say can be done as it is written."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpufleet.core.findings import Kind
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.settings import UpgradeSettings
+from tests.unit.documentation.documents import ROOT
+
+KINDS = [each for each in vars(findings).values() if isinstance(each, Kind)]
+COMMAND = re.compile(r"gpufleet upgrade (?:resume|abort|pause|rollback|status)(?P<more>[^`,;.]*)")
+OF_PACKAGES = (
+    findings.NOT_KEPT, findings.NOTHING_KEPT, findings.KEPT_DAMAGED, findings.NOT_RESTORED,
+    findings.NO_ROOM,
+)  # fmt: skip
+
+
+def test_a_remedy_names_its_run() -> None:
+    """The newest run may be another one."""
+    found = [(kind.code, each) for kind in KINDS for each in COMMAND.finditer(kind.remedy)]
+    assert len(found) >= 10
+    named = ("--run {run}", "--run RUN")
+    assert [code for code, each in found if each["more"].strip() not in named] == []
+
+
+@pytest.mark.parametrize("kind", OF_PACKAGES, ids=lambda kind: kind.code)
+def test_packages_are_of_what_the_run_changes(kind: Kind) -> None:
+    """Of the toolkit, too."""
+    assert "driver" not in kind.message
+    assert ("toolkit_" in kind.remedy) == ("driver_" in kind.remedy)
+
+
+def test_keys_are_named_as_users_set_them() -> None:
+    fields = UpgradeSettings.model_fields
+    for name, field in fields.items():
+        named = re.findall(r"`([a-z_]+)`", field.description or "")
+        assert not set(named) & (set(fields) - {"drain"}), name
+
+
+def test_the_tutorial_shows_what_a_terminal_shows() -> None:
+    text = (ROOT / "docs/tutorial/upgrade.md").read_text("utf-8")
+    assert "\x1b" not in text
+    assert "[1m" not in text
+    assert not re.search(r"\b1 (?:failed )?(?:hosts|GPU pods)\b", text)
