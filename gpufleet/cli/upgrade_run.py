@@ -107,9 +107,8 @@ def started(
     nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
     left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
     others = {name: places[name].as_dict() for name in left}
-    never = [each.name for each in hosts if _reboot_of(each) == "never"]
-    never += [name for name in nodes if settings[name].drain == "gpu"]  # pods stay there
-    reboots = {name: "never" for name in never if name in plan.by_name}
+    kept_up = [each.name for each in hosts if _never_reboots(each, settings, nodes)]
+    reboots = {name: "never" for name in kept_up if name in plan.by_name}
     order = Order(
         inventory, cwd, tuple(options), hosts=kept, reboots=reboots, nodes=nodes, others=others
     )
@@ -171,6 +170,7 @@ def carry_out(
 
 
 def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | None) -> ExitStatus:
+    """As `carry_out`, where the terminal may go away. Raises Stopped."""
     order, plan = store.head()
     if store.progress().over:
         say(f"run {store.name} is over: {store.progress().run}")
@@ -271,6 +271,15 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
         return settings
     reboots = _reboot_of(target) == "if_needed"
     return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
+
+
+def _never_reboots(
+    target: Target, settings: Mapping[str, UpgradeSettings], nodes: Collection[str]
+) -> bool:
+    """Whether no step may reboot a host: it is not allowed, or pods stay on its node, which were
+    not waited for."""
+    stays = target.name in nodes and settings[target.name].drain == "gpu"
+    return stays or _reboot_of(target) == "never"
 
 
 def _reboot_of(target: Target) -> str:

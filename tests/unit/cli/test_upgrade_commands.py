@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from gpufleet.cli import main, upgrade_commands, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import step_words
+from gpufleet.cli.upgrade_signals import SIGNALS
 from gpufleet.cli.upgrade_wanted import Wanted
 from gpufleet.core.paths import shipped
 from gpufleet.core.stopped import Stopped
@@ -209,7 +210,7 @@ def test_a_terminal_that_goes_away_ends_neither_run_nor_steps(
         return End("paused")
 
     monkeypatch.setattr(upgrade_run, "carry_on", carried)
-    kept = {number: signal.getsignal(number) for number in upgrade_run.SIGNALS}
+    kept = {number: signal.getsignal(number) for number in SIGNALS}
     order = Order("prod.py", str(tmp_path / "own"), hosts={"h": {}})
     try:
         upgrade_run.carry_out(Store.create(order, planned()), print)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -88,7 +89,7 @@ def test_abort_and_start_say_what_they_do() -> None:
       "loaded": HOST.target}, 0), ({"target": None, "refusals": ("GF281 No version",)}, 1)],
 )  # fmt: skip
 def test_the_status_of_a_plan(
-    change: dict[str, str], status: int, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, Any], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = make_plan([replace(HOST, **change)], UpgradeSettings.model_validate({}))
     monkeypatch.setattr(upgrade, "targets_of", lambda *args: [])

@@ -14,6 +14,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.decide import End
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store, runs_folder
@@ -105,6 +106,16 @@ def test_an_abort_is_left_to_the_process_that_carries_the_run_out() -> None:
     at_work.lock()
     assert upgrade_run.aborted(run, print) is None
     assert at_work.request == "abort"
+
+
+def test_what_a_run_says_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade_run, "carry_on", lambda run: End("interrupted"))
+    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    said: list[str] = []
+    run = store(Event.PREPARED)
+    upgrade_run.carry_out(run, said.append)
+    assert any(f"`gpufleet upgrade status --run {run.name}`" in line for line in said)
+    assert said[-1].startswith(f"interrupted; `gpufleet upgrade resume --run {run.name}`")
 
 
 def test_no_command_outlives_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.children import Children, Result
 
 GOOD = {"status": "changed", "errors": [], "findings": [], "plan": {}}
@@ -50,6 +51,22 @@ def test_a_host_that_the_report_lacks_was_not_reached(tmp_path: Path) -> None:
     program = ["sh", "-c", WRITES.format(0), json.dumps(written)]
     found = Children(lambda *_: program, str(tmp_path), tmp_path, "r").step("look", ["h"])["h"]
     assert (found.ok, found.reached, found.code) == (False, False, "GF280")
+
+
+@pytest.mark.parametrize(
+    ("step", "run", "remedy"),
+    [
+        ("look", "", "then run `gpufleet upgrade` again."),
+        ("change", "run-1", "then run `gpufleet upgrade resume --run run-1`."),
+    ],
+)
+def test_what_to_do_about_a_step_without_a_report(
+    step: str, run: str, remedy: str, tmp_path: Path
+) -> None:
+    made = Children(lambda *_: ["false"], str(tmp_path), tmp_path, run)
+    with pytest.raises(Stopped) as error:
+        made.step(step, ["h"])
+    assert error.value.findings[0].remedy.endswith(remedy)
 
 
 def test_an_exception_of_a_deploy_is_no_success(tmp_path: Path) -> None:

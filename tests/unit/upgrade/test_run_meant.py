@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
-from gpufleet.cli import main
+from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_runs import no_other
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.progress import Entry
-from tests.unit.upgrade.running import planned
+from gpufleet.upgrade.states import Event
+from gpufleet.upgrade.subjects import Subject
+from tests.unit.upgrade.running import CHANGING, planned
 
 
 @pytest.fixture(autouse=True)
@@ -112,3 +115,19 @@ def test_an_unfinished_run_has_a_state_that_is_documented(locked: bool) -> None:
     assert found.message.endswith("running." if locked else "interrupted.")
     assert f"`gpufleet upgrade resume --run {run.name}`" in found.remedy
     assert f"`gpufleet upgrade abort --run {run.name}`" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("subject", "what"), [("driver", "driver"), ("toolkit", "container toolkit")]
+)
+def test_a_roll_back_asks_about_what_the_run_changed(
+    subject: Subject, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upgrade, "confirmed", lambda *_: None)
+    store = Store.create(Order("prod.py", "/"), replace(planned(), subject=subject))
+    for event in (*CHANGING, Event.CHANGED, Event.RETURNED):
+        store.append(Entry(1.0, event.value, "h"))
+    store.append(Entry(1.0, "finished"))
+    store.release()
+    found = CliRunner().invoke(main, ["upgrade", "rollback"], input="n\n")
+    assert f"Return these hosts to their earlier {what}?" in found.output
