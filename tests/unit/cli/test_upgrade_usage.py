@@ -64,11 +64,11 @@ def test_versions_and_branches_are_taken_as_they_are() -> None:
 
 
 def test_a_misspelt_command_is_no_inventory(tmp_path: Path) -> None:
-    found = done("stauts")
-    assert (found.exit_code, "Did you mean 'status'?" in found.output) == (2, True)
-    (tmp_path / "stauts").touch()
+    found = done("resumee")
+    assert (found.exit_code, "Did you mean 'resume'?" in found.output) == (2, True)
+    (tmp_path / "resumee").touch()
     with pytest.raises(pytest.fail.Exception, match="it went on"):
-        done("stauts", "--plan")
+        done("resumee", "--plan")
 
 
 @pytest.mark.parametrize("command", ["resume", "rollback"])
