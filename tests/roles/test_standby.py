@@ -190,6 +190,17 @@ def test_a_step_whose_end_is_not_known_is_no_success() -> None:
     assert Forked(ours).wait() == LOST
 
 
+def test_a_step_that_ended_is_not_waited_for_though_nobody_reaps_it() -> None:
+    """As in a container whose first process is not an init."""
+    with subprocess.Popen(["true"]) as step:
+        stat = Path(f"/proc/{step.pid}/stat")
+        assert wait_until(lambda: stat.read_text().split()[2] == "Z", 60)
+        ours, theirs = socket.socketpair()
+        theirs.sendall(step.pid.to_bytes(8, "big"))
+        theirs.close()
+        assert Forked(ours).wait() == LOST
+
+
 def test_the_steps_of_a_run_go_through_it(
     standby: Standby, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

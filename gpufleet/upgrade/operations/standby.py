@@ -194,11 +194,16 @@ def _between(pid: int, ends: int, knows: int) -> NoReturn:
 
 
 def _is_there(pid: int) -> bool:
+    """Whether a process of ours is at work: not one that has ended and that nobody has asked for,
+    nor one of another user that has its number since."""
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
+        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (ProcessLookupError, PermissionError):
         return False
-    return True
+    except OSError:  # a system without /proc
+        return True
+    return state not in ("Z", "X")
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
