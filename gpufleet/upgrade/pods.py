@@ -210,17 +210,42 @@ def gpu_of(offered: Iterable[str]) -> str:
 
 
 def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What a node offers less than before, as text; "" if nothing."""
+    """What a node offers less than before, as text; "" if nothing. A new driver may offer more: a
+    GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
-               if now.get(name) != count]  # fmt: skip
+               if _is_less(now.get(name, "0"), count)]  # fmt: skip
     return ", ".join(lacking)
+
+
+def _is_less(now: str, before: str) -> bool:
+    if now.isdecimal() and before.isdecimal():
+        return int(now) < int(before)
+    return now != before
 
 
 def check_pod(
     node: str, image: str, resource: str, runtime: str | None, keys: Sequence[str]
 ) -> dict[str, Any]:
     """A pod that uses a GPU of a node that is out of service. `keys`: of the node's taints."""
-    container = {"name": "check", "image": image, "resources": {"limits": {resource: "1"}}}
+    resources = {"limits": {resource: "1"}}
+    return _pod_on(node, _ours(image) | {"resources": resources}, runtime, keys)
+
+
+def pull_pod(node: str, image: str, keys: Sequence[str]) -> dict[str, Any]:
+    """A pod that does nothing, so that its image is on a node. It sees no GPU, also where the
+    runtime of all containers would offer each of them every GPU."""
+    unseen = {"command": ["true"], "env": [{"name": VISIBLE, "value": "void"}]}
+    return _pod_on(node, _ours(image) | unseen, None, keys)
+
+
+def _ours(image: str) -> dict[str, Any]:
+    """A container. Its image is pulled once: a registry may be away after the change."""
+    return {"name": "check", "image": image, "imagePullPolicy": "IfNotPresent"}
+
+
+def _pod_on(
+    node: str, container: Mapping[str, Any], runtime: str | None, keys: Sequence[str]
+) -> dict[str, Any]:
     wanted = ["node.kubernetes.io/unschedulable", "nvidia.com/gpu", *keys]
     return {
         "metadata": {

@@ -67,3 +67,16 @@ def test_a_roll_back_expects_the_units_of_now(run: Run, folder: Path, tmp_path: 
     kept = (folder / "health").read_text().splitlines()
     assert [line for line in kept if line.startswith("unit")] == ["unit containerd"]
     assert "gpus 8" in kept
+
+
+@pytest.mark.parametrize(("there", "is_wrong"), [(7, True), (8, False), (9, False)])
+def test_a_gpu_that_the_change_returned_is_no_fault(
+    run: Run, folder: Path, tmp_path: Path, there: int, is_wrong: bool
+) -> None:
+    """One that had fallen off the bus is back after a reboot."""
+    (folder / "health").write_text(OLD)
+    host(tmp_path, xids=0)
+    fake(tmp_path, "nvidia-smi", f'for i in $(seq {there}); do echo "GPU $i: H100"; done')
+    owned(folder, "changing", "b")
+    done = run("validate", str(folder), *CALLS["validate"])
+    assert ("GPUs of nvidia-smi" in done.stderr) is is_wrong, done.stderr
