@@ -186,10 +186,11 @@ IN_USE = blocker(
 
 CHECK_REFUSED = blocker(
     "GF073",
-    "Pod that checks the node is refused",
-    "The cluster refuses the pod with a GPU that is to run on the node after its change, in the "
-    "namespace default: {problem}. The node was not disturbed.",
-    "Allow it: the quota or the webhook is named above. upgrade_gpu_image has its image.",
+    "Pod that checks the node cannot run",
+    "A pod with a GPU is to run on the node after its change, in the namespace default, and "
+    "cannot: {problem}. The node was not disturbed.",
+    "Allow it where a quota or a webhook is named above. Where its image cannot be pulled, set "
+    "upgrade_gpu_image to one that the nodes can reach.",
 )
 
 ABORT_WAITS = blocker(

@@ -18,6 +18,7 @@ SKIPPED = f"the node has the label {SKIP}=true"
 
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NO_GPUS: Mapping[str, str] = {}
+OTHER_MACHINE = "another machine has its name now"
 
 Node = Mapping[str, Any]
 Patch = dict[str, Any]
@@ -85,8 +86,16 @@ def is_left_behind(node: Node) -> bool:
     return FAILED in _annotations(node)
 
 
-def why_not_begun(node: Node, run: str) -> str:
-    """Why a node is not to be cordoned by this run; "" if it may be, or is already."""
+def machine_of(node: Node) -> str:
+    """The machine id that the kubelet has reported; "" without one."""
+    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")
+
+
+def why_not_begun(node: Node, run: str, machine: str = "") -> str:
+    """Why a node is not to be cordoned by this run; "" if it may be, or is already. `machine`: the
+    id of the host that it was when the run was planned."""
+    if machine and machine_of(node) not in ("", machine):
+        return OTHER_MACHINE
     there = mark_of(node)
     if there.get("run") == run:
         return "" if is_cordoned(node) else "another user uncordoned it during the run"
@@ -100,7 +109,7 @@ def why_not_begun(node: Node, run: str) -> str:
 
 
 def why_not_ours(node: Node | None, run: str) -> str:
-    """Why a node is not the one that this run has drained; "" if it is."""
+    """Why a node does not have the mark of this run; "" if it has."""
     if node is None:
         return "the node is not in the cluster any more"
     if mark_of(node).get("run") != run:

@@ -110,7 +110,8 @@ class UpgradeSettings(RoleSettings):
     )
     gpu_image: str = Field(
         "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
-        description="Image of the pod that uses a GPU of a changed node before it is returned.",
+        description="Image of the pod that uses a GPU of a changed node before it is returned. It "
+        "is pulled before the node is disturbed.",
     )
     node_timeout: int = Field(
         300,

@@ -15,6 +15,7 @@ from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
+NO_POD = "no GPU pod ran on the node: it offers no GPU"
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
 
@@ -129,7 +130,7 @@ def _cleared(
             problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
         except ClusterProblem as error:
             return Result(False, passing(error), silent=True)
-        return Result(not problem, problem)
+        return Result(not problem, problem or (NO_POD if name in cluster.unchecked else ""))
 
     rounds = run.each(clear, list(versions))
     held = {name: found for name, found in rounds.items() if not found.drained}
@@ -139,7 +140,7 @@ def _cleared(
     if run.stopping.is_set():
         return results, frozenset(held)
     good = [name for name, result in results.items() if result.ok]
-    results |= {name: found for name, found in run.each(check, good).items() if not found.ok}
+    results |= {name: found for name, found in run.each(check, good).items() if found.reason}
     return results, frozenset(held)
 
 

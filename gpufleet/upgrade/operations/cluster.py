@@ -26,7 +26,7 @@ from gpufleet.upgrade.nodes import (
     why_not_ours,
 )
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
-from gpufleet.upgrade.operations.gpu_pod import POLL, refusal, run_pod
+from gpufleet.upgrade.operations.gpu_pod import POLL, pulled, refusal, run_pod
 from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
 from gpufleet.upgrade.pods import (
@@ -46,6 +46,7 @@ from gpufleet.upgrade.states import Event
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
+NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
 
@@ -54,12 +55,23 @@ class ClusterNodes:
     node at a time. Raises ClusterProblem where the API does not answer."""
 
     def __init__(
-        self, api: ClusterApi, run: str, nodes: Mapping[str, str], others: Collection[str] = ()
+        self,
+        api: ClusterApi,
+        run: str,
+        nodes: Mapping[str, str],
+        others: Collection[str] = (),
+        *,
+        machines: Mapping[str, str] = NOTHING,
+        offering: Collection[str] = (),
     ) -> None:
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
-        that were Ready when it was planned."""
+        that were Ready when it was planned; `machines`: host -> machine id that its node had then;
+        `offering`: hosts whose nodes offered GPUs then."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
-        self.evictions = Evictions(api, self._over_in)
+        self.machines, self.offering = machines, offering
+        self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
+        self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
+        self.evictions = Evictions(api, self._over_in, self._given_up)
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
         self.behind: tuple[str, ...] = ()  # nodes that earlier runs left behind, by the last look
@@ -101,11 +113,31 @@ class ClusterNodes:
             node = there.get(self.nodes[host])
             if node is None:
                 found[host] = Round(reasons=[why_not_ours(node, self.run)])
-            elif reason := why_not_begun(node, self.run):
+            elif reason := self._why_not_begun(host, node):
                 found[host] = Round(given_up=reason)
-            elif why_not_ours(node, self.run):
+            elif not why_not_ours(node, self.run):
+                self._begun.add(host)
+            elif host in self.offering and not gpu_of(gpus_of(node)):
+                found[host] = Round(reasons=["the node offers no GPU now"])
+            else:
                 fresh.append(host)
         return found, fresh
+
+    def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
+        """Why a node is not to be drained, or not any more; "" if it may be."""
+        if reason := why_not_begun(node, self.run, self.machines.get(host, "")):
+            return reason
+        return why_not_ours(node, self.run) if host in self._begun else ""
+
+    def _given_up(self, hosts: Collection[str]) -> dict[str, str]:
+        """Those of the hosts that are being drained whose nodes others have changed, with why."""
+        there = nodes_of(self.api, [self.nodes[host] for host in hosts], self._size)
+        found = dict[str, str]()
+        for host in hosts:
+            node = there.get(self.nodes[host])
+            reason = self._why_not_begun(host, node) if node else ""
+            found |= {host: reason} if reason else {}
+        return found
 
     def _leaving(self, policies: Mapping[str, Policy], hosts: Sequence[str]) -> dict[str, Leaving]:
         """The pods of the hosts' nodes, sorted."""
@@ -145,10 +177,12 @@ class ClusterNodes:
         self.behind = tuple(behind)
         return away
 
-    def check_refused(self, host: str, image: str) -> str:
-        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
-        created."""
-        return refusal(self.api, self._node(self.nodes[host]), image)
+    def check_refused(self, host: str, image: str, seconds: float) -> str:
+        """Why the pod that is to check the node could not run; "" if it can. Its image is on the
+        node then."""
+        node = self._node(self.nodes[host])
+        reason = refusal(self.api, node, image)
+        return reason or pulled(self.api, node, image, seconds, self.stopping)
 
     def clear(self, host: str, policy: Policy) -> Round:
         """Let the clients of DaemonSets go and wait for their end; or why they did not."""
@@ -171,6 +205,7 @@ class ClusterNodes:
         name = self.nodes[host]
         ends = time.monotonic() + seconds
         problem = ""
+        self.unchecked.discard(host)
         while not self.stopping.is_set():
             silent: ClusterProblem | None = None
             try:
@@ -190,13 +225,17 @@ class ClusterNodes:
         node = self._node(name)
         if reason := why_not_ours(node, self.run):
             return reason
-        gpu = gpu_of(mark_of(node).get("gpus") or {})
-        return run_pod(self.api, node, image, gpu, seconds, self.stopping) if gpu else ""
+        gpu = gpu_of(mark_of(node).get("gpus") or {}) or gpu_of(gpus_of(node))
+        if not gpu:
+            self.unchecked.add(host)
+            return ""
+        return run_pod(self.api, node, image, gpu, seconds, self.stopping)
 
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: returning(node, self.run))
+        self._begun.discard(host)
 
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it."""
@@ -215,16 +254,19 @@ class ClusterNodes:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def patch(found: Mapping[str, Any]) -> Any:
-            if why_not_begun(found, self.run):
+            if self._why_not_begun(host, found):
                 return None
             return cordoning(found, self.run, since, gpus_of(found))
 
         self._patch(name, patch)
-        return Round(given_up=why_not_begun(self._node(name), self.run))
+        node = self._node(name)
+        if not why_not_ours(node, self.run):
+            self._begun.add(host)
+        return Round(given_up=self._why_not_begun(host, node))
 
     def _clients_left(self, name: str, leaving: Leaving) -> bool:
         """Whether none of the clients is on the node any more; else they are on their way."""
-        owners = sorted({owner_name(pod) for pod in leaving.clients})
+        owners = sorted({owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)})
         self._patch(name, lambda node: tainting(node, self.run, there=True, clients=owners))
         for pod in leaving.clients:
             if pod["metadata"].get("deletionTimestamp"):

@@ -14,11 +14,11 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.nodes import is_ready, why_not_begun
+from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
-from gpufleet.upgrade.pods import Policy, ending
+from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
@@ -33,6 +33,8 @@ class NodeAt:
     kubeconfig: str
     context: str
     ready: bool = True  # when the run was planned
+    machine: str = ""  # its machine id; unknown to records of earlier versions
+    offers: bool = False  # GPUs, when the run was planned
 
     @property
     def access(self) -> KubeAccess:
@@ -49,9 +51,10 @@ def find_nodes(
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
     """The views with what the clusters say of their nodes, and the nodes by host. `known_as`: names
     and addresses by which the inventory reaches each host: its machine id is what the host says of
-    itself. Raises ClusterProblem."""
+    itself. A node may be one whose kubelet is stopped, or runs as a unit that no fact knows.
+    Raises ClusterProblem."""
     count = Counter(view.machine for view in views)
-    wanted = [view for view in views if view.kubelet and view.machine and count[view.machine] == 1]
+    wanted = [view for view in views if view.machine and count[view.machine] == 1]
     if not wanted:
         return _refused(views, {}, {}), {}
     places: dict[str, NodeAt] = {}
@@ -66,12 +69,15 @@ def find_nodes(
             if view.name not in places and view.machine in by_machine
         ]
         for (view, node), is_one in zip(there, _same(there, known_as), strict=True):
+            if not is_one and not view.kubelet:
+                continue  # a plain host from the same image
             if not is_one:
                 other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
                 reasons[view.name] = f"{other.code} {other.message}"
                 continue
             where = (node["metadata"]["name"], access.kubeconfig, access.context)
-            places[view.name] = NodeAt(*where, ready=is_ready(node))
+            offers = bool(gpu_of(gpus_of(node)))
+            places[view.name] = NodeAt(*where, is_ready(node), machine_of(node), offers)
             owned = findings.OPERATOR_DRIVER(context=api.context) if operator else None
             reasons[view.name] = f"{owned.code} {owned.message}" if owned else ""
             reasons[view.name] = reasons[view.name] or why_not_begun(node, "")
@@ -113,7 +119,9 @@ def open_nodes(
         take_lease(api, LOCK_TIMEOUT, say)
         remove_pods(api)
         left = [place["node"] for place in others.values() if NodeAt(**place).access == access]
-        cluster = ClusterNodes(api, run, nodes, left)
+        machines = {host: places[host].machine for host in nodes}
+        offering = [host for host in nodes if places[host].offers]
+        cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
         found.update(dict.fromkeys(nodes, cluster))
     return found
 
@@ -159,9 +167,5 @@ def _addresses(name: str) -> list[str]:
 def _by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """The nodes by machine id; copies of one image that have the same have none."""
     listed = list(nodes)
-    count = Counter(map(_machine, listed))
-    return {machine: node for node in listed if count[machine := _machine(node)] == 1}
-
-
-def _machine(node: Mapping[str, Any]) -> str:
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")
+    count = Counter(map(machine_of, listed))
+    return {machine: node for node in listed if count[machine := machine_of(node)] == 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import chain, zip_longest
@@ -58,10 +58,15 @@ class _Due:
 class Evictions:
     """Of the pods of one cluster, one round at a time."""
 
-    def __init__(self, api: ClusterApi, over_in: Callable[[float], bool]) -> None:
+    def __init__(
+        self,
+        api: ClusterApi,
+        over_in: Callable[[float], bool],
+        given_up: Callable[[Collection[str]], Mapping[str, str]],
+    ) -> None:
         """`over_in`: waits so many seconds; whether nothing more is to be evicted, because the run
-        is ended."""
-        self.api, self._over_in = api, over_in
+        is ended. `given_up`: those of these nodes that are not to be drained any more, with why."""
+        self.api, self._over_in, self._given_up = api, over_in, given_up
         self._turns: dict[str, _Turn] = {}
         self._policy = ""
         self._guard = threading.Lock()
@@ -84,6 +89,9 @@ class Evictions:
             follows = max(min(turns, default=ends), began + FIRST, now)
             if not turns or follows > ends or self._over_in(follows - now):
                 break
+            at_work = [node for node, each in found.items() if not each.given_up]
+            for node, reason in self._given_up(at_work).items():
+                found[node].given_up = reason
         for node, each in leaving.items():
             for pod in each.evict:
                 reason = self._turns[owner_id(pod)].reason if id(pod) not in gone else ""

@@ -1,4 +1,5 @@
-"""The pod that uses a GPU of a changed node, before the node is returned to service."""
+"""The pod that uses a GPU of a changed node, before the node is returned to service; its image is
+pulled before the node is disturbed."""
 
 from __future__ import annotations
 
@@ -9,12 +10,22 @@ from typing import Any
 
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.upgrade.pods import CHECK_LABEL, Pod, check_pod, gpu_of, gpus_of, label_of
+from gpufleet.upgrade.pods import (
+    CHECK_LABEL,
+    Pod,
+    check_pod,
+    gpu_of,
+    gpus_of,
+    label_of,
+    pull_pod,
+)
 
 POLL = 1.0  # seconds
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 MISSING = 404
+PULLING = ("", "ContainerCreating", "PodInitializing")  # states of a container without its image
+FAULTS = ("ImagePull", "InvalidImage", "ErrImage", "ImageInspect", "RegistryUnavailable")
 
 
 def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
@@ -28,6 +39,50 @@ def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
     except ApiError as error:
         return one_line("; ".join(error.causes) or error.message or error.reason)
     return ""
+
+
+def pulled(
+    api: ClusterApi,
+    node: Mapping[str, Any],
+    image: str,
+    seconds: float,
+    stopping: threading.Event,
+) -> str:
+    """Pull the image of that pod to the node; "" or why it is not there, also where the node offers
+    no GPU: no pod checks it. What the container does then does not matter."""
+    if not gpu_of(gpus_of(node)):
+        return ""
+    name = node["metadata"]["name"]
+    remove_pods(api, name)
+    try:
+        pod = api.create(PODS, pull_pod(name, image, _keys(node)))
+    except ApiError as error:
+        return one_line("; ".join(error.causes) or error.message or error.reason)
+    path = f"{PODS}/{pod['metadata']['name']}"
+    ends = time.monotonic() + seconds
+    try:
+        while not stopping.is_set():
+            found = api.find(path)
+            if found is None or _has_image(found):
+                return "" if found else "another user deleted the pod that pulls its image"
+            if time.monotonic() >= ends:
+                return f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
+            stopping.wait(POLL)
+        return ""
+    finally:
+        _delete(api, pod)
+
+
+def _has_image(pod: Pod) -> bool:
+    """Whether the image of a pod's container is on the node."""
+    status = pod.get("status") or {}
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        reason = str((state.get("waiting") or {}).get("reason") or "")
+        return "waiting" not in state or not (
+            reason in PULLING or any(fault in reason for fault in FAULTS)
+        )
+    return status.get("phase") in ("Running", "Succeeded")
 
 
 def run_pod(
@@ -84,9 +139,14 @@ def _delete(api: ClusterApi, pod: Pod) -> None:
 
 
 def _wanted(api: ClusterApi, node: Mapping[str, Any], image: str, gpu: str) -> dict[str, Any]:
-    keys = [each["key"] for each in (node.get("spec") or {}).get("taints") or ()]
     runtime = api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
-    return check_pod(node["metadata"]["name"], image, gpu, "nvidia" if runtime else None, keys)
+    name = node["metadata"]["name"]
+    return check_pod(name, image, gpu, "nvidia" if runtime else None, _keys(node))
+
+
+def _keys(node: Mapping[str, Any]) -> list[str]:
+    """Of the node's taints."""
+    return [each["key"] for each in (node.get("spec") or {}).get("taints") or ()]
 
 
 def _said(pod: Pod) -> str:

@@ -40,7 +40,8 @@ def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str 
     problem = ""
     try:
         if cluster not in silent:
-            problem = cluster.check_refused(name, run.settings[name].gpu_image)
+            settings = run.settings[name]
+            problem = cluster.check_refused(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
         silent[cluster] = passing(error)
     if cluster in silent:
@@ -48,7 +49,7 @@ def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str 
             return silent[cluster]
         run.say_waits(name, silent[cluster])
         return None
-    run.silent.pop(name, None)
+    run.answered([name])
     if not problem:
         return ""
     found = findings.CHECK_REFUSED(problem=problem)

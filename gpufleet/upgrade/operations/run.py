@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -66,12 +67,13 @@ class Run:
         self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
         # hosts that their cluster keeps from being begun -> since when it does not answer, and the
         # last look at it
-        self.silent: dict[str, tuple[float, float]] = {}
+        self.silent: dict[tuple[str, str], tuple[float, float]] = {}  # host, what was asked
         self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
         self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
+        self._waits: dict[str, float] = {}  # host -> since when, by the clock of this process
         self._pause = POLL
         self._posts = True  # events on nodes
         order = store.head()[0]
@@ -94,6 +96,7 @@ class Run:
         entry = Entry(self.clock.now(), text, host, reason)
         self.store.append(entry)
         self.progress.add(entry)
+        self._waits.pop(host, None)
         shown = f": {reason}" if reason else ""
         self.say(f"{host or 'run'}: {text}{shown}")
         self.report(running=True)
@@ -139,22 +142,30 @@ class Run:
         return {name: result for part in found for name, result in part.items()}
 
     def may_wait(self, name: str, reason: str, seconds: float | None = None) -> bool:
-        """Whether a host may be waited for any longer, by default `upgrade_wait` in all; the reason
-        is said once."""
+        """Whether a host may be waited for any longer, by default `upgrade_wait` since the first
+        look of this process that had to wait; the reason is said once. Time in which the process
+        was not there, or the machine was suspended, does not count: nobody could see the end."""
         limit = self.settings[name].wait if seconds is None else seconds
-        if self.clock.now() - self.progress.since[name] >= limit:
+        now = time.monotonic()
+        if now - self._waits.setdefault(name, now) >= limit:
             return False
         self.say_waits(name, reason)
         return True
 
-    def is_silent_for_long(self, name: str, limit: float) -> bool:
+    def is_silent_for_long(self, name: str, limit: float, asked: str = "") -> bool:
         """Whether a cluster has not answered for a host in so many seconds, of which none counts
-        that nobody asked in. To be called at each look that it does not answer."""
+        that nobody asked in. To be called at each look that it does not answer; `asked`: about what
+        besides its nodes."""
         now = self.clock.now()
-        began, last = self.silent.get(name, (now, now))
+        began, last = self.silent.get((name, asked), (now, now))
         began = now if now - last > UNASKED else began
-        self.silent[name] = (began, now)
+        self.silent[name, asked] = (began, now)
         return now - began >= limit
+
+    def answered(self, hosts: Iterable[str], asked: str = "") -> None:
+        """The cluster of these hosts has answered."""
+        for name in hosts:
+            self.silent.pop((name, asked), None)
 
     def say_waits(self, name: str, reason: str) -> None:
         """Say once what a host waits for."""

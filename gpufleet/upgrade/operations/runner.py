@@ -136,14 +136,17 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
             _leave_alone(run, hosts, error)
         else:
             behind += cluster.behind
-            for name in hosts:
-                run.silent.pop(name, None)
+            run.answered(hosts)
     around = replace(
         around, away=tuple(sorted(away)), behind=tuple(sorted(behind)), alerts=_alerts(run)
     )
-    decision = decide(run.progress, around)
-    if isinstance(decision, Act) and (reboots := _reboots(run, decision.hosts)):
-        return decide(run.progress, replace(around, reboots=reboots))
+    passed = set[ClusterNodes]()
+    while isinstance(decision := decide(run.progress, around), Act) and not around.reboots:
+        before = len(passed)
+        reboots = _reboots(run, decision.hosts, passed)
+        if not reboots and len(passed) == before:
+            return decision
+        around = replace(around, reboots=reboots)
     return decision
 
 
@@ -156,12 +159,12 @@ def _asked(run: Run) -> dict[ClusterNodes, list[str]]:
     return found
 
 
-def _leave_alone(run: Run, hosts: Sequence[str], error: ClusterProblem) -> None:
+def _leave_alone(run: Run, hosts: Sequence[str], error: ClusterProblem, asked: str = "") -> None:
     """Pass over what is not begun of a cluster that has not answered for long. Raises the error
     where it may still answer."""
     reason = passing(error)
     limits = {name: max(run.settings[name].wait, UNREACHED) for name in hosts}
-    silent = [run.is_silent_for_long(name, limit) for name, limit in limits.items()]
+    silent = [run.is_silent_for_long(name, limit, asked) for name, limit in limits.items()]
     if not all(silent):
         raise error
     for name in hosts:
@@ -174,11 +177,22 @@ def _alerts(run: Run) -> tuple[str, ...]:
     return alerts_of(limits.alerts, limits.alerts_ignored) if limits.alerts else ()
 
 
-def _reboots(run: Run, hosts: Sequence[str]) -> tuple[str, ...]:
+def _reboots(run: Run, hosts: Sequence[str], passed: set[ClusterNodes]) -> tuple[str, ...]:
     """The nodes that kured reboots in the clusters of these hosts; where there are none, its lock
-    is the run's from now on."""
-    clusters = {run.clusters[name] for name in hosts if name in run.clusters}
-    return tuple(node for cluster in clusters for node in cluster.kured.taken())
+    is the run's from now on. Clusters that have not let it be taken for long are added to `passed`,
+    and their hosts passed over. Raises ClusterProblem."""
+    found = list[str]()
+    for cluster, mine in _asked(run).items():
+        if cluster in passed or not set(mine) & set(hosts):
+            continue
+        try:
+            found += cluster.kured.taken()
+        except ClusterProblem as error:
+            _leave_alone(run, mine, error, "kured")
+            passed.add(cluster)
+        else:
+            run.answered(mine, "kured")
+    return tuple(found)
 
 
 def _let_reboot(run: Run, hosts: Iterable[str]) -> None:

@@ -46,7 +46,8 @@ def found(
         views, [KubeAccess("file", "")], {view.name: known_as for view in views}
     )
     for view in seen:
-        assert (view.name in places) is not any(code in each for each in view.refusals)
+        refused = any(code in each for each in view.refusals)
+        assert refused is (view.kubelet and view.name not in places)
     return {name: place.node for name, place in places.items()}
 
 
@@ -57,6 +58,17 @@ def host(name: str, machine: str) -> HostView:
 def test_a_node_is_found_by_its_machine_id(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node("a", "1"), node("b", "2")]
     assert found(monkeypatch, nodes, host("x", "2"), host("y", "1")) == {"x": "b", "y": "a"}
+
+
+@pytest.mark.parametrize(("known_as", "is_found"), [(("b",), True), (("x",), False)])
+def test_a_node_may_have_a_kubelet_that_no_fact_knows(
+    monkeypatch: pytest.MonkeyPatch, known_as: tuple[str, ...], is_found: bool
+) -> None:
+    """One that is stopped, or a unit of another distribution: its pods are to leave all the same.
+    A plain host from the same image is no node."""
+    view = HostView("x", kubelet=False, machine="2")
+    places = found(monkeypatch, [node("b", "2")], view, known_as=known_as)
+    assert places == ({"x": "b"} if is_found else {})
 
 
 def test_nodes_with_the_same_machine_id_are_not_guessed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ class Api:
         self.answer, self.message = answer, message
         self.asked: list[str] = []
         self.waited: list[float] = []
+        self.given_up: dict[str, str] = {}  # node -> why, in a look between two passes
         self.lists = 0
         self.at_once, self.most = 0, 0
         self.together: threading.Barrier | None = None
@@ -78,7 +79,7 @@ def of(api: Api) -> Evictions:
         api.waited.append(seconds)
         return False
 
-    return Evictions(cast(ClusterApi, api), over_in)
+    return Evictions(cast(ClusterApi, api), over_in, lambda nodes: api.given_up)
 
 
 def leaving(**nodes: list[dict[str, Any]]) -> dict[str, Leaving]:
@@ -282,9 +283,28 @@ def test_a_cluster_that_does_not_answer_ends_the_round(monkeypatch: pytest.Monke
     assert len(api.asked) == 1
 
 
+def test_a_node_that_others_return_to_service_is_looked_at_before_each_pass(
+    now: list[float],
+) -> None:
+    """A look at all pods of a large cluster takes long: evictions go on between two of them."""
+    api = Api(lambda name: 201 if name == "b-1" or api.asked.count(name) > 1 else 429)
+
+    def over_in(seconds: float) -> bool:
+        now[0] += seconds
+        api.given_up = {"a": "another user uncordoned it during the run"}
+        return False
+
+    rounds = Evictions(cast(ClusterApi, api), over_in, lambda nodes: api.given_up)
+    nodes = leaving(a=[pod("a-1", "a")], b=[pod("b-1", "b"), pod("b-2", "c")])
+    found = rounds.evict(nodes, 60.0)
+    assert "uncordoned" in found["a"].given_up
+    assert sorted(api.asked) == ["a-1", "b-1", "b-2", "b-2"]
+    assert found["b"].evicted == 2
+
+
 def test_a_run_that_is_ended_evicts_nothing_more() -> None:
     api = Api()
-    rounds = Evictions(cast(ClusterApi, api), lambda seconds: True)
+    rounds = Evictions(cast(ClusterApi, api), lambda seconds: True, lambda nodes: {})
     assert rounds.evict(leaving(n=[pod("web-0")])) == {"n": Round()}
     assert api.asked == []
 

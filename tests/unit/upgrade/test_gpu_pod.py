@@ -10,8 +10,8 @@ import pytest
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.operations import gpu_pod
-from gpufleet.upgrade.operations.gpu_pod import refusal, remove_pods, run_pod
-from gpufleet.upgrade.pods import CHECK_LABEL, check_pod, label_of
+from gpufleet.upgrade.operations.gpu_pod import pulled, refusal, remove_pods, run_pod
+from gpufleet.upgrade.pods import CHECK_LABEL, check_pod, label_of, pull_pod, uses_gpu
 
 NODE = {
     "metadata": {"name": "n"},
@@ -23,6 +23,8 @@ QUOTA = {"message": "exceeded quota: gpus", "reason": "Forbidden"}
 
 class Api:
     """Pods in memory, which succeed at once."""
+
+    status: Mapping[str, Any] = {"phase": "Succeeded"}
 
     def __init__(self, *refusals: Mapping[str, Any]) -> None:
         self.refusals, self.pods, self.tried = list(refusals), {}, 0  # type: ignore[var-annotated]
@@ -39,7 +41,7 @@ class Api:
         self.try_create(path, body)
         name = f"p{len(self.pods)}"
         about = {**body["metadata"], "name": name}
-        self.pods[name] = {**body, "metadata": about, "status": {"phase": "Succeeded"}}
+        self.pods[name] = {**body, "metadata": about, "status": self.status}
         return dict(self.pods[name])
 
     def try_create(self, path: str, body: Mapping[str, Any]) -> None:
@@ -76,6 +78,50 @@ def test_a_refusal_is_known_before_the_drain() -> None:
 def test_a_refusal_for_a_moment_is_waited_for() -> None:
     assert run(Api(QUOTA, QUOTA)) == ""
     assert run(Api(*[QUOTA] * 10_000), 0.01) == "a GPU pod is refused: exceeded quota: gpus"
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    state = {"waiting": {"reason": reason, "message": message}}
+    return {"phase": "Pending", "containerStatuses": [{"state": state}]}
+
+
+@pytest.mark.parametrize("status", [
+    {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]},
+    waiting("CreateContainerError"), {"phase": "Running"},
+])  # fmt: skip
+def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
+    """Without the command in it, too: what checks the node is another pod."""
+    api = Api()
+    api.status = status
+    assert pulled(client(api), NODE, "image", 5.0, threading.Event()) == ""
+    assert not api.pods
+    assert api.tried == 1
+
+
+@pytest.mark.parametrize("reason", [
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "ContainerCreating",
+])  # fmt: skip
+def test_an_image_that_cannot_be_pulled_is_known_before_the_drain(reason: str) -> None:
+    api = Api()
+    api.status = waiting(reason, "no route to host")
+    found = pulled(client(api), NODE, "image", 0.01, threading.Event())
+    assert found.startswith("image is not on the node after 0 s: ")
+    assert "no route to host" in found
+    assert not api.pods
+
+
+def test_a_node_without_gpus_needs_no_image() -> None:
+    api = Api(QUOTA)
+    assert pulled(client(api), {**NODE, "status": {}}, "image", 5.0, threading.Event()) == ""
+    assert pulled(client(api), NODE, "image", 5.0, threading.Event()) == "exceeded quota: gpus"
+
+
+def test_the_pod_that_pulls_sees_no_gpu() -> None:
+    spec = pull_pod("n", "image", ["mine"])["spec"]
+    assert "nvidia.com/gpu" not in str(spec["containers"])
+    assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in spec["containers"][0]["env"]
+    assert not uses_gpu({"spec": spec})
 
 
 def test_pods_of_a_killed_process_are_deleted() -> None:

@@ -27,19 +27,18 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.pods import Policy
 
 RUN = "run-1"
+OWNER = {"kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
+READY = {"type": "Ready", "status": "True"}
 GPU = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
 
 
 def node() -> dict[str, Any]:
-    return {
-        "metadata": {"name": "n", "resourceVersion": "1"},
-        "spec": {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-    }
+    status = {"conditions": [READY], "nodeInfo": {"machineID": "mine"}}
+    return {"metadata": {"name": "n", "resourceVersion": "1"}, "spec": {}, "status": status}
 
 
 def pod(name: str, kind: str = "ReplicaSet") -> dict[str, Any]:
-    owner = {"kind": kind, "name": "o", "uid": "u", "controller": True}
+    owner = {**OWNER, "kind": kind}
     about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": [owner]}
     return {"metadata": about, "spec": GPU, "status": {"phase": "Running"}}
 
@@ -74,8 +73,9 @@ class Api:
     delete = attempt
 
 
-def nodes_of(api: Api) -> ClusterNodes:
-    return ClusterNodes(cast(ClusterApi, api), RUN, {"h": "n"})
+def nodes_of(api: Api, *offering: str) -> ClusterNodes:
+    known = {"machines": {"h": "mine"}, "offering": offering}
+    return ClusterNodes(cast(ClusterApi, api), RUN, {"h": "n"}, **known)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
@@ -107,6 +107,58 @@ def test_a_node_that_others_cordon_first_is_theirs() -> None:
     api.list = listed  # type: ignore[method-assign]
     assert nodes.drain({"h": Policy()})["h"].given_up == "another user cordoned the node"
     assert api.wrote == []
+
+
+def test_another_machine_of_the_name_is_not_drained() -> None:
+    """The node was deleted while a Job was waited for, and registered again by another machine."""
+    other = patched(node(), {"status": {"nodeInfo": {"machineID": "theirs"}}})
+    api = Api(other, pod("web"))
+    assert "another machine" in nodes_of(api).drain({"h": Policy()})["h"].given_up
+    assert api.wrote == []
+
+
+def test_a_node_that_was_cordoned_is_not_cordoned_again() -> None:
+    """Its mark is gone: another user has removed it, or the node is a new one."""
+    api = Api(node(), pod("train", "Job"))
+    nodes = nodes_of(api)
+    assert not nodes.drain({"h": Policy()})["h"].given_up
+    api.node, api.wrote = node(), []
+    assert "no mark" in nodes.drain({"h": Policy()})["h"].given_up
+    assert api.wrote == []
+    nodes.give_back("h")  # the run may begin it again
+    assert not nodes.drain({"h": Policy()})["h"].given_up
+
+
+def test_a_node_that_offers_no_gpu_for_a_moment_is_waited_for() -> None:
+    """Its device plugin restarts: what the node has to offer again would not be known."""
+    api = Api(node())
+    waits = nodes_of(api, "h").drain({"h": Policy()})["h"]
+    assert waits.reasons == ["the node offers no GPU now"]
+    assert api.wrote == []
+    api.node = patched(node(), {"status": {"allocatable": {"nvidia.com/gpu": "1"}}})
+    assert nodes_of(api, "h").drain({"h": Policy()})["h"].drained
+
+
+def test_a_client_that_was_not_ready_before_is_no_fault_of_the_change() -> None:
+    good, bad = pod("plugin", "DaemonSet"), pod("falco", "DaemonSet")
+    good["metadata"]["ownerReferences"] = [{**OWNER, "name": "plugin"}]
+    good["status"]["conditions"] = [READY]
+    api = Api(ours(), good, bad)
+    nodes_of(api).clear("h", Policy())
+    assert api.node
+    assert mark_of(api.node)["clients"] == ["ns/plugin"]
+
+
+def test_a_node_whose_gpus_came_late_is_checked_by_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(cluster, "run_pod", lambda api, node, image, gpu, *more: ran.append(gpu))
+    api = Api(ours())
+    nodes = nodes_of(api)
+    assert nodes.check("h", "image", 0.01) == ""
+    assert (ran, nodes.unchecked) == ([], {"h"})
+    api.node = patched(ours(), {"status": {"allocatable": {"nvidia.com/gpu": "1"}}})
+    nodes.check("h", "image", 0.01)
+    assert (ran, nodes.unchecked) == (["nvidia.com/gpu"], set())
 
 
 @pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "web"), ("Job", "train")])

@@ -48,7 +48,9 @@ class Cluster:
         self.cleared, self.refusal, self.problem = cleared, refusal, problem
         self.left_behind, self.kured = "", self
 
-    def check_refused(self, host: str, image: str) -> str:
+    unchecked: frozenset[str] = frozenset()
+
+    def check_refused(self, host: str, image: str, seconds: float) -> str:
         self.away()
         return self.refusal
 
@@ -322,6 +324,34 @@ def test_a_run_that_is_interrupted_while_it_leaves_hosts_is_not_over() -> None:
     steps.before = run.stop
     assert runner.carry_on(run).event == "interrupted"
     assert not run.progress.over
+
+
+def test_a_change_without_a_gpu_pod_says_so() -> None:
+    """A cluster that offers GPUs by DRA alone, or whose plugin never offered one."""
+    node = Cluster(Round(drained=True))
+    node.unchecked = frozenset("h")
+    run = running(planned(), Steps(), *DRAINED, clusters={"h": node})
+    change(run, ["h"])
+    assert state(run) is State.CHANGED
+    assert "no GPU pod ran" in run.progress.reasons["h"]
+
+
+@pytest.mark.parametrize("result", [
+    Result(False, "timed out", reached=False), Result(False, "GPU work", busy=True),
+])  # fmt: skip
+def test_time_in_which_no_process_was_there_is_no_wait(
+    result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A controller that was off for hours knows nothing of a host that it misses at first."""
+    events = (*DRAINED, Event.CHANGE_BEGAN, Event.CHANGE_FAILED, Event.RESTORE_BEGAN)
+    run = running(planned(), Steps(result), *events, at=1000.0, wait=60)
+    monkeypatch.setattr(run.stopping, "wait", lambda seconds: False)
+    restore(run, ["h"])
+    assert state(run) is State.RESTORING
+    later = time.monotonic() + 601.0
+    monkeypatch.setattr("time.monotonic", lambda: later)
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
 
 
 def test_clocks_that_jump_change_no_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ RESTORING = (*CHANGING, Event.CHANGE_FAILED)
 class Node:
     """In memory. `problem`: why the API does not answer to the methods in `silent`."""
 
+    unchecked: frozenset[str] = frozenset()
+
     def __init__(self, *silent: str) -> None:
         self.silent, self.problem = set(silent), AWAY
         self.left_behind = ""

@@ -57,11 +57,15 @@ class Node:
 
     def __init__(self, **problems: ClusterProblem) -> None:
         self.problems = problems
-        self.kured = SimpleNamespace(give_back=self.forgotten, taken=list)
+        self.kured = SimpleNamespace(give_back=self.forgotten, taken=self.taken)
         self.marked, self.released = "", 0
 
     def forgotten(self) -> None:
         self.released += 1
+
+    def taken(self) -> list[str]:
+        self._answer("taken")
+        return []
 
     def _answer(self, method: str) -> None:
         if problem := self.problems.get(method):
@@ -70,7 +74,9 @@ class Node:
     def clear(self, host: str, policy: Any) -> Round:
         return Round(drained=True)
 
-    def check_refused(self, host: str, image: str) -> str:
+    unchecked: frozenset[str] = frozenset()
+
+    def check_refused(self, host: str, image: str, seconds: float) -> str:
         self._answer("check_refused")
         return ""
 
@@ -147,12 +153,18 @@ def test_hosts_are_prepared_while_the_prepared_ones_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    ("begun", "after"), [((), State.REFUSED), ((Event.PREPARED,), State.REFUSED)]
+    ("begun", "problems"),
+    [
+        ((), ("check_refused", "away")),
+        ((Event.PREPARED,), ("check_refused", "away")),
+        ((Event.PREPARED,), ("taken",)),  # who may list nodes, and not write kured's lock
+    ],
 )
 def test_a_cluster_that_is_silent_for_long_is_passed_over(
-    begun: tuple[Event, ...], after: State
+    begun: tuple[Event, ...], problems: tuple[str, ...]
 ) -> None:
-    away = Node(check_refused=AWAY, away=AWAY)
+    after = State.REFUSED
+    away = Node(**dict.fromkeys(problems, AWAY))
     run = two({"h": away, "g": Node()}, *begun, of_other=())
     hours = iter(range(0, 1_000_000, 7))
     run.clock = SimpleNamespace(now=lambda: time.time() + next(hours))  # type: ignore[assignment]
