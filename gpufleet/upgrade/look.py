@@ -23,7 +23,7 @@ from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
-from gpufleet.upgrade.subjects import Subject
+from gpufleet.upgrade.subjects import DISABLED, Subject
 
 LONG = 10  # digits of what is no number of GPUs
 
@@ -104,11 +104,12 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
         kubelet=facts.kubelet,
         machine=facts.machine_id,
     )
-    if not facts.gpus:
-        return replace(view, refusals=("no GPU",))
+    toolkit, driver = seen.settings.of(TOOLKIT), seen.settings.of(DRIVER)
+    if not (toolkit.enabled if subject == "toolkit" else driver.enabled):
+        return replace(view, refusals=(DISABLED[subject],))
     there = _versions(seen, plan, subject)
-    if there is None:
-        return replace(view, refusals=(f"{subject}_enabled is False",))
+    if not facts.gpus or there is None:
+        return replace(view, refusals=("no GPU",))
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     if there.target is None:
         return replace(view, refusals=_texts(_no_target(seen, plan, subject)))
@@ -124,8 +125,8 @@ class Versions(NamedTuple):
 
 
 def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
-    """None where the role of the subject is not enabled. A host that is to be rebooted keeps its
-    driver, and is never converged."""
+    """None where the role of the subject does not apply to the host. A host that is to be rebooted
+    keeps its driver, and is never converged."""
     if subject == "toolkit":
         toolkit = plan.of(TOOLKIT)
         if toolkit is None:

@@ -8,12 +8,12 @@ from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wa
 from gpufleet.upgrade.nodes import CORDONED, SKIPPED
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.shares import hosts_of
-from gpufleet.upgrade.subjects import Subject
+from gpufleet.upgrade.subjects import DISABLED, Subject
 
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
-ON_PURPOSE = frozenset({CORDONED, SKIPPED})  # refusals that a user decided on
+ON_PURPOSE = frozenset({CORDONED, SKIPPED, *DISABLED.values()})  # refusals that a user decided on
 
 
 def make_plan(

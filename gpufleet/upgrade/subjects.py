@@ -8,6 +8,11 @@ from typing import Literal
 from gpufleet.core.versions import branch_of
 
 Subject = Literal["driver", "toolkit", "reboot"]
+DISABLED: dict[Subject, str] = {  # why a host is left out that a user leaves out of the role
+    "driver": "driver_enabled is False",
+    "toolkit": "toolkit_enabled is False",
+    "reboot": "driver_enabled is False",
+}
 SENTENCES: dict[Subject, str] = {
     "driver": "Change the driver of these hosts?",
     "toolkit": "Change the container toolkit of these hosts?",

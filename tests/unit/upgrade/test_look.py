@@ -101,7 +101,10 @@ def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
 
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
     assert view(replace(converged, pci=())).refusals == ("no GPU",)
-    assert "driver_enabled" in view(converged, driver_enabled=False).refusals[0]
+    for facts in (converged, replace(converged, pci=())):  # a host of a cluster without GPUs, too
+        assert of(facts, "driver", driver_enabled=False).refusals == ("driver_enabled is False",)
+        assert of(facts, "reboot", driver_enabled=False).refusals == ("driver_enabled is False",)
+        assert of(facts, "toolkit", toolkit_enabled=False).refusals == ("toolkit_enabled is False",)
 
 
 def test_health_is_read() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -15,6 +15,7 @@ from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
+from gpufleet.upgrade.subjects import DISABLED, Subject
 
 HOST = HostView("h", "1 x A100", "debian12", "6.1", "580.1.1", "580.1.1", "580.2.2")
 
@@ -99,12 +100,16 @@ def test_a_node_that_no_user_holds_back_is_blocked(there: dict[str, Any], blocke
 
 @pytest.mark.parametrize(
     "change",
-    [{"before": None, "loaded": None}, {"refusals": ("no GPU",)}, {"target": None},
-     {"refusals": ("driver_enabled is False",)}],
-)  # fmt: skip
+    [{"before": None, "loaded": None}, {"refusals": ("no GPU",)}, {"target": None}],
+)
 def test_a_host_that_is_left_out_without_a_code_is_blocked(change: dict[str, Any]) -> None:
     """The exit status says that every host has the target, or is left out on purpose."""
     assert make_plan([replace(HOST, **change)], settings()).blocked
+
+
+@pytest.mark.parametrize("subject", get_args(Subject))
+def test_a_host_whose_role_is_off_is_left_out_on_purpose(subject: Subject) -> None:
+    assert not make_plan([replace(HOST, refusals=(DISABLED[subject],))], settings()).blocked
 
 
 def test_a_host_that_a_finding_keeps_out_is_blocked() -> None:
