@@ -26,6 +26,8 @@ def to_pause(name: str) -> Store:
     """As `to_change`. Raises Stopped also where no process carries the run out."""
     store = to_change(name)
     progress, locked = store.progress(), store.is_locked
+    if store.request == "abort":
+        raise Stopped(findings.NOT_PAUSED(run=store.name, why="its abort is requested"))
     if progress.over:
         raise Stopped(findings.NOT_PAUSED(run=store.name, why=f"it is over ({progress.run})"))
     if not locked:
@@ -55,11 +57,11 @@ def no_other(inventory: str, say: Say) -> None:
 
 
 def _unfinished(store: Store) -> str:
-    """A run in words; "" for one that is over, or whose record cannot be used."""
+    """A run in words; "" for one that is over. One whose record cannot be used may not be."""
     try:
         progress = store.progress()
         order, _ = store.head()
     except Stopped:
-        return ""
+        return f"{store.name} (its record cannot be used)"
     state = run_state(progress, locked=store.is_locked)
     return "" if progress.over else f"{store.name} over {order.inventory} ({state})"

@@ -77,6 +77,10 @@ class HostRecord(Part):
         assert isinstance(entry, kind)
         return entry
 
+    def has(self, role: str) -> bool:
+        """Whether the record has a part of a role."""
+        return bool((self.model_extra or {}).get(role))
+
     def trouble(self, kinds: Iterable[type[RoleEntry]]) -> str:
         """Why the part of one of the roles cannot be used; "" where all can."""
         for kind in kinds:

@@ -23,8 +23,10 @@ from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
+from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
+NO_GPU_NOW = "no GPU, though it has a driver"
 LONG = 10  # digits of what is no number of GPUs
 
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
@@ -109,7 +111,8 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
         return replace(view, refusals=(DISABLED[subject],))
     there = _versions(seen, plan, subject)
     if not facts.gpus or there is None:
-        return replace(view, refusals=("no GPU",))
+        had = facts.loaded_driver or facts.provenance.has(DRIVER.name)
+        return replace(view, refusals=(NO_GPU_NOW if had else NEVER_A_GPU,))
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     if there.target is None:
         return replace(view, refusals=_texts(_no_target(seen, plan, subject)))

@@ -13,7 +13,8 @@ from gpufleet.upgrade.subjects import DISABLED, Subject
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
-ON_PURPOSE = frozenset({CORDONED, SKIPPED, *DISABLED.values()})  # refusals that a user decided on
+NEVER_A_GPU = "no GPU"  # nor a driver: a control plane, for example
+ON_PURPOSE = frozenset({CORDONED, SKIPPED, NEVER_A_GPU, *DISABLED.values()})  # nothing is missing
 
 
 def make_plan(

@@ -233,9 +233,13 @@ def check_pod(
 
 def pull_pod(node: str, image: str, keys: Sequence[str]) -> dict[str, Any]:
     """A pod that does nothing, so that its image is on a node. It sees no GPU, also where the
-    runtime of all containers would offer each of them every GPU."""
+    runtime of all containers would offer each of them every GPU. It has its node from the
+    beginning: a scheduler might end other pods to make room for it."""
     unseen = {"command": ["true"], "env": [{"name": VISIBLE, "value": "void"}]}
-    return _pod_on(node, _ours(image) | unseen, None, keys)
+    pod = _pod_on(node, _ours(image) | unseen, None, keys)
+    del pod["spec"]["affinity"]
+    pod["spec"]["nodeName"] = node
+    return pod
 
 
 def _ours(image: str) -> dict[str, Any]:

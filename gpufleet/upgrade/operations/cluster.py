@@ -177,12 +177,14 @@ class ClusterNodes:
         self.behind = tuple(behind)
         return away
 
-    def check_refused(self, host: str, image: str, seconds: float) -> str:
-        """Why the pod that is to check the node could not run; "" if it can. Its image is on the
-        node then."""
-        node = self._node(self.nodes[host])
-        reason = refusal(self.api, node, image)
-        return reason or pulled(self.api, node, image, seconds, self.stopping)
+    def check_refused(self, host: str, image: str) -> str:
+        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
+        created."""
+        return refusal(self.api, self._node(self.nodes[host]), image)
+
+    def pull(self, host: str, image: str, seconds: float) -> str:
+        """Pull the image of that pod to the node; "" or why it cannot be pulled."""
+        return pulled(self.api, self._node(self.nodes[host]), image, seconds, self._over_in)
 
     def clear(self, host: str, policy: Policy) -> Round:
         """Let the clients of DaemonSets go and wait for their end; or why they did not."""
@@ -206,8 +208,9 @@ class ClusterNodes:
         ends = time.monotonic() + seconds
         problem = ""
         self.unchecked.discard(host)
+        silent: ClusterProblem | None = None
         while not self.stopping.is_set():
-            silent: ClusterProblem | None = None
+            silent = None
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
                 problem = self._not_as_before(name)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade import findings
@@ -51,8 +51,8 @@ def find_nodes(
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
     """The views with what the clusters say of their nodes, and the nodes by host. `known_as`: names
     and addresses by which the inventory reaches each host: its machine id is what the host says of
-    itself. A node may be one whose kubelet is stopped, or runs as a unit that no fact knows.
-    Raises ClusterProblem."""
+    itself. A node may be one whose kubelet is stopped, or runs as a unit that no fact knows: of
+    such hosts a cluster that does not answer says nothing. Raises ClusterProblem."""
     count = Counter(view.machine for view in views)
     wanted = [view for view in views if view.machine and count[view.machine] == 1]
     if not wanted:
@@ -61,7 +61,12 @@ def find_nodes(
     reasons: dict[str, str] = {}
     for access in dict.fromkeys(accesses):
         api = ClusterApi(access)
-        by_machine = _by_machine(every_node(api))
+        try:
+            by_machine = _by_machine(every_node(api))
+        except ClusterProblem:
+            if any(view.kubelet for view in wanted):
+                raise
+            continue
         operator = operator_owns_driver(api)
         there = [
             (view, by_machine[view.machine])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpufleet.core.visible import one_line
@@ -24,8 +24,9 @@ POLL = 1.0  # seconds
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 MISSING = 404
-PULLING = ("", "ContainerCreating", "PodInitializing")  # states of a container without its image
-FAULTS = ("ImagePull", "InvalidImage", "ErrImage", "ImageInspect", "RegistryUnavailable")
+STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
+LOST = "ContainerStatusUnknown"
+EVICTED = "Evicted"  # by the node, as for room on the disk that the image takes
 
 
 def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
@@ -37,8 +38,15 @@ def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
     try:
         api.try_create(PODS, _wanted(api, node, image, gpu))
     except ApiError as error:
-        return one_line("; ".join(error.causes) or error.message or error.reason)
+        return _final(error)
     return ""
+
+
+def _final(error: ApiError) -> str:
+    """Why a pod is refused. Raises the error where another answer may follow."""
+    if not error.is_final:
+        raise error
+    return one_line("; ".join(error.causes) or error.message or error.reason)
 
 
 def pulled(
@@ -46,10 +54,11 @@ def pulled(
     node: Mapping[str, Any],
     image: str,
     seconds: float,
-    stopping: threading.Event,
+    over_in: Callable[[float], bool],
 ) -> str:
-    """Pull the image of that pod to the node; "" or why it is not there, also where the node offers
-    no GPU: no pod checks it. What the container does then does not matter."""
+    """Pull the image of that pod to the node; "" or why it cannot be pulled in so many seconds.
+    Nothing is to be known of a node that offers no GPU, which no pod checks, or that has no room
+    for a pod now, which it has after its drain. `over_in`: waits; whether the run ends."""
     if not gpu_of(gpus_of(node)):
         return ""
     name = node["metadata"]["name"]
@@ -57,31 +66,34 @@ def pulled(
     try:
         pod = api.create(PODS, pull_pod(name, image, _keys(node)))
     except ApiError as error:
-        return one_line("; ".join(error.causes) or error.message or error.reason)
+        return _final(error)
     path = f"{PODS}/{pod['metadata']['name']}"
     ends = time.monotonic() + seconds
     try:
-        while not stopping.is_set():
+        while not over_in(POLL):
             found = api.find(path)
-            if found is None or _has_image(found):
-                return "" if found else "another user deleted the pod that pulls its image"
+            if found is None:
+                return "another user deleted the pod that pulls its image"
+            status = found.get("status") or {}
+            if status.get("reason") == EVICTED:
+                return f"{image} does not stay on the node: {_said(found)}"
+            if status.get("phase") == "Failed" or _has_image(status):
+                return ""
             if time.monotonic() >= ends:
                 return f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
-            stopping.wait(POLL)
         return ""
     finally:
         _delete(api, pod)
 
 
-def _has_image(pod: Pod) -> bool:
-    """Whether the image of a pod's container is on the node."""
-    status = pod.get("status") or {}
+def _has_image(status: Mapping[str, Any]) -> bool:
+    """Whether the image of a pod's container is known to be on the node."""
     for container in status.get("containerStatuses") or ():
         state = container.get("state") or {}
-        reason = str((state.get("waiting") or {}).get("reason") or "")
-        return "waiting" not in state or not (
-            reason in PULLING or any(fault in reason for fault in FAULTS)
-        )
+        if ended := state.get("terminated"):
+            return bool(ended.get("reason") != LOST)
+        waits = str((state.get("waiting") or {}).get("reason") or "")
+        return "running" in state or waits.startswith(STARTING)
     return status.get("phase") in ("Running", "Succeeded")
 
 

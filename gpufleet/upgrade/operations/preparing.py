@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
@@ -10,11 +11,14 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
+LEAST = 20.0  # seconds for an image to be pulled, where a round has taken long
+
 
 def prepare(run: Run, hosts: Sequence[str]) -> None:
     """Fetch packages; a roll-back takes over those that its hosts have kept."""
     silent: dict[ClusterNodes, str] = {}
-    refused = run.each(lambda name: _check_refused(run, name, silent), hosts)
+    began = time.monotonic()
+    refused = run.each(lambda name: _check_refused(run, name, silent, began), hosts)
     good = [name for name, reason in refused.items() if reason == ""]
     if run.stopping.is_set():
         return
@@ -28,10 +32,12 @@ def prepare(run: Run, hosts: Sequence[str]) -> None:
     run.pause(idle=None in refused.values())
 
 
-def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str | None:
+def _check_refused(
+    run: Run, name: str, silent: dict[ClusterNodes, str], began: float
+) -> str | None:
     """Why a node is not disturbed: it could not be checked after its change, or its cluster has not
     answered for long; "" if it may be, None while the cluster may still answer. `silent`: clusters
-    that have not answered in this round, which are not asked again."""
+    that have not answered in this round, which are not asked again; `began`: the round."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
@@ -40,8 +46,7 @@ def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str 
     problem = ""
     try:
         if cluster not in silent:
-            settings = run.settings[name]
-            problem = cluster.check_refused(name, settings.gpu_image, settings.node_timeout)
+            problem = _unchecked(run, name, cluster, began)
     except ClusterProblem as error:
         silent[cluster] = passing(error)
     if cluster in silent:
@@ -54,6 +59,17 @@ def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str 
         return ""
     found = findings.CHECK_REFUSED(problem=problem)
     return f"{found.code} {found.message}"
+
+
+def _unchecked(run: Run, name: str, cluster: ClusterNodes, began: float) -> str:
+    """Why a node could not be checked; "" if it can. A roll-back needs no image: what it undoes may
+    be what keeps the pod that pulls it from starting. Raises ClusterProblem."""
+    settings = run.settings[name]
+    problem = cluster.check_refused(name, settings.gpu_image)
+    if problem or run.goes_back:
+        return problem
+    left = began + settings.node_timeout - time.monotonic()  # for all hosts of the round
+    return cluster.pull(name, settings.gpu_image, max(left, LEAST))
 
 
 def release(run: Run) -> None:

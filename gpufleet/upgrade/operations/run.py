@@ -82,6 +82,8 @@ class Run:
         for cluster in clusters.values():
             cluster.stopping = self.stopping
             cluster.is_aborted = lambda: self.store.request == "abort"
+            if self.goes_back:  # what is undone may have cost a node its GPUs
+                cluster.offering = ()
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -25,6 +25,7 @@ class Api:
     """Pods in memory, which succeed at once."""
 
     status: Mapping[str, Any] = {"phase": "Succeeded"}
+    code = 403
 
     def __init__(self, *refusals: Mapping[str, Any]) -> None:
         self.refusals, self.pods, self.tried = list(refusals), {}, 0  # type: ignore[var-annotated]
@@ -47,7 +48,7 @@ class Api:
     def try_create(self, path: str, body: Mapping[str, Any]) -> None:
         self.tried += 1
         if self.refusals:
-            raise ApiError("POST", 403, self.refusals.pop(0), "c")
+            raise ApiError("POST", self.code, self.refusals.pop(0), "c")
 
     def delete(self, path: str) -> None:
         del self.pods[path.rpartition("/")[2]]
@@ -80,6 +81,10 @@ def test_a_refusal_for_a_moment_is_waited_for() -> None:
     assert run(Api(*[QUOTA] * 10_000), 0.01) == "a GPU pod is refused: exceeded quota: gpus"
 
 
+def pull(api: Api, seconds: float = 5.0) -> str:
+    return pulled(client(api), NODE, "image", seconds, lambda wait: False)
+
+
 def waiting(reason: str, message: str = "") -> dict[str, Any]:
     state = {"waiting": {"reason": reason, "message": message}}
     return {"phase": "Pending", "containerStatuses": [{"state": state}]}
@@ -88,37 +93,64 @@ def waiting(reason: str, message: str = "") -> dict[str, Any]:
 @pytest.mark.parametrize("status", [
     {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]},
     waiting("CreateContainerError"), {"phase": "Running"},
+    {"phase": "Failed", "reason": "OutOfpods"},  # of a full node: its drain makes room
 ])  # fmt: skip
 def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     """Without the command in it, too: what checks the node is another pod."""
     api = Api()
     api.status = status
-    assert pulled(client(api), NODE, "image", 5.0, threading.Event()) == ""
+    assert pull(api) == ""
     assert not api.pods
     assert api.tried == 1
 
 
 @pytest.mark.parametrize("reason", [
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "ContainerCreating",
+    "ContainerCreating", "SignatureValidationFailed",
 ])  # fmt: skip
 def test_an_image_that_cannot_be_pulled_is_known_before_the_drain(reason: str) -> None:
     api = Api()
     api.status = waiting(reason, "no route to host")
-    found = pulled(client(api), NODE, "image", 0.01, threading.Event())
+    found = pull(api, 0.01)
     assert found.startswith("image is not on the node after 0 s: ")
     assert "no route to host" in found
     assert not api.pods
 
 
+def test_an_image_that_fills_the_disk_is_not_on_the_node() -> None:
+    api = Api()
+    lost = [{"state": {"terminated": {"reason": "ContainerStatusUnknown"}}}]
+    api.status = {"phase": "Failed", "reason": "Evicted", "containerStatuses": lost}
+    assert "does not stay on the node: Evicted" in pull(api)
+
+
 def test_a_node_without_gpus_needs_no_image() -> None:
     api = Api(QUOTA)
-    assert pulled(client(api), {**NODE, "status": {}}, "image", 5.0, threading.Event()) == ""
-    assert pulled(client(api), NODE, "image", 5.0, threading.Event()) == "exceeded quota: gpus"
+    bare = {**NODE, "status": {}}
+    assert pulled(client(api), bare, "image", 5.0, lambda seconds: False) == ""
+    assert pull(api) == "exceeded quota: gpus"
 
 
-def test_the_pod_that_pulls_sees_no_gpu() -> None:
+def test_an_abort_ends_the_wait_for_an_image() -> None:
+    api = Api()
+    api.status = waiting("ErrImagePull")
+    assert pulled(client(api), NODE, "image", 1e9, lambda seconds: True) == ""
+    assert not api.pods
+
+
+@pytest.mark.parametrize("ask", [
+    lambda api: pull(api), lambda api: refusal(client(api), NODE, "image"),
+])  # fmt: skip
+def test_an_error_that_passes_refuses_no_host(ask: Callable[[Api], str]) -> None:
+    api = Api(QUOTA)
+    api.code = 503
+    with pytest.raises(ApiError):
+        ask(api)
+
+
+def test_the_pod_that_pulls_sees_no_gpu_and_ends_no_other() -> None:
     spec = pull_pod("n", "image", ["mine"])["spec"]
+    assert (spec["nodeName"], "affinity" in spec) == ("n", False)  # no scheduler makes room
     assert "nvidia.com/gpu" not in str(spec["containers"])
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in spec["containers"][0]["env"]
     assert not uses_gpu({"spec": spec})

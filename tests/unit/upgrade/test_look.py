@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.model import GpuProcess, NodeFacts
+from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import NO_PLACE
@@ -100,7 +101,10 @@ def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
 
 
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
-    assert view(replace(converged, pci=())).refusals == ("no GPU",)
+    lost = replace(converged, pci=())
+    assert view(lost).refusals == ("no GPU, though it has a driver",)
+    never = replace(lost, modules={}, provenance=NO_RECORD)
+    assert view(never).refusals == ("no GPU",)
     for facts in (converged, replace(converged, pci=())):  # a host of a cluster without GPUs, too
         assert of(facts, "driver", driver_enabled=False).refusals == ("driver_enabled is False",)
         assert of(facts, "reboot", driver_enabled=False).refusals == ("driver_enabled is False",)

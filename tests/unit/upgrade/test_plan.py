@@ -9,9 +9,10 @@ import pytest
 
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.load import load_settings, of_run
+from gpufleet.upgrade.look import NO_GPU_NOW
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.nodes import MARK, SKIP, why_not_begun
-from gpufleet.upgrade.plan import make_plan, reversed_plan
+from gpufleet.upgrade.plan import NEVER_A_GPU, make_plan, reversed_plan
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
@@ -100,7 +101,7 @@ def test_a_node_that_no_user_holds_back_is_blocked(there: dict[str, Any], blocke
 
 @pytest.mark.parametrize(
     "change",
-    [{"before": None, "loaded": None}, {"refusals": ("no GPU",)}, {"target": None}],
+    [{"before": None, "loaded": None}, {"refusals": (NO_GPU_NOW,)}, {"target": None}],
 )
 def test_a_host_that_is_left_out_without_a_code_is_blocked(change: dict[str, Any]) -> None:
     """The exit status says that every host has the target, or is left out on purpose."""
@@ -110,6 +111,10 @@ def test_a_host_that_is_left_out_without_a_code_is_blocked(change: dict[str, Any
 @pytest.mark.parametrize("subject", get_args(Subject))
 def test_a_host_whose_role_is_off_is_left_out_on_purpose(subject: Subject) -> None:
     assert not make_plan([replace(HOST, refusals=(DISABLED[subject],))], settings()).blocked
+
+
+def test_a_control_plane_without_gpus_is_left_out_on_purpose() -> None:
+    assert not make_plan([replace(HOST, refusals=(NEVER_A_GPU,))], settings()).blocked
 
 
 def test_a_host_that_a_finding_keeps_out_is_blocked() -> None:

@@ -44,6 +44,23 @@ def done(*words: str) -> Result:
     return CliRunner().invoke(main, ["upgrade", *words])
 
 
+def test_an_abort_is_not_taken_back_by_a_pause() -> None:
+    store = made("begun")
+    store.ask("abort")
+    assert "its abort is requested" in done("pause", "--run", store.name).output
+    assert store.request == "abort"
+    store.release()
+
+
+def test_a_record_that_cannot_be_read_may_be_the_one_that_is_meant() -> None:
+    damaged = gone("begun", inventory="other.py")
+    (damaged.path / "run.json").write_text("{")
+    gone("begun")
+    found = done("abort")
+    assert f"{damaged.name} (its record cannot be used)" in found.output
+    assert found.exit_code == 1
+
+
 @pytest.mark.parametrize(
     ("events", "why"),
     [
@@ -85,7 +102,6 @@ def test_a_command_guesses_no_run(command: str) -> None:
 def test_one_unfinished_run_needs_no_name() -> None:
     gone("begun", "finished")
     run = made("begun", inventory="test.py")
-    (gone("begun").path / "run.json").write_text("{")  # a damaged one is none of them
     gone("begun", "finished")
     assert done("pause").exit_code == 0
     assert run.request == "pause"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.decide import Wait
-from gpufleet.upgrade.operations import changing, children, runner
+from gpufleet.upgrade.operations import changing, children, preparing, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import Round
@@ -47,10 +48,12 @@ class Cluster:
         """`problem`: why the API does not answer."""
         self.cleared, self.refusal, self.problem = cleared, refusal, problem
         self.left_behind, self.kured = "", self
+        self.no_image, self.pulls = "", list[float]()
 
     unchecked: frozenset[str] = frozenset()
+    offering: Sequence[str] = ()
 
-    def check_refused(self, host: str, image: str, seconds: float) -> str:
+    def check_refused(self, host: str, image: str) -> str:
         self.away()
         return self.refusal
 
@@ -63,6 +66,10 @@ class Cluster:
 
     def clear(self, host: str, policy: Any) -> Round:
         return self.cleared
+
+    def pull(self, host: str, image: str, seconds: float) -> str:
+        self.pulls.append(seconds)
+        return self.no_image
 
     def check(self, host: str, image: str, seconds: float) -> str:
         return ""
@@ -123,6 +130,28 @@ def test_a_node_whose_check_would_be_refused_is_not_disturbed(refusal: str, afte
     prepare(run, ["h"])
     assert state(run) is after
     assert run.progress.reasons.get("h", "").startswith("GF073" if refusal else "")
+
+
+def test_images_of_a_round_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = Cluster(Round())
+    node.no_image = "image is not on the node"
+    run = running(planned(), Steps(), clusters={"h": node}, node_timeout=60)
+    prepare(run, ["h"])
+    assert state(run) is State.REFUSED
+    assert 50 < node.pulls[0] <= 60
+    late = run.clusters["h"]
+    assert preparing._unchecked(run, "h", late, time.monotonic() - 100.0) == node.no_image
+    assert node.pulls[1] == preparing.LEAST
+
+
+def test_a_roll_back_needs_neither_image_nor_gpus() -> None:
+    """What it undoes may be what keeps pods from starting, or GPUs from being offered."""
+    node = Cluster(Round())
+    node.no_image = "image is not on the node"
+    node.offering = ("h",)
+    run = running(replace(planned(), kind="rollback"), Steps(), clusters={"h": node})
+    prepare(run, ["h"])
+    assert (state(run), node.pulls, node.offering) == (State.READY, [], ())
 
 
 def test_a_cluster_that_does_not_answer_refuses_no_host() -> None:

@@ -76,8 +76,12 @@ class Node:
 
     unchecked: frozenset[str] = frozenset()
 
-    def check_refused(self, host: str, image: str, seconds: float) -> str:
+    def check_refused(self, host: str, image: str) -> str:
         self._answer("check_refused")
+        return ""
+
+    def pull(self, host: str, image: str, seconds: float) -> str:
+        self._answer("pull")
         return ""
 
     def check(self, host: str, image: str, seconds: float) -> str:
@@ -156,6 +160,7 @@ def test_hosts_are_prepared_while_the_prepared_ones_wait() -> None:
     ("begun", "problems"),
     [
         ((), ("check_refused", "away")),
+        ((), ("pull",)),  # a webhook that does not answer
         ((Event.PREPARED,), ("check_refused", "away")),
         ((Event.PREPARED,), ("taken",)),  # who may list nodes, and not write kured's lock
     ],
