@@ -14,6 +14,7 @@ from checking import GPUFLEET
 from deploying import ROOT, deploy_command
 from driver_state import NEWEST, assert_driver
 
+from gpufleet.core.inventory import exactly
 from gpufleet_sandbox import Host
 from gpufleet_sandbox.waiting import wait_until
 from tests.hosts.conftest import HostFactory
@@ -35,7 +36,8 @@ def worker_of(host: Host, process: subprocess.Popen[str]) -> int:
     words = {
         pid: Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0") for pid in children
     }
-    (found,) = [pid for pid, said in words.items() if host.name in said and "--limit" in said]
+    limit = exactly(host.name)
+    (found,) = [pid for pid, said in words.items() if limit in said and "--limit" in said]
     return found
 
 
