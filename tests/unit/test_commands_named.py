@@ -30,6 +30,7 @@ OF_OTHERS = {  # options of other programs, which the same sentence names
 }  # fmt: skip
 
 
+@cache
 def texts() -> dict[str, str]:
     """Every text that users read: what it is -> the text."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
