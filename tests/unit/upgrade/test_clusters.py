@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.findings import API_UNREACHABLE
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
@@ -145,3 +146,20 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
     assert listed == [(["n1", "n2"], 3)]
     assert clusters.ending_pods(places, {}) == {}
     assert len(listed) == 1
+
+
+@pytest.mark.parametrize("kubelet", [True, False])
+def test_plain_hosts_need_no_cluster_that_is_away(
+    monkeypatch: pytest.MonkeyPatch, kubelet: bool
+) -> None:
+    def away(api: Any) -> list[Any]:
+        raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
+
+    monkeypatch.setattr(clusters, "every_node", away)
+    monkeypatch.setattr(clusters, "ClusterApi", lambda access: None)
+    views = [HostView("x", kubelet=kubelet, machine="2")]
+    if kubelet:
+        with pytest.raises(ClusterProblem):
+            find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)})
+    else:
+        assert find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)}) == (views, {})

@@ -249,3 +249,9 @@ def test_fields_of_a_mark_that_no_run_writes_are_left_out() -> None:
     assert tainting(there, RUN, there=True, clients=["ns/plugin"])
     back = patched(there, returning(there, RUN) or {})
     assert not is_cordoned(back)
+
+
+def test_a_check_that_begins_when_the_run_ends_raises_nothing() -> None:
+    nodes = nodes_of(Api(ours()))
+    nodes.stopping.set()
+    assert nodes.check("h", "image", 0.01) == ""
