@@ -18,4 +18,4 @@ def without_hangup() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL if before is None else before)

@@ -64,6 +64,7 @@ def find_nodes(
         try:
             by_machine = _by_machine(every_node(api))
         except ClusterProblem:
+            api.close()
             if any(view.kubelet for view in wanted):
                 raise
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,14 +153,19 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
 def test_plain_hosts_need_no_cluster_that_is_away(
     monkeypatch: pytest.MonkeyPatch, kubelet: bool
 ) -> None:
+    closed: list[int] = []
+
     def away(api: Any) -> list[Any]:
         raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
 
     monkeypatch.setattr(clusters, "every_node", away)
-    monkeypatch.setattr(clusters, "ClusterApi", lambda access: None)
+    monkeypatch.setattr(
+        clusters, "ClusterApi", lambda access: SimpleNamespace(close=lambda: closed.append(1))
+    )
     views = [HostView("x", kubelet=kubelet, machine="2")]
     if kubelet:
         with pytest.raises(ClusterProblem):
             find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)})
     else:
         assert find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)}) == (views, {})
+    assert closed
