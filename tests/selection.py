@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+EXTENDED = pytest.mark.extended  # for one more case among parameters
 extended = True  # whether this run has the extended cases; conftest.py reads -m
 
 

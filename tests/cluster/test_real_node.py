@@ -195,6 +195,7 @@ def test_a_pod_that_requests_no_gpu_sees_none(
     assert (pod.encode() in reported, b"nvidia.com/gpu" in reported) == (True, False), reported
 
 
+@pytest.mark.extended
 def test_a_second_run_of_both_changes_nothing(provisioned: Site, tmp_path: Path) -> None:
     for deploy in ("gpu_node", "gpu_cluster"):
         done = provisioned.deploy(deploy)

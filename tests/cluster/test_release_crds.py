@@ -74,6 +74,7 @@ def test_crds_are_updated_before_the_upgrade(widgets: Site) -> None:
     assert widgets.apply(WIDGET, "1.1.0", edit=newer, crd_version=ANNOTATION).plan.action == "no-op"
 
 
+@pytest.mark.extended
 def test_without_the_update_the_field_is_lost_or_refused(widgets: Site) -> None:
     """Why CRDs are updated; here the chart has no newer CRD."""
     assert widgets.apply({"widget": {"enabled": True}}).ok

@@ -66,6 +66,7 @@ def assert_one_transaction(host: Host, version: str) -> None:
     assert again.changes() == {"el7": 0}
 
 
+@pytest.mark.extended
 def test_a_downgrade_is_one_transaction(el7: Host) -> None:
     done = run_deploy("gpu_node", [el7], **ONLY_DRIVER)
     assert done.returncode == 0, done.output

@@ -58,13 +58,8 @@ def remove(host: Host) -> dict[str, dict[str, str | None]]:
     return {role: part[role] for role in ("driver", "toolkit")}
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "debian12",
-        *(pytest.param(kind, marks=pytest.mark.extended) for kind in ("el7", "ubuntu2204")),
-    ],
-)
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", ["debian12", "el7", "ubuntu2204"])
 def test_a_driver_whose_build_failed_is_removed(bare_host: HostFactory, kind: str) -> None:
     host = bare_host(kind)
     before = snapshot(host, *LEFT)

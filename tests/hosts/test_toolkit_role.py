@@ -159,6 +159,7 @@ def test_running_containers_keep_running(fleet: dict[str, Host], installed: Outc
     assert starts(host) == before
 
 
+@pytest.mark.extended
 def test_an_older_toolkit_gives_a_warning_and_is_upgraded(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
