@@ -24,7 +24,7 @@ MAIN = "from gpufleet.cli.upgrade_options import print_parsed; print_parsed()"
 # pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
 ALLOWED = frozenset(
     (
-        *("--ssh-user", "--ssh-port", "--ssh-key", "--ssh-key-password", "--ssh-password"),
+        *("--ssh-user", "--ssh-port", "--ssh-key"),
         *("--sudo", "--sudo-user", "--use-sudo-password", "--use-sudo-login", "--su-user"),
         *("--dzdo", "--dzdo-user", "--shell-executable"),
         *("--parallel", "--no-wait", "--serial", "--retry", "--retry-delay"),
@@ -35,7 +35,10 @@ ALLOWED = frozenset(
 PLAN = "A step with {} changes nothing: use --plan."
 LIMIT = "A run chooses the hosts of each step: use --limit of gpufleet, before `--`."
 ASKS = "A step cannot ask, because steps run side by side: set {} in the inventory."
+KEPT = "A run keeps its options in a file: set {} in the inventory, from a file or a variable."
 REFUSED = {
+    "--ssh-password": KEPT.format("ssh_password"),
+    "--ssh-key-password": KEPT.format("ssh_key_password"),
     "--dry": PLAN.format("--dry"),
     "--debug-facts": PLAN.format("--debug-facts"),
     "--debug-operations": PLAN.format("--debug-operations"),
@@ -57,8 +60,8 @@ ADDRESS = "ssh_hostname"  # by which a host is found in its cluster
 # carried out, as _ignore_errors and _run_once.
 RIGHTS = frozenset(
     (
-        *("_sudo", "_sudo_user", "_use_sudo_login", "_sudo_password", "_preserve_sudo_env"),
-        *("_su_user", "_use_su_login", "_preserve_su_env", "_su_shell", "_su_password"),
+        *("_sudo", "_sudo_user", "_use_sudo_login", "_preserve_sudo_env"),
+        *("_su_user", "_use_su_login", "_preserve_su_env", "_su_shell"),
         *("_doas", "_doas_user", "_dzdo", "_dzdo_user", "_shell_executable", "_temp_dir"),
     )
 )
@@ -89,6 +92,8 @@ def _why_not_data(key: str) -> str:
             f"Set {shown} in the inventory: a run decides by the data of its hosts, and --data "
             "reaches single steps."
         )
+    if key.endswith("password"):
+        return KEPT.format(shown)
     if key.startswith("_") and key not in RIGHTS:
         return f"{shown} decides which operations of a step are carried out: leave it out."
     return ""

@@ -243,6 +243,14 @@ OTHER_NODE = blocker(
     "addresses. If not, find out why the host reports the machine id of another machine.",
 )
 
+MAYBE_A_NODE = blocker(
+    "GF285",
+    "Cluster that may have the host as a node does not answer",
+    "Cluster {context} does not answer, and no other cluster has this host as a node: whether it "
+    "is to be drained is not known. {problem}",
+    "Repair the cluster, or use an inventory without it where the host is none of its nodes.",
+)
+
 NODE_REFUSED = blocker(
     "GF278",
     "Cluster refuses to take a node back into service",
@@ -284,6 +292,14 @@ NO_TARGET = blocker(
     "No version is requested: set driver_version or driver_branch in the inventory, or add --to or "
     "--branch.",
     "A branch means its newest version in the catalog.",
+)
+
+BRANCH_UNKNOWN = blocker(
+    "GF284",
+    "Catalog has no version of the branch",
+    "The catalog has no version of branch {branch}: there is no version to change the host to.",
+    "Request a version, with --to or driver_version, or another branch: "
+    "`gpufleet catalog branches` lists them.",
 )
 
 SEVERAL_RUNS = blocker(

@@ -24,10 +24,10 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView, names
 from gpufleet.upgrade.plan import NEVER_A_GPU
+from gpufleet.upgrade.pods import LONG
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
-NO_GPU_NOW = "no GPU, though it has a driver"
-LONG = 10  # digits of what is no number of GPUs
+NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
 CLAIMED = ("prepared", "changing", "restoring")  # states there of a host that a run is to finish
@@ -111,12 +111,19 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
         return replace(view, refusals=(DISABLED[subject],))
     there = _versions(seen, plan, subject)
     if not facts.gpus or there is None:
-        had = facts.loaded_driver or facts.provenance.has(DRIVER.name)
-        return replace(view, refusals=(NO_GPU_NOW if had else NEVER_A_GPU,))
+        return replace(view, refusals=(NO_GPU_NOW if _had_gpu(facts) else NEVER_A_GPU,))
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     if there.target is None:
         return replace(view, refusals=_texts(_no_target(seen, plan, subject)))
     return replace(view, refusals=_texts(_obstacles(seen, there, run, subject)))
+
+
+def _had_gpu(facts: NodeFacts) -> bool:
+    """Whether a host without a GPU has a driver, from where ever, or was made a GPU node."""
+    built = any(module.name.startswith("nvidia") for module in facts.dkms)
+    ours = any(facts.provenance.has(role.name) for role in (DRIVER, TOOLKIT))
+    there = (facts.loaded_driver, facts.module_on_disk, facts.runfile_install)
+    return any(there) or built or ours
 
 
 class Versions(NamedTuple):
@@ -148,8 +155,12 @@ def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
 
 def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why there is no version to change the host to."""
-    known = subject != "driver" or (seen.settings.of(DRIVER).branch and plan.blockers)
-    return [*([] if known else [findings.NO_TARGET()]), *plan.blockers]
+    if subject != "driver":
+        return list(plan.blockers)
+    branch = seen.settings.of(DRIVER).branch
+    if branch:
+        return [*plan.blockers] or [findings.BRANCH_UNKNOWN(branch=branch)]
+    return [findings.NO_TARGET(), *plan.blockers]
 
 
 def _obstacles(seen: Seen, there: Versions, run: str, subject: Subject) -> list[Finding]:

@@ -18,6 +18,7 @@ SKIPPED = f"the node has the label {SKIP}=true"
 
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NO_GPUS: Mapping[str, str] = {}
+LONGEST = 1000  # characters of a reason: the API limits annotations
 OTHER_MACHINE = "another machine has its name now"
 
 Node = Mapping[str, Any]
@@ -190,7 +191,7 @@ def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {FAILED: reason},
+            "annotations": {FAILED: reason[:LONGEST]},
         },
         "spec": {
             "unschedulable": True,

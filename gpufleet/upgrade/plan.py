@@ -14,7 +14,8 @@ SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
 NEVER_A_GPU = "no GPU"  # nor a driver: a control plane, for example
-ON_PURPOSE = frozenset({CORDONED, SKIPPED, NEVER_A_GPU, *DISABLED.values()})  # nothing is missing
+NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # whatever else is said of the host
+ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED}
 
 
 def make_plan(
@@ -62,7 +63,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
 
 def _is_blocked(host: HostView, unwanted: frozenset[str]) -> bool:
     """Whether a host that is left out should have the target: nobody decided against it."""
-    if host.name in unwanted or host.converged:
+    if host.name in unwanted or host.converged or NOTHING_MISSING.intersection(host.refusals):
         return False
     return not host.refusals or not ON_PURPOSE.issuperset(host.refusals)
 

@@ -21,6 +21,8 @@ VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NONE = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
 LABEL = 63  # characters of a label's value
+LONG = 10  # digits of what is no number of GPUs
+CONTAINER = "check"  # name of its container
 CHECK_LABEL = "gpufleet/upgrade-check"  # of the pod that checks a node, with the node's name
 REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same pod elsewhere
 
@@ -218,7 +220,7 @@ def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _is_less(now: str, before: str) -> bool:
-    if now.isdecimal() and before.isdecimal():
+    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < LONG:
         return int(now) < int(before)
     return now != before
 
@@ -244,7 +246,7 @@ def pull_pod(node: str, image: str, keys: Sequence[str]) -> dict[str, Any]:
 
 def _ours(image: str) -> dict[str, Any]:
     """A container. Its image is pulled once: a registry may be away after the change."""
-    return {"name": "check", "image": image, "imagePullPolicy": "IfNotPresent"}
+    return {"name": CONTAINER, "image": image, "imagePullPolicy": "IfNotPresent"}
 
 
 def _pod_on(

@@ -50,8 +50,7 @@ class ApiError(ClusterProblem):
         self.status = status
         self.reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or "")
-        causes = (answer.get("details") or {}).get("causes") or ()
-        self.causes = tuple(str(each.get("message") or "") for each in causes)
+        self.causes = tuple(_causes_of(answer.get("details")))
         super().__init__(*refusals([self]))
 
     def __str__(self) -> str:
@@ -256,7 +255,8 @@ class ClusterApi:
             answer = json.loads(data or b"{}")
         except (ValueError, RecursionError):
             answer = None
-        anonymous = status == 403 and ANONYMOUS in str((answer or {}).get("message"))
+        said = answer.get("message") if isinstance(answer, dict) else ""
+        anonymous = status == 403 and ANONYMOUS in str(said)
         if status == 401 or anonymous:
             raise ClusterProblem(self._unauthorized())
         if not isinstance(answer, dict):
@@ -286,6 +286,13 @@ class ClusterApi:
                 return refused_certificate(cause, self.context, self.url)
         reason = str(causes[-1]) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
+
+
+def _causes_of(details: Any) -> list[str]:
+    """The messages in the details of a Status; a proxy may answer with anything else."""
+    causes = details.get("causes") if isinstance(details, dict) else None
+    listed = causes if isinstance(causes, list) else []
+    return [str(each.get("message") or "") for each in listed if isinstance(each, dict)]
 
 
 def _clock(headers: Mapping[str, str]) -> int:

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
+from gpufleet.core.deadline import within
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.responses import read_response
 from gpufleet.core.visible import one_line
@@ -20,18 +21,19 @@ ALERTS = Limit("the alerts of a Prometheus", 16 * MIB, 60)
 def alerts_of(url: str, ignored: str) -> tuple[str, ...]:
     """What fires; where it cannot be said, why: then no host is begun either."""
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': QUERY})}"
-    late = threading.Event()
-    timer = threading.Timer(ALERTS.seconds, late.set)
-    timer.start()
-    try:
+
+    def work(given_up: threading.Event) -> tuple[str, ...]:
         answer = urllib3.PoolManager().request(
             "GET", address, preload_content=False, redirect=False, retries=False, timeout=TIMEOUT
         )
-        data = read_response(answer, ALERTS, late)
+        data = read_response(answer, ALERTS, given_up)
         if answer.status != 200:
             raise ValueError(f"status {answer.status}")
         return firing(data, ignored)
+
+    try:
+        return within(ALERTS.seconds, work)
+    except TimeoutError:
+        return (f"{url} has no answer: {ALERTS.too_slow}",)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         return (f"{url} has no answer: {one_line(str(error))[:200]}",)
-    finally:
-        timer.cancel()

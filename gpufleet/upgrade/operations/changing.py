@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import is_final
-from gpufleet.upgrade.findings import NOT_OURS, NOT_PREPARED
+from gpufleet.upgrade.findings import CHECK_REFUSED, NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
+from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
@@ -24,7 +25,8 @@ def change(run: Run, hosts: Sequence[str]) -> None:
     fresh = [name for name in hosts if run.progress.states[name] is State.DRAINED]
     for name in fresh:
         run.write(Event.CHANGE_BEGAN, name)
-    results, held = _cleared(run, run.targets(hosts), _back if run.goes_back else _forward)
+    act = _back if run.goes_back else _forward
+    results, held = _cleared(run, run.targets(hosts), act, frozenset(fresh))
     if run.stopping.is_set():
         return
     results = _checked(run, results)
@@ -108,16 +110,22 @@ def _back(run: Run, versions: Versions) -> dict[str, Result]:
 
 
 def _cleared(
-    run: Run, versions: Versions, act: Callable[[Run, Versions], dict[str, Result]]
+    run: Run,
+    versions: Versions,
+    act: Callable[[Run, Versions], dict[str, Result]],
+    fresh: frozenset[str] = frozenset(),
 ) -> tuple[dict[str, Result], frozenset[str]]:
     """Change hosts without their clients of the GPUs; those of nodes then come back and have a GPU
-    pod run. Also the hosts whose clients did not go: nothing was done with them."""
+    pod run. Also the hosts with which nothing was done: their clients did not go, or they are
+    `fresh` and the image of that pod cannot be pulled."""
 
     def clear(name: str) -> Round:
         cluster = run.clusters.get(name)
         if cluster is None:
             return Round(True)
         try:
+            if name in fresh and (reason := _without_image(run, name, cluster)):
+                return Round(given_up=reason)
             return cluster.clear(name, policy_of(run.settings[name]))
         except ClusterProblem as error:
             return Round(reasons=[passing(error)], silent=True)
@@ -142,6 +150,20 @@ def _cleared(
     good = [name for name, result in results.items() if result.ok]
     results |= {name: found for name, found in run.each(check, good).items() if found.reason}
     return results, frozenset(held)
+
+
+def _without_image(run: Run, name: str, cluster: ClusterNodes) -> str:
+    """Why a drained node could not be checked after its change; "" if it can. Its image may not
+    have been pulled before the drain: for lack of room, or by this process. Raises ClusterProblem.
+    """
+    if run.goes_back or name in cluster.has_image:
+        return ""
+    settings = run.settings[name]
+    pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
+    if pull.came == "there":
+        return ""
+    found = CHECK_REFUSED(problem=pull.reason)
+    return f"{found.code} {found.message}"
 
 
 def _held(found: Round) -> Result:

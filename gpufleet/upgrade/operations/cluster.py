@@ -26,9 +26,10 @@ from gpufleet.upgrade.nodes import (
     why_not_ours,
 )
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
-from gpufleet.upgrade.operations.gpu_pod import POLL, pulled, refusal, run_pod
+from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run_pod
 from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
+from gpufleet.upgrade.operations.readable import readable
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,
@@ -69,6 +70,8 @@ class ClusterNodes:
         `offering`: hosts whose nodes offered GPUs then."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
         self.machines, self.offering = machines, offering
+        self.goes_back = False  # whether the run undoes another, which may have cost GPUs
+        self.has_image: set[str] = set()  # hosts to which this process has pulled the image
         self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
         self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
         self.evictions = Evictions(api, self._over_in, self._given_up)
@@ -79,6 +82,7 @@ class ClusterNodes:
         self.is_aborted: Callable[[], bool] = lambda: False
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
+    @readable
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         """One round with several hosts: cordon their nodes, evict pods; last let the clients of
         DaemonSets go. What is wrong with one node is the reason of that one."""
@@ -117,7 +121,7 @@ class ClusterNodes:
                 found[host] = Round(given_up=reason)
             elif not why_not_ours(node, self.run):
                 self._begun.add(host)
-            elif host in self.offering and not gpu_of(gpus_of(node)):
+            elif host in self.offering and not self.goes_back and not gpu_of(gpus_of(node)):
                 found[host] = Round(reasons=["the node offers no GPU now"])
             else:
                 fresh.append(host)
@@ -159,6 +163,7 @@ class ClusterNodes:
         with ThreadPoolExecutor(AT_ONCE) as pool:
             return dict(zip(hosts, pool.map(one, hosts), strict=True))
 
+    @readable
     def away(self) -> list[str]:
         """Nodes that are not Ready any more, though the run has not taken them out of service.
         Those that earlier runs left behind are `behind` instead: they do not come back."""
@@ -177,15 +182,25 @@ class ClusterNodes:
         self.behind = tuple(behind)
         return away
 
+    @readable
     def check_refused(self, host: str, image: str) -> str:
         """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
         created."""
         return refusal(self.api, self._node(self.nodes[host]), image)
 
-    def pull(self, host: str, image: str, seconds: float) -> str:
-        """Pull the image of that pod to the node; "" or why it cannot be pulled."""
-        return pulled(self.api, self._node(self.nodes[host]), image, seconds, self._over_in)
+    @readable
+    def pull(self, host: str, image: str, seconds: float) -> Pull:
+        """Pull the image of that pod to the node; one that has no GPU to check needs none."""
+        node = self._node(self.nodes[host])
+        gpus = {**(mark_of(node).get("gpus") or {}), **gpus_of(node)}
+        if host not in self.offering and not gpu_of(gpus):
+            return Pull()
+        found = pulled(self.api, node, image, seconds, self._over_in)
+        if found.came == "there":
+            self.has_image.add(host)
+        return found
 
+    @readable
     def clear(self, host: str, policy: Policy) -> Round:
         """Let the clients of DaemonSets go and wait for their end; or why they did not."""
         name = self.nodes[host]
@@ -200,6 +215,7 @@ class ClusterNodes:
                 there = [*map(name_of, (*leaving.evict, *leaving.clients))]
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
+    @readable
     def check(self, host: str, image: str, seconds: float) -> str:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
         not. The node stays cordoned. Raises ClusterProblem where the API does not answer at the
@@ -213,7 +229,7 @@ class ClusterNodes:
             silent = None
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
-                problem = self._not_as_before(name)
+                problem = self._not_as_before(host)
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
@@ -234,17 +250,20 @@ class ClusterNodes:
             return ""
         return run_pod(self.api, node, image, gpu, seconds, self.stopping)
 
+    @readable
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: returning(node, self.run))
         self._begun.discard(host)
 
+    @readable
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: leaving_behind(node, self.run, reason))
 
+    @readable
     def post_event(self, host: str, event: Event, reason: str) -> None:
         """Create an event about the node."""
         body = event_of(self.nodes[host], self.run, event, reason, time.time())
@@ -283,8 +302,9 @@ class ClusterNodes:
                     raise
         return not leaving.clients
 
-    def _not_as_before(self, name: str) -> str:
+    def _not_as_before(self, host: str) -> str:
         """What the node lacks of what it had; "" if nothing."""
+        name = self.nodes[host]
         node = self.api.find(f"/api/v1/nodes/{name}")
         if node is None or why_not_ours(node, self.run):
             return why_not_ours(node, self.run)  # what it offered is not known, nor its GPUs
@@ -296,7 +316,10 @@ class ClusterNodes:
         if lacking:
             return f"pods that are not Ready on the node: {', '.join(lacking)}"
         gone = less(mark.get("gpus") or {}, gpus_of(node))
-        return f"the node offers less: {gone}" if gone else ""
+        if gone:
+            return f"the node offers less: {gone}"
+        lost = host in self.offering and not gpu_of(gpus_of(node))
+        return "the node offers no GPU, as it did when the run was planned" if lost else ""
 
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")

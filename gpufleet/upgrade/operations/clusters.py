@@ -6,9 +6,10 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
@@ -44,6 +45,15 @@ class NodeAt:
         return asdict(self)
 
 
+@dataclass(slots=True)
+class Found:
+    """What the clusters say of hosts."""
+
+    places: dict[str, NodeAt] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)  # why a host is not to be changed
+    silent: list[str] = field(default_factory=list)  # findings of clusters that do not answer
+
+
 def find_nodes(
     views: Sequence[HostView],
     accesses: Iterable[KubeAccess],
@@ -51,44 +61,67 @@ def find_nodes(
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
     """The views with what the clusters say of their nodes, and the nodes by host. `known_as`: names
     and addresses by which the inventory reaches each host: its machine id is what the host says of
-    itself. A node may be one whose kubelet is stopped, or runs as a unit that no fact knows: of
-    such hosts a cluster that does not answer says nothing. Raises ClusterProblem."""
-    count = Counter(view.machine for view in views)
-    wanted = [view for view in views if view.machine and count[view.machine] == 1]
-    if not wanted:
-        return _refused(views, {}, {}), {}
-    places: dict[str, NodeAt] = {}
-    reasons: dict[str, str] = {}
-    for access in dict.fromkeys(accesses):
+    itself. A node may be one whose kubelet is stopped, or runs as a unit that no fact knows: where
+    a cluster does not answer, each host that is no node of another one may be its node."""
+    found = Found()
+    with_id = [view for view in views if view.machine]
+    for access in dict.fromkeys(accesses) if with_id else ():
         api = ClusterApi(access)
         try:
-            by_machine = _by_machine(every_node(api))
-        except ClusterProblem:
+            _find_in(api, access, with_id, known_as, found)
+        except ClusterProblem as error:
+            problem = error.findings[0]
+            silent = findings.MAYBE_A_NODE(context=api.context, problem=problem.message)
+            found.silent.append(f"{silent.code} {silent.message}")
+        finally:
             api.close()
-            if any(view.kubelet for view in wanted):
-                raise
-            continue
-        operator = operator_owns_driver(api)
-        there = [
-            (view, by_machine[view.machine])
-            for view in wanted
-            if view.name not in places and view.machine in by_machine
-        ]
-        for (view, node), is_one in zip(there, _same(there, known_as), strict=True):
-            if not is_one and not view.kubelet:
-                continue  # a plain host from the same image
-            if not is_one:
-                other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
-                reasons[view.name] = f"{other.code} {other.message}"
-                continue
-            where = (node["metadata"]["name"], access.kubeconfig, access.context)
-            offers = bool(gpu_of(gpus_of(node)))
-            places[view.name] = NodeAt(*where, is_ready(node), machine_of(node), offers)
-            owned = findings.OPERATOR_DRIVER(context=api.context) if operator else None
-            reasons[view.name] = f"{owned.code} {owned.message}" if owned else ""
-            reasons[view.name] = reasons[view.name] or why_not_begun(node, "")
-        api.close()
-    return _refused(views, places, reasons), places
+    return [_refused(view, found) for view in views], found.places
+
+
+def _find_in(
+    api: ClusterApi,
+    access: KubeAccess,
+    views: Sequence[HostView],
+    known_as: Mapping[str, Sequence[str]],
+    found: Found,
+) -> None:
+    """Add what one cluster says. Raises ClusterProblem."""
+    nodes = every_node(api)
+    operator = operator_owns_driver(api)
+    by_machine = _by_machine(nodes)
+    count = Counter(view.machine for view in views)
+    left = [view for view in views if view.name not in found.places]
+    clear = {view.name for view in left if count[view.machine] == 1 and view.machine in by_machine}
+    there = [(view, node) for view in left for node in nodes if machine_of(node) == view.machine]
+    for (view, node), is_one in zip(there, _same(there, known_as), strict=True):
+        if view.name not in clear:  # several machines say that they are this one
+            found.reasons |= {view.name: _text(findings.NODE_UNKNOWN())} if is_one else {}
+        elif is_one:
+            found.places[view.name] = _place(access, node)
+            owned = _text(findings.OPERATOR_DRIVER(context=api.context)) if operator else ""
+            found.reasons[view.name] = owned or why_not_begun(node, "")
+        elif view.kubelet:  # else a plain host from the same image
+            other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
+            found.reasons[view.name] = _text(other)
+
+
+def _place(access: KubeAccess, node: Mapping[str, Any]) -> NodeAt:
+    name, offers = node["metadata"]["name"], bool(gpu_of(gpus_of(node)))
+    return NodeAt(name, access.kubeconfig, access.context, is_ready(node), machine_of(node), offers)
+
+
+def _text(finding: Finding) -> str:
+    return f"{finding.code} {finding.message}"
+
+
+def _refused(view: HostView, found: Found) -> HostView:
+    """The host, with why the clusters keep it from being changed."""
+    reason = found.reasons.get(view.name, "")
+    if view.name not in found.places and view.machine and found.silent:
+        reason = reason or found.silent[0]
+    if view.kubelet and view.name not in found.places:
+        reason = reason or _text(findings.NODE_UNKNOWN())
+    return replace(view, refusals=(reason, *view.refusals)) if reason else view
 
 
 def ending_pods(
@@ -130,19 +163,6 @@ def open_nodes(
         cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
         found.update(dict.fromkeys(nodes, cluster))
     return found
-
-
-def _refused(
-    views: Sequence[HostView], places: Mapping[str, NodeAt], reasons: Mapping[str, str]
-) -> list[HostView]:
-    unknown = findings.NODE_UNKNOWN()
-    result = []
-    for view in views:
-        reason = reasons.get(view.name, "")
-        if view.kubelet and view.name not in places:
-            reason = reason or f"{unknown.code} {unknown.message}"
-        result.append(replace(view, refusals=(reason, *view.refusals)) if reason else view)
-    return result
 
 
 def _same(

@@ -6,12 +6,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.pods import (
     CHECK_LABEL,
+    CONTAINER,
     Pod,
     check_pod,
     gpu_of,
@@ -26,7 +28,9 @@ PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 MISSING = 404
 STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
 LOST = "ContainerStatusUnknown"
-EVICTED = "Evicted"  # by the node, as for room on the disk that the image takes
+NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
+EVICTED = "Evicted"  # by the node, also for memory that its drain frees
+DISK = ("DiskPressure", "ephemeral-storage")  # where it is for room that the image takes
 
 
 def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
@@ -49,52 +53,87 @@ def _final(error: ApiError) -> str:
     return one_line("; ".join(error.causes) or error.message or error.reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """What came of pulling an image to a node, and why it is not there.
+
+    "image": a fault of the image or its registry, in the kubelet's words. "node": the pod is
+    refused, or not started in time. "full": no container was tried, for what a drain may cure.
+    "unknown": to be asked again.
+    """
+
+    came: Literal["there", "image", "node", "full", "unknown"] = "there"
+    reason: str = ""
+
+
 def pulled(
     api: ClusterApi,
     node: Mapping[str, Any],
     image: str,
     seconds: float,
     over_in: Callable[[float], bool],
-) -> str:
-    """Pull the image of that pod to the node; "" or why it cannot be pulled in so many seconds.
-    Nothing is to be known of a node that offers no GPU, which no pod checks, or that has no room
-    for a pod now, which it has after its drain. `over_in`: waits; whether the run ends."""
-    if not gpu_of(gpus_of(node)):
-        return ""
+) -> Pull:
+    """Pull the image of that pod to a node. `over_in`: waits; whether the run ends."""
     name = node["metadata"]["name"]
     remove_pods(api, name)
     try:
         pod = api.create(PODS, pull_pod(name, image, _keys(node)))
     except ApiError as error:
-        return _final(error)
+        return Pull("node", _final(error))
     path = f"{PODS}/{pod['metadata']['name']}"
     ends = time.monotonic() + seconds
     try:
         while not over_in(POLL):
             found = api.find(path)
             if found is None:
-                return "another user deleted the pod that pulls its image"
-            status = found.get("status") or {}
-            if status.get("reason") == EVICTED:
-                return f"{image} does not stay on the node: {_said(found)}"
-            if status.get("phase") == "Failed" or _has_image(status):
-                return ""
+                return Pull("unknown", "the pod that pulls its image was deleted")
+            if ended := _ended(found, image):
+                return ended
             if time.monotonic() >= ends:
-                return f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
-        return ""
+                why = f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
+                return Pull("image" if _waits_for(found).startswith(NAMED) else "node", why)
+        return Pull("unknown", "the run ends")
     finally:
         _delete(api, pod)
 
 
-def _has_image(status: Mapping[str, Any]) -> bool:
+def _ended(pod: Pod, image: str) -> Pull | None:
+    """What a pod that pulls has come to; None while it is on its way."""
+    status = pod.get("status") or {}
+    said = str(status.get("message") or "")
+    if status.get("reason") == EVICTED and any(word in said for word in DISK):
+        return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
+    if _has_image(pod):
+        return Pull()
+    failed = status.get("phase") == "Failed"
+    return Pull("full", f"{image} was not pulled: {_said(pod)}") if failed else None
+
+
+def _has_image(pod: Pod) -> bool:
     """Whether the image of a pod's container is known to be on the node."""
-    for container in status.get("containerStatuses") or ():
-        state = container.get("state") or {}
-        if ended := state.get("terminated"):
-            return bool(ended.get("reason") != LOST)
-        waits = str((state.get("waiting") or {}).get("reason") or "")
-        return "running" in state or waits.startswith(STARTING)
-    return status.get("phase") in ("Running", "Succeeded")
+    state = _state_of(pod)
+    if state is None:
+        status = pod.get("status") or {}
+        known = status.get("phase") in ("Running", "Succeeded")
+        return known and not status.get("containerStatuses")
+    if ended := state.get("terminated"):
+        return bool(ended.get("reason") != LOST)
+    return "running" in state or _waits_for(pod).startswith(STARTING)
+
+
+def _waits_for(pod: Pod) -> str:
+    """The reason for which the container of a pod does not run; "" without one."""
+    waiting = (_state_of(pod) or {}).get("waiting") or {}
+    return str(waiting.get("reason") or "")
+
+
+def _state_of(pod: Pod) -> Mapping[str, Any] | None:
+    """The state of our container, beside those that a webhook has added."""
+    for container in (pod.get("status") or {}).get("containerStatuses") or ():
+        if container.get("name") == CONTAINER:
+            found: Mapping[str, Any] = container.get("state") or {}
+            return found
+    return None
 
 
 def run_pod(

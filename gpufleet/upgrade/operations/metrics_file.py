@@ -33,7 +33,10 @@ def refusal(path: Path) -> str:
 
 
 def write_metrics(path: Path, text: str) -> None:
-    """Put the file in its place, whole or not at all. Raises OSError."""
+    """Put the file in its place, whole or not at all. Raises OSError, also where another program
+    has written a file there since the start of the run."""
+    if why := refusal(path):
+        raise OSError(why)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State
 
-LEAST = 20.0  # seconds for an image to be pulled, where a round has taken long
-
 
 def prepare(run: Run, hosts: Sequence[str]) -> None:
     """Fetch packages; a roll-back takes over those that its hosts have kept."""
     silent: dict[ClusterNodes, str] = {}
-    began = time.monotonic()
-    refused = run.each(lambda name: _check_refused(run, name, silent, began), hosts)
+    refused = run.each(lambda name: _check_refused(run, name, silent), hosts)
+    waiting = [name for name, reason in refused.items() if reason is None]
+    run.round_over(waiting)
     good = [name for name, reason in refused.items() if reason == ""]
-    if run.stopping.is_set():
+    if run.stopping.is_set() or run.store.request == "abort":  # which ends the looks, too
         return
     results = run.step("take" if run.goes_back else "prepare", run.targets(good))
     if run.stopping.is_set():  # steps that were ended say nothing about their hosts
@@ -29,47 +28,55 @@ def prepare(run: Run, hosts: Sequence[str]) -> None:
         reason = results[name].reason if name in results else refused[name]
         if reason is not None:
             run.write(Event.REFUSED if reason else Event.PREPARED, name, reason)
-    run.pause(idle=None in refused.values())
+    run.pause(idle=bool(waiting))
 
 
-def _check_refused(
-    run: Run, name: str, silent: dict[ClusterNodes, str], began: float
-) -> str | None:
+def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str | None:
     """Why a node is not disturbed: it could not be checked after its change, or its cluster has not
-    answered for long; "" if it may be, None while the cluster may still answer. `silent`: clusters
-    that have not answered in this round, which are not asked again; `began`: the round."""
+    answered for long; "" if it may be, None while that is not known. `silent`: clusters that were
+    not reached in this round, which are not asked again."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
     if run.stopping.is_set():
         return None
-    problem = ""
+    if cluster in silent:
+        return _waited_for(run, name, silent[cluster])
     try:
-        if cluster not in silent:
-            problem = _unchecked(run, name, cluster, began)
+        problem = _unchecked(run, name, cluster)
+    except ApiError as error:  # an answer about this node alone: it may be gone
+        return passing(error) if error.is_final else _waited_for(run, name, passing(error))
     except ClusterProblem as error:
         silent[cluster] = passing(error)
-    if cluster in silent:
-        if run.is_silent_for_long(name, max(run.settings[name].wait, UNREACHED)):
-            return silent[cluster]
-        run.say_waits(name, silent[cluster])
-        return None
+        return _waited_for(run, name, silent[cluster])
     run.answered([name])
     if not problem:
-        return ""
+        return problem
     found = findings.CHECK_REFUSED(problem=problem)
     return f"{found.code} {found.message}"
 
 
-def _unchecked(run: Run, name: str, cluster: ClusterNodes, began: float) -> str:
-    """Why a node could not be checked; "" if it can. A roll-back needs no image: what it undoes may
-    be what keeps the pod that pulls it from starting. Raises ClusterProblem."""
-    settings = run.settings[name]
-    problem = cluster.check_refused(name, settings.gpu_image)
-    if problem or run.goes_back:
+def _waited_for(run: Run, name: str, problem: str) -> str | None:
+    """None while a cluster may still answer."""
+    if run.is_silent_for_long(name, max(run.settings[name].wait, UNREACHED)):
         return problem
-    left = began + settings.node_timeout - time.monotonic()  # for all hosts of the round
-    return cluster.pull(name, settings.gpu_image, max(left, LEAST))
+    run.say_waits(name, problem)
+    return None
+
+
+def _unchecked(run: Run, name: str, cluster: ClusterNodes) -> str | None:
+    """Why a node could not be checked; "" if it can, None while that is not known. What a roll-back
+    undoes may keep the pod that pulls the image from starting: only a fault of the image counts
+    there. Raises ClusterProblem."""
+    settings = run.settings[name]
+    if problem := cluster.check_refused(name, settings.gpu_image):
+        return problem
+    pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
+    if pull.came == "unknown":
+        ends = run.store.request == "abort"
+        return None if ends or run.may_wait(name, pull.reason) else pull.reason
+    refuses = ("image",) if run.goes_back else ("image", "node")
+    return pull.reason if pull.came in refuses else ""
 
 
 def release(run: Run) -> None:

@@ -26,6 +26,7 @@ from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State
 
+LONGEST_REASON = 1000  # characters: it may quote hosts and clusters
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
 UNASKED = 180.0  # seconds without a look after which the wait for a cluster starts over
@@ -82,8 +83,7 @@ class Run:
         for cluster in clusters.values():
             cluster.stopping = self.stopping
             cluster.is_aborted = lambda: self.store.request == "abort"
-            if self.goes_back:  # what is undone may have cost a node its GPUs
-                cluster.offering = ()
+            cluster.goes_back = self.goes_back
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
@@ -93,7 +93,7 @@ class Run:
 
     def write(self, event: str | Event, host: str = "", reason: str = "") -> None:
         """Write down an event, then count it. The reason may quote hosts and clusters."""
-        reason = one_line(reason)
+        reason = one_line(reason)[:LONGEST_REASON]
         text = event.value if isinstance(event, Event) else event
         entry = Entry(self.clock.now(), text, host, reason)
         self.store.append(entry)
@@ -163,6 +163,12 @@ class Run:
         began = now if now - last > UNASKED else began
         self.silent[name, asked] = (began, now)
         return now - began >= limit
+
+    def round_over(self, hosts: Iterable[str], asked: str = "") -> None:
+        """Of a cluster that does not answer: how long the round took was no time without a look."""
+        for name in hosts:
+            if found := self.silent.get((name, asked)):
+                self.silent[name, asked] = (found[0], self.clock.now())
 
     def answered(self, hosts: Iterable[str], asked: str = "") -> None:
         """The cluster of these hosts has answered."""

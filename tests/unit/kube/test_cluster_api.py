@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,14 +13,15 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 
 
 class Server:
-    """An API server that responds {} to everything. `date`: the header that it sends."""
+    """An API server that responds the same to everything. `date`: the header that it sends."""
 
     def __init__(self) -> None:
         self.date = "Sun, 22 Nov 2026 10:00:00 GMT"
+        self.status, self.body = 200, b"{}"
         self.asked: list[str] = []
         self.api: ClusterApi
 
@@ -32,12 +34,12 @@ def server() -> Iterator[Server]:
         def answer(self) -> None:
             found.asked.append(f"{self.command} {self.path}")
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response_only(200)
+            self.send_response_only(found.status)
             if found.date:
                 self.send_header("Date", found.date)
-            self.send_header("Content-Length", "2")
+            self.send_header("Content-Length", str(len(found.body)))
             self.end_headers()
-            self.wfile.write(b"{}")
+            self.wfile.write(found.body)
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
@@ -101,6 +103,21 @@ def test_a_write_requires_the_lease(server: Server, method: str) -> None:
         WRITES[method](api)
     api.get("/y")
     assert [line.split("?")[0] for line in server.asked] == [f"{method} /x", "GET /y"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["x", 7, ["x"], {"details": ["x"]}, {"details": {"causes": "x"}}, {"details": {"causes": [1]}},
+     {"message": ["x"], "details": "x"}],
+)  # fmt: skip
+@pytest.mark.parametrize("status", [403, 503])
+def test_an_error_of_a_proxy_may_have_any_shape(
+    server: Server, status: int, answer: object
+) -> None:
+    server.status, server.body = status, json.dumps(answer).encode()
+    with pytest.raises(ApiError) as error:
+        server.api.get("/api/v1/x")
+    assert (error.value.status, error.value.causes) == (status, ())
 
 
 def test_a_list_without_items_is_not_an_empty_one(server: Server) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +16,7 @@ import pytest
 
 from gpufleet.upgrade.alerts import QUERY, check_names, check_url, firing
 from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.operations import runner
+from gpufleet.upgrade.operations import alert_gate, runner
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.states import Event
 from tests.unit.upgrade.running import Steps, planned, running
@@ -89,6 +92,28 @@ def test_one_that_is_away_counts_as_an_alert() -> None:
     found = alerts_of("http://127.0.0.1:1", "")
     assert len(found) == 1
     assert found[0].startswith("http://127.0.0.1:1 has no answer")
+
+
+def test_heads_without_an_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte in time keeps the time limit of a socket from ending it."""
+    monkeypatch.setattr(alert_gate, "ALERTS", replace(alert_gate.ALERTS, seconds=1))
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            connection.settimeout(30)
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n")
+                while not over.wait(0.05):
+                    connection.sendall(b"x: y\r\n")
+
+        thread = threading.Thread(target=drip, daemon=True)
+        thread.start()
+        [found] = alerts_of(f"http://127.0.0.1:{server.getsockname()[1]}", "")
+        over.set()
+        thread.join(30)
+    assert "has no answer" in found
 
 
 def test_it_is_asked_only_before_a_host_is_taken_out(

@@ -150,22 +150,48 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
 
 
 @pytest.mark.parametrize("kubelet", [True, False])
-def test_plain_hosts_need_no_cluster_that_is_away(
+def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
     monkeypatch: pytest.MonkeyPatch, kubelet: bool
 ) -> None:
-    closed: list[int] = []
+    """Its kubelet may be stopped, or a unit that no fact knows; hosts that are nodes of another
+    cluster go on."""
+    closed: list[str] = []
 
-    def away(api: Any) -> list[Any]:
-        raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
+    def listed(api: Any) -> list[Any]:
+        if api.context == "away":
+            raise ClusterProblem(API_UNREACHABLE(context="away", url="u", reason="timed out"))
+        return [node("y", "1")]
 
-    monkeypatch.setattr(clusters, "every_node", away)
+    def opened(access: KubeAccess) -> Any:
+        close = lambda: closed.append(access.context)  # noqa: E731
+        return SimpleNamespace(context=access.context, close=close, list=lambda *how: [])
+
+    monkeypatch.setattr(clusters, "every_node", listed)
+    monkeypatch.setattr(clusters, "ClusterApi", opened)
+    views = [HostView("x", kubelet=kubelet, machine="2"), host("y", "1")]
+    accesses = [KubeAccess("file", "away"), KubeAccess("file", "there")]
+    seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
+    assert list(places) == ["y"]
+    assert seen[0].refusals[0].startswith("GF285 Cluster away does not answer")
+    assert "timed out" in seen[0].refusals[0]
+    assert seen[1].refusals == ()
+    assert closed == ["away", "there"]
+
+
+@pytest.mark.parametrize("kubelet", [True, False])
+@pytest.mark.parametrize("of_host", [True, False])
+def test_a_copied_machine_id_makes_no_node_a_plain_host(
+    monkeypatch: pytest.MonkeyPatch, of_host: bool, kubelet: bool
+) -> None:
+    """Another node, or another host, says that it is this machine."""
+    nodes = [node("a", "1")] if of_host else [node("a", "1"), node("evil", "1", "10.0.0.8")]
+    views = [HostView("a", kubelet=kubelet, machine="1")]
+    views += [HostView("evil", machine="1")] if of_host else []
+    monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
+    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
     monkeypatch.setattr(
-        clusters, "ClusterApi", lambda access: SimpleNamespace(close=lambda: closed.append(1))
+        clusters, "ClusterApi", lambda access: SimpleNamespace(context="c", close=lambda: None)
     )
-    views = [HostView("x", kubelet=kubelet, machine="2")]
-    if kubelet:
-        with pytest.raises(ClusterProblem):
-            find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)})
-    else:
-        assert find_nodes(views, [KubeAccess("file", "")], {"x": ("x",)}) == (views, {})
-    assert closed
+    seen, places = find_nodes(views, [KubeAccess("file", "")], {"a": ("a",), "evil": ("evil",)})
+    assert not places
+    assert [each.refusals[0][:5] for each in seen if each.refusals] == ["GF067"]

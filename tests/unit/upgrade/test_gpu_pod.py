@@ -10,8 +10,8 @@ import pytest
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.operations import gpu_pod
-from gpufleet.upgrade.operations.gpu_pod import pulled, refusal, remove_pods, run_pod
-from gpufleet.upgrade.pods import CHECK_LABEL, check_pod, label_of, pull_pod, uses_gpu
+from gpufleet.upgrade.operations.gpu_pod import Pull, pulled, refusal, remove_pods, run_pod
+from gpufleet.upgrade.pods import CHECK_LABEL, CONTAINER, check_pod, label_of, pull_pod, uses_gpu
 
 NODE = {
     "metadata": {"name": "n"},
@@ -81,60 +81,102 @@ def test_a_refusal_for_a_moment_is_waited_for() -> None:
     assert run(Api(*[QUOTA] * 10_000), 0.01) == "a GPU pod is refused: exceeded quota: gpus"
 
 
-def pull(api: Api, seconds: float = 5.0) -> str:
+def pull(api: Api, seconds: float = 5.0) -> Pull:
     return pulled(client(api), NODE, "image", seconds, lambda wait: False)
+
+
+def container(state: Mapping[str, Any], name: str = CONTAINER) -> dict[str, Any]:
+    return {"name": name, "state": state}
 
 
 def waiting(reason: str, message: str = "") -> dict[str, Any]:
     state = {"waiting": {"reason": reason, "message": message}}
-    return {"phase": "Pending", "containerStatuses": [{"state": state}]}
+    return {"phase": "Pending", "containerStatuses": [container(state)]}
+
+
+ENDED = container({"terminated": {"exitCode": 1}})
+LOST = container({"terminated": {"reason": "ContainerStatusUnknown"}})
+SIDECAR = container({"running": {}}, "a-proxy")
+PRESSED = "Pod was rejected: The node had condition: [{}]."
+BACKOFF = waiting("ImagePullBackOff")["containerStatuses"]
 
 
 @pytest.mark.parametrize("status", [
-    {"phase": "Failed", "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}]},
+    {"phase": "Failed", "containerStatuses": [ENDED]},
+    {"phase": "Failed", "containerStatuses": [SIDECAR, ENDED]},
     waiting("CreateContainerError"), {"phase": "Running"},
-    {"phase": "Failed", "reason": "OutOfpods"},  # of a full node: its drain makes room
 ])  # fmt: skip
 def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     """Without the command in it, too: what checks the node is another pod."""
     api = Api()
     api.status = status
-    assert pull(api) == ""
+    assert pull(api) == Pull()
     assert not api.pods
     assert api.tried == 1
 
 
-@pytest.mark.parametrize("reason", [
-    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
-    "ContainerCreating", "SignatureValidationFailed",
+@pytest.mark.parametrize("status", [
+    {"phase": "Failed", "reason": "OutOfpods"},
+    {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
+    {"phase": "Failed", "containerStatuses": [LOST]},
 ])  # fmt: skip
-def test_an_image_that_cannot_be_pulled_is_known_before_the_drain(reason: str) -> None:
+def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any]) -> None:
+    """The drain of the node makes room: it is pulled then."""
+    api = Api()
+    api.status = status
+    found = pull(api)
+    assert (found.came, found.reason.partition(":")[0]) == ("full", "image was not pulled")
+
+
+@pytest.mark.parametrize(("reason", "came"), [
+    ("ErrImagePull", "image"), ("ImagePullBackOff", "image"), ("InvalidImageName", "image"),
+    ("ErrImageNeverPull", "image"), ("SignatureValidationFailed", "image"),
+    ("ContainerCreating", "node"),
+])  # fmt: skip
+def test_an_image_that_cannot_be_pulled_is_known_before_the_drain(reason: str, came: str) -> None:
     api = Api()
     api.status = waiting(reason, "no route to host")
     found = pull(api, 0.01)
-    assert found.startswith("image is not on the node after 0 s: ")
-    assert "no route to host" in found
+    assert found.came == came
+    assert found.reason.startswith("image is not on the node after 0 s: ")
+    assert "no route to host" in found.reason
     assert not api.pods
 
 
-def test_an_image_that_fills_the_disk_is_not_on_the_node() -> None:
+def test_a_container_of_others_says_nothing_of_our_image() -> None:
     api = Api()
-    lost = [{"state": {"terminated": {"reason": "ContainerStatusUnknown"}}}]
-    api.status = {"phase": "Failed", "reason": "Evicted", "containerStatuses": lost}
-    assert "does not stay on the node: Evicted" in pull(api)
+    api.status = {"phase": "Running", "containerStatuses": [SIDECAR, *BACKOFF]}
+    assert pull(api, 0.01).came == "image"
+    api.status = {"phase": "Running", "containerStatuses": [SIDECAR]}
+    assert pull(api, 0.01).came == "node"
 
 
-def test_a_node_without_gpus_needs_no_image() -> None:
-    api = Api(QUOTA)
-    bare = {**NODE, "status": {}}
-    assert pulled(client(api), bare, "image", 5.0, lambda seconds: False) == ""
-    assert pull(api) == "exceeded quota: gpus"
+@pytest.mark.parametrize("message", [
+    PRESSED.format("DiskPressure"), "The node was low on resource: ephemeral-storage.",
+])  # fmt: skip
+def test_an_image_that_fills_the_disk_is_not_on_the_node(message: str) -> None:
+    api = Api()
+    about = {"reason": "Evicted", "message": message}
+    api.status = {"phase": "Failed", "containerStatuses": [LOST], **about}
+    assert pull(api).came == "image"
+    assert "does not stay on the node: Evicted" in pull(api).reason
+
+
+def test_a_pod_that_is_refused_says_why() -> None:
+    assert pull(Api(QUOTA)) == Pull("node", "exceeded quota: gpus")
+
+
+def test_a_pod_that_is_deleted_says_nothing() -> None:
+    api = Api()
+    api.status = waiting("ErrImagePull")
+    api.find = lambda path: None  # type: ignore[method-assign]
+    assert pull(api) == Pull("unknown", "the pod that pulls its image was deleted")
 
 
 def test_an_abort_ends_the_wait_for_an_image() -> None:
     api = Api()
     api.status = waiting("ErrImagePull")
-    assert pulled(client(api), NODE, "image", 1e9, lambda seconds: True) == ""
+    assert pulled(client(api), NODE, "image", 1e9, lambda seconds: True).came == "unknown"
     assert not api.pods
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from gpufleet.facts.model import GpuProcess, NodeFacts
+from gpufleet.facts.model import DkmsModule, GpuProcess, ModuleOnDisk, NodeFacts
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import NO_PLACE
-from gpufleet.upgrade.look import Health, Seen, view_of
+from gpufleet.upgrade.look import NO_GPU_NOW, Health, Seen, view_of
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.subjects import Subject
 
@@ -102,9 +102,17 @@ def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
 
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
     lost = replace(converged, pci=())
-    assert view(lost).refusals == ("no GPU, though it has a driver",)
-    never = replace(lost, modules={}, provenance=NO_RECORD)
-    assert view(never).refusals == ("no GPU",)
+    assert view(lost).refusals == (NO_GPU_NOW,)
+    bare = replace(lost, modules={}, provenance=NO_RECORD, module_on_disk=None, dkms=())
+    assert view(bare).refusals == ("no GPU",)
+    module = ModuleOnDisk("580.1", "NVIDIA")
+    for installed in (
+        replace(bare, module_on_disk=module),  # a reboot without the GPU: nothing is loaded
+        replace(bare, dkms=(DkmsModule("nvidia", "580.1", "6.8", "built"),)),
+        replace(bare, runfile_install=True),
+        replace(bare, provenance=converged.provenance),
+    ):
+        assert view(installed).refusals == (NO_GPU_NOW,)
     for facts in (converged, replace(converged, pci=())):  # a host of a cluster without GPUs, too
         assert of(facts, "driver", driver_enabled=False).refusals == ("driver_enabled is False",)
         assert of(facts, "reboot", driver_enabled=False).refusals == ("driver_enabled is False",)

@@ -78,6 +78,15 @@ def test_a_name_that_is_no_text_is_written(tmp_path: Path) -> None:
     assert (tmp_path / "a.prom").read_text() == "x\\udcff"
 
 
+def test_a_file_that_others_wrote_meanwhile_stays(tmp_path: Path) -> None:
+    file = tmp_path / "a.prom"
+    write_metrics(file, metrics_text("r", Progress(planned()), "i", running=True))
+    file.write_text("node_load1 1")
+    with pytest.raises(OSError, match="no metrics of gpufleet"):
+        write_metrics(file, "x")
+    assert file.read_text() == "node_load1 1"
+
+
 def test_no_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*words: object) -> None:
         raise KeyboardInterrupt

@@ -24,6 +24,7 @@ from gpufleet.upgrade.nodes import (
 )
 from gpufleet.upgrade.operations import cluster
 from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.pods import Policy
 
 RUN = "run-1"
@@ -45,6 +46,8 @@ def pod(name: str, kind: str = "ReplicaSet") -> dict[str, Any]:
 
 class Api:
     """One node and its pods. `before_write`: what others do just before a write."""
+
+    context = ""
 
     def __init__(self, there: dict[str, Any] | None, *pods: dict[str, Any]) -> None:
         self.node, self.pods = there, list(pods)
@@ -161,6 +164,70 @@ def test_a_node_whose_gpus_came_late_is_checked_by_a_pod(monkeypatch: pytest.Mon
     assert (ran, nodes.unchecked) == (["nvidia.com/gpu"], set())
 
 
+def with_gpus(count: str) -> dict[str, Any]:
+    return patched(ours(), {"status": {"allocatable": {"nvidia.com/gpu": count}}})
+
+
+def test_a_node_that_lost_its_gpus_before_the_roll_back_has_to_have_them_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its mark knows of none, what was planned does: the plugin needs a moment."""
+    monkeypatch.setattr(cluster, "POLL", 0.0)
+    ran: list[str] = []
+    monkeypatch.setattr(cluster, "run_pod", lambda api, node, image, gpu, *more: ran.append(gpu))
+    api = Api(ours())
+    nodes = nodes_of(api, "h")
+    nodes.goes_back = True
+    assert nodes.drain({"h": Policy()})["h"].reasons == []  # nothing to wait for before
+    assert "offers no GPU" in nodes.check("h", "image", 0.01)
+    looks = iter(range(10))
+    find = api.find
+
+    def late(path: str) -> dict[str, Any] | None:
+        api.node = with_gpus("1") if next(looks) == 3 else api.node
+        return find(path)
+
+    api.find = late  # type: ignore[method-assign]
+    nodes.check("h", "image", 60.0)
+    assert (ran, nodes.unchecked) == (["nvidia.com/gpu"], set())
+
+
+def test_a_count_that_no_plugin_offers_is_of_its_node_alone() -> None:
+    api = Api(with_gpus("1"))
+    mark = {"run": RUN, "gpus": {"nvidia.com/gpu": "9" * 5000}}
+    api.node = patched(api.node or {}, {"metadata": {"annotations": {MARK: json.dumps(mark)}}})
+    assert "offers less" in nodes_of(api).check("h", "image", 0.01)
+
+
+def test_an_object_of_any_shape_is_a_problem_of_its_cluster() -> None:
+    api = Api(ours())
+    api.pods = [{"metadata": {"name": 1, "namespace": {}}, "spec": "x", "status": []}]
+    api.context = "c"
+    with pytest.raises(ClusterProblem) as error:
+        nodes_of(api).drain({"h": Policy()})
+    assert [each.code for each in error.value.findings] == ["GF869"]
+
+
+@pytest.mark.parametrize("offering", [(), ("h",)])
+def test_an_image_is_pulled_for_nodes_with_gpus(
+    monkeypatch: pytest.MonkeyPatch, offering: tuple[str, ...]
+) -> None:
+    """Also for those whose GPUs are lost, or whose plugin left in the drain."""
+    asked: list[str] = []
+
+    def pulled(api: object, node: object, image: str, *more: object) -> Pull:
+        asked.append(image)
+        return Pull()
+
+    monkeypatch.setattr(cluster, "pulled", pulled)
+    nodes = nodes_of(Api(node()), *offering)
+    assert nodes.pull("h", "image", 1.0) == Pull()
+    assert (len(asked), "h" in nodes.has_image) == (len(offering), bool(offering))
+    mark = cordoning(node(), RUN, "now", {"nvidia.com/gpu": "1"}) or {}
+    nodes_of(Api(patched(node(), mark))).pull("h", "image", 1.0)
+    assert len(asked) == len(offering) + 1
+
+
 @pytest.mark.parametrize(("kind", "name"), [("ReplicaSet", "web"), ("Job", "train")])
 def test_a_pod_that_appears_after_the_drain_stops_the_change(kind: str, name: str) -> None:
     api = Api(ours(), pod(name, kind), pod("plugin", "DaemonSet"))
@@ -212,7 +279,7 @@ def test_a_node_that_was_registered_again_is_not_taken_for_checked(
     """Without its mark nothing says which GPUs it offered."""
     monkeypatch.setattr(cluster, "POLL", 0.0)
     for there in (node(), None):
-        assert nodes_of(Api(there))._not_as_before("n").startswith("the node ")
+        assert nodes_of(Api(there))._not_as_before("h").startswith("the node ")
     assert "replaced" in nodes_of(Api(node())).check("h", "image", 0.01)
     assert nodes_of(Api(ours())).check("h", "image", 0.01) == ""
 

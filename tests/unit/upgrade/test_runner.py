@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -14,11 +13,12 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.decide import Wait
-from gpufleet.upgrade.operations import changing, children, preparing, runner
+from gpufleet.upgrade.operations import changing, children, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import Round
 from gpufleet.upgrade.operations.draining import is_out, leave
+from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import Run
@@ -48,10 +48,10 @@ class Cluster:
         """`problem`: why the API does not answer."""
         self.cleared, self.refusal, self.problem = cleared, refusal, problem
         self.left_behind, self.kured = "", self
-        self.no_image, self.pulls = "", list[float]()
+        self.image, self.pulls = Pull(), 0
 
     unchecked: frozenset[str] = frozenset()
-    offering: Sequence[str] = ()
+    has_image: frozenset[str] = frozenset()
 
     def check_refused(self, host: str, image: str) -> str:
         self.away()
@@ -67,9 +67,9 @@ class Cluster:
     def clear(self, host: str, policy: Any) -> Round:
         return self.cleared
 
-    def pull(self, host: str, image: str, seconds: float) -> str:
-        self.pulls.append(seconds)
-        return self.no_image
+    def pull(self, host: str, image: str, seconds: float) -> Pull:
+        self.pulls += 1
+        return self.image
 
     def check(self, host: str, image: str, seconds: float) -> str:
         return ""
@@ -132,26 +132,60 @@ def test_a_node_whose_check_would_be_refused_is_not_disturbed(refusal: str, afte
     assert run.progress.reasons.get("h", "").startswith("GF073" if refusal else "")
 
 
-def test_images_of_a_round_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("kind", "came", "after"),
+    [
+        ("upgrade", "image", State.REFUSED),
+        ("upgrade", "node", State.REFUSED),
+        ("upgrade", "full", State.READY),
+        ("upgrade", "unknown", State.WAITING),
+        ("rollback", "image", State.REFUSED),
+        ("rollback", "node", State.READY),
+    ],
+)
+def test_an_image_that_is_not_there(kind: Any, came: Any, after: State) -> None:
+    """What a roll-back undoes may keep the pod from starting: then it is no fault of the image."""
     node = Cluster(Round())
-    node.no_image = "image is not on the node"
-    run = running(planned(), Steps(), clusters={"h": node}, node_timeout=60)
+    node.image = Pull(came, "no image")
+    run = running(replace(planned(), kind=kind), Steps(), clusters={"h": node})
+    prepare(run, ["h"])
+    assert (state(run), node.pulls) == (after, 1)
+    assert ("no image" in run.progress.reasons.get("h", "")) is (after is State.REFUSED)
+
+
+def test_a_host_whose_image_stays_unknown_is_refused() -> None:
+    node = Cluster(Round())
+    node.image = Pull("unknown", "the pod was deleted")
+    run = running(planned(), Steps(), clusters={"h": node}, wait=0)
     prepare(run, ["h"])
     assert state(run) is State.REFUSED
-    assert 50 < node.pulls[0] <= 60
-    late = run.clusters["h"]
-    assert preparing._unchecked(run, "h", late, time.monotonic() - 100.0) == node.no_image
-    assert node.pulls[1] == preparing.LEAST
 
 
-def test_a_roll_back_needs_neither_image_nor_gpus() -> None:
-    """What it undoes may be what keeps pods from starting, or GPUs from being offered."""
-    node = Cluster(Round())
-    node.no_image = "image is not on the node"
-    node.offering = ("h",)
-    run = running(replace(planned(), kind="rollback"), Steps(), clusters={"h": node})
+@pytest.mark.parametrize(("came", "after"), [("there", State.CHANGED), ("full", State.UNCHANGED)])
+def test_a_drained_node_without_the_image_is_not_changed(came: Any, after: State) -> None:
+    node, steps = Cluster(Round(drained=True)), Steps()
+    node.image = Pull(came, "no image")
+    run = running(planned(), steps, *DRAINED, clusters={"h": node})
+    change(run, ["h"])
+    assert state(run) is after
+    assert ("change" in steps.asked) is (came == "there")
+
+
+def test_an_image_that_was_pulled_is_not_pulled_again() -> None:
+    node = Cluster(Round(drained=True))
+    node.has_image = frozenset("h")
+    change(running(planned(), Steps(), *DRAINED, clusters={"h": node}), ["h"])
+    assert node.pulls == 0
+
+
+def test_no_host_is_prepared_once_an_abort_is_requested() -> None:
+    """The look at its image is ended by it: what it says is not known."""
+    node, steps = Cluster(Round()), Steps()
+    node.image = Pull("unknown", "the run ends")
+    run = running(planned(), steps, clusters={"h": node})
+    run.store.ask("abort")
     prepare(run, ["h"])
-    assert (state(run), node.pulls, node.offering) == (State.READY, [], ())
+    assert (state(run), steps.asked) == (State.WAITING, [])
 
 
 def test_a_cluster_that_does_not_answer_refuses_no_host() -> None:

@@ -20,6 +20,7 @@ from gpufleet.upgrade.operations.changing import change
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.operations.run import UNREACHED, Run
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.states import Event, State
@@ -80,9 +81,11 @@ class Node:
         self._answer("check_refused")
         return ""
 
-    def pull(self, host: str, image: str, seconds: float) -> str:
+    has_image: frozenset[str] = frozenset()
+
+    def pull(self, host: str, image: str, seconds: float) -> Pull:
         self._answer("pull")
-        return ""
+        return Pull()
 
     def check(self, host: str, image: str, seconds: float) -> str:
         return ""

@@ -1,0 +1,38 @@
+"""The boundary of a cluster: its objects are foreign, and may have any shape."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+from gpufleet.core.visible import one_line
+from gpufleet.kube.findings import ANSWER_UNREADABLE
+from gpufleet.kube.operations.access import ClusterProblem
+
+LONGEST = 200  # characters of an error, which may quote an object
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def readable(method: Callable[P, R]) -> Callable[P, R]:
+    """A method of what has an `api`: what goes wrong with an object of the cluster is a
+    ClusterProblem, and the run goes on."""
+
+    @functools.wraps(method)
+    def bounded(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return method(*args, **named)
+        except ClusterProblem:
+            raise
+        except Exception as error:
+            asked: Any = args[0]
+            text = one_line(f"{type(error).__name__}: {error}")[:LONGEST]
+            problem = ANSWER_UNREADABLE(
+                request=f"A request ({method.__name__})", context=asked.api.context, reason=text
+            )
+            raise ClusterProblem(problem) from error
+
+    return bounded
