@@ -7,6 +7,7 @@ Used by deploys and checks, so that both use the same cluster.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import tempfile
 from collections import deque
@@ -20,6 +21,8 @@ import yaml
 from urllib3 import HTTPHeaderDict
 
 from gpufleet.core.allowance import bound_answers
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, events
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
@@ -213,6 +216,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     from kubernetes.client import ApiClient, Configuration
 
     settings = Configuration()
+    _mask_log()
     try:
         config.load_kube_config_from_dict(
             dict(kubeconfig.content),
@@ -230,6 +234,22 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     bound_answers(client.rest_client)
     _act_as(client, impersonation(kubeconfig.user))
     return client
+
+
+class _Masked(logging.Formatter):
+    """On one line, without secrets."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(redact(super().format(record)))
+
+
+def _mask_log() -> None:
+    """The library logs what a program that logs in has printed, also at later requests."""
+    root = logging.getLogger()
+    if not root.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Masked())
+        root.addHandler(handler)
 
 
 def _act_as(client: ApiClient, headers: Sequence[tuple[str, str]]) -> None:

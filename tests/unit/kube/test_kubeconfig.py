@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -168,3 +170,26 @@ def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
     path.write_text("clusters: " + "[" * 100_000)
     with pytest.raises(KubeconfigError, match="nested more than"):
         read_kubeconfig(str(path))
+
+
+LOGS_IN = """\
+import sys
+from gpufleet.kube.kubeconfig import open_client, read_kubeconfig
+open_client(read_kubeconfig(sys.argv[1]))
+"""
+
+
+def test_what_a_login_program_prints_is_shown_on_a_line_without_secrets(tmp_path: Path) -> None:
+    """In a process of its own: pytest has the root logger here."""
+    program = tmp_path / "login"
+    program.write_text("#!/bin/sh\nprintf '\\033[2Jexpired: token=hunter2secret\\n' >&2; exit 1\n")
+    program.chmod(0o755)
+    api = "client.authentication.k8s.io/v1"
+    about = {"apiVersion": api, "command": str(program), "interactiveMode": "Never"}
+    found = config("a", exec=about)
+    del found["users"][0]["user"]["token"]
+    words = [sys.executable, "-c", LOGS_IN, files(tmp_path, found)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "expired: token=" in done.stderr
+    assert "hunter2" not in done.stderr
+    assert "\x1b" not in done.stderr

@@ -21,6 +21,7 @@ from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.gpu_pod import Pull
+from gpufleet.upgrade.operations.preparing import prepare
 from gpufleet.upgrade.operations.run import UNREACHED, Run
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.states import Event, State
@@ -182,6 +183,40 @@ def test_a_cluster_that_is_silent_for_long_is_passed_over(
     assert "timed out" in run.progress.reasons["h"]
     steps: Any = run.children
     assert steps.asked.count("prepare") == 1  # the silent one costs no process
+
+
+class Answers(Node):
+    """The cluster of two nodes, of which it answers for `h` with an error."""
+
+    def __init__(self, error: ApiError) -> None:
+        super().__init__()
+        self.error = error
+
+    def check_refused(self, host: str, image: str) -> str:
+        if host == "h":
+            raise self.error
+        return ""
+
+
+@pytest.mark.parametrize(("status", "after"), [(404, State.REFUSED), (503, State.WAITING)])
+def test_an_answer_about_one_node_keeps_no_other_from_being_prepared(
+    status: int, after: State
+) -> None:
+    node = Answers(ApiError("GET /api/v1/nodes/h", status, {"message": "not there"}, "c"))
+    run = two({"h": node, "g": node}, of_other=())
+    prepare(run, ["h", "g"])
+    assert run.progress.states == {"h": after, "g": State.READY}
+
+
+def test_a_round_that_takes_long_is_no_time_without_a_look() -> None:
+    """Else a cluster that answers with errors beside a slow one is waited for without end."""
+    run = two({"h": Node()}, of_other=())
+    clock = [1000.0]
+    run.clock = SimpleNamespace(now=lambda: clock[0])  # type: ignore[assignment]
+    for expected in (False, False, True):
+        assert run.is_silent_for_long("h", 600.0) is expected
+        clock[0] += 300.0
+        run.round_over(["h"])
 
 
 def test_time_in_which_nobody_asked_is_no_silence() -> None:
