@@ -16,6 +16,7 @@ from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import BAD, OUT_OF_SERVICE, UNTOUCHED, State
 
 SHOWN = 10  # hosts of a wave
+SCHEMA = 1  # of status.schema.json
 NO_NODES: Mapping[str, str] = {}
 
 
@@ -81,8 +82,9 @@ def shown_progress(progress: Progress, begun: float, now: float) -> Shown:
 
 
 def status_dict(name: str, progress: Progress, inventory: str, state: str) -> dict[str, Any]:
-    """A run for `status --json`."""
+    """A run for `status --json`; status.schema.json describes it."""
     return {
+        "schema": SCHEMA,
         "run": name,
         "kind": progress.plan.kind,
         "inventory": inventory,
@@ -97,12 +99,15 @@ def status_dict(name: str, progress: Progress, inventory: str, state: str) -> di
                 "before": host.before,
                 "target": host.target,
                 "state": progress.states[host.name].value,
-                "since": progress.since.get(host.name),
+                "since": _utc(progress.since.get(host.name)),
                 "reason": progress.reasons.get(host.name, ""),
             }
             for host in progress.plan.hosts
         ],
-        "left_out": [{"name": e.name, "reason": e.reason} for e in progress.plan.left_out],
+        "left_out": [
+            {"name": each.name, "reason": each.reason, "blocked": each.blocked}
+            for each in progress.plan.left_out
+        ],
     }
 
 
@@ -114,7 +119,8 @@ def run_state(progress: Progress, *, locked: bool) -> str:
 
 
 def status_text(name: str, progress: Progress, inventory: str, state: str) -> str:
-    """A run as a table: counts, then every host that is not just waiting or done."""
+    """A run as a table: counts, then every host that is not just waiting or done, then those that
+    the run leaves out."""
     counts = Counter(progress.states.values())
     reason = f": {progress.reason}" if progress.reason else ""
     lines = [f"{progress.plan.kind} {name} of {inventory}: {state}{reason}"]
@@ -133,8 +139,14 @@ def status_text(name: str, progress: Progress, inventory: str, state: str) -> st
         table = [("HOST", "STATE", "SINCE", "REASON"), *rows]
         widths = [max(len(row[column]) for row in table) for column in range(3)]
         lines += ["  ".join([*map(str.ljust, row[:3], widths), row[3]]).rstrip() for row in table]
+    lines += [f"left out: {each.name}: {each.reason}" for each in progress.plan.left_out]
     return "\n".join(map(one_line, lines))
 
 
 def _clock(moment: float | None) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment)) if moment else ""
+    """In local time; a run may take days."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment)) if moment else ""
+
+
+def _utc(moment: float | None) -> str | None:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment)) if moment else None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from gpufleet.cli.upgrade import say
@@ -13,9 +16,9 @@ from gpufleet.upgrade.decide import Decision, End, Wait
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.operations import runner
 from gpufleet.upgrade.plan import make_plan
-from gpufleet.upgrade.progress import Progress
+from gpufleet.upgrade.progress import OVER, Progress
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.show import plan_text, shown_progress, status_text
+from gpufleet.upgrade.show import plan_text, run_state, shown_progress, status_dict, status_text
 from gpufleet.upgrade.states import State
 from tests.unit.upgrade.running import HOST, Steps, planned, running
 
@@ -87,3 +90,30 @@ def test_a_plan_has_the_form_of_its_numbers(count: int, head: str) -> None:
     hosts = [replace(HOST, name=f"h{n}") for n in range(count)]
     lines = plan_text(make_plan(hosts, UpgradeSettings.model_validate({}))).split("\n")
     assert (lines[0], lines[2]) == (head, "1. canary: h0")
+
+
+STATUS = json.loads(
+    resources.files("gpufleet.upgrade").joinpath("status.schema.json").read_text("utf-8")
+)
+
+
+@pytest.mark.parametrize("event", ["begun", "resumed", "interrupted", "paused", *OVER])
+def test_the_status_of_a_run_has_its_schema(event: str) -> None:
+    plan = replace(planned(), left_out=(LeftOut("b", "no GPU"), LeftOut("c", "GF005", True)))
+    for state in State:
+        progress = Progress(plan, states={"h": state}, since={"h": 1_795_341_600.5}, run=event)
+        for locked in (True, False):
+            shown = run_state(progress, locked=locked)
+            found = status_dict("run-1", progress, "prod.py", shown)
+            jsonschema.validate(found, STATUS)
+    assert found["hosts"][0]["since"] == "2026-11-22T10:00:00Z"
+    assert [each["blocked"] for each in found["left_out"]] == [False, True]
+    states = STATUS["properties"]["hosts"]["items"]["properties"]["state"]["enum"]
+    assert states == [state.value for state in State]
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**found, "state": "unknown"}, STATUS)
+
+
+def test_the_status_of_a_run_names_hosts_that_are_left_out() -> None:
+    plan = replace(planned(), left_out=(LeftOut("b", "no GPU"),))
+    assert "left out: b: no GPU" in status_text("r", Progress(plan), "i", "running").split("\n")
