@@ -20,6 +20,13 @@ LONG = (  # of a minute and more, the longest of each kind first
     "tests/cluster/test_releases.py",
     "tests/cluster/test_cluster_removal.py",
     "tests/cluster/test_gpu_stack_faults.py",
+    "tests/hosts/test_kubeadm.py",  # this and the next six: of `make test-all`, clusters of hosts
+    "tests/hosts/test_upgrade_node_faults.py",
+    "tests/hosts/test_kubeadm_faults.py",
+    "tests/hosts/test_upgrade_nodes.py",
+    "tests/hosts/test_control_planes.py",
+    "tests/hosts/test_upgrade_faults.py",
+    "tests/hosts/test_real_stack.py",
     "tests/hosts/test_toolkit_role.py",
     "tests/hosts/test_driver_install.py",
     "tests/hosts/test_removal.py",
