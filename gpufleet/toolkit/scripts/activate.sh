@@ -15,7 +15,7 @@ put_back() { # PATH BACKUP...
 
 works() { # what answers now, a word for each part
     case $kind in
-        docker) timeout 30 docker info >/dev/null 2>&1 && echo docker-info ;;
+        docker) timeout -k 10 30 docker info >/dev/null 2>&1 && echo docker-info ;;
         containerd) # the plugins that a kubelet talks to: TYPE ID PLATFORMS STATUS
             [ -n "$socket" ] && has ctr && ctr -a "$socket" plugins ls 2>/dev/null |
                 awk '($1 ~ /cri/ || $2 == "cri") && $NF == "ok" { print $1 "/" $2 }' ;;
@@ -23,8 +23,8 @@ works() { # what answers now, a word for each part
 }
 knows() { # whether a docker that answers serves the runtime NAME; the others have printed it before
     [ "$kind" = docker ] && [ -n "$name" ] || return 0
-    names=$(timeout 30 docker info --format '{{range $name, $entry := .Runtimes}}{{println $name}}{{end}}' 2>/dev/null) ||
-        return 0
+    format='{{range $name, $entry := .Runtimes}}{{println $name}}{{end}}'
+    names=$(timeout -k 10 30 docker info --format "$format" 2>/dev/null) || return 0
     printf '%s\n' "$names" | grep -qxF "$name"
 }
 missing() { # what worked before and does not now, or what should be new and is not

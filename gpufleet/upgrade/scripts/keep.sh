@@ -54,7 +54,7 @@ fi
 printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$from" >"$new/from" || exit 1
 mark "$new" prepared "$run"
 {
-    printf 'gpus %s\n' "$(timeout "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
+    printf 'gpus %s\n' "$(timeout -k 10 "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
     printf 'xids %s\nboot %s\n' "$(xids)" "$(boot_id)"
     active_units
 } >"$new/health" || exit 1

@@ -16,7 +16,7 @@ for unit in $(before unit); do
     systemctl is-active -q "$unit" || differs "unit $unit" active "$(systemctl is-active "$unit" 2>/dev/null)"
 done
 wanted=$(before gpus) # more are no fault: the change may have returned one that was lost
-gpus=$(timeout "$seconds" nvidia-smi -L 2>&1 | grep -c '^GPU ')
+gpus=$(timeout -k 10 "$seconds" nvidia-smi -L 2>&1 | grep -c '^GPU ')
 [ "$gpus" -ge "${wanted:-0}" ] || differs "GPUs of nvidia-smi -L within $seconds s" "$wanted" "$gpus"
 old=$(before xids) new=$(xids) boot=$(before boot)
 [ "${boot:-$(boot_id)}" = "$(boot_id)" ] || old=0 # the log begins with the boot

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import gpufleet
 from gpufleet.host.shell import script
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -22,7 +24,10 @@ def run(tmp_path: Path) -> Run:
     def carry_out(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = script(f"upgrade/{name}", *arguments).get_raw_value()
         command = command.replace("\nPATH=", f"\nPATH={tmp_path / 'fakes'}:", 1)
-        return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+        command = command.replace("timeout -k 10 ", "timeout -k 1 ")
+        return subprocess.run(
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=30
+        )
 
     return carry_out
 
@@ -227,3 +232,30 @@ def test_packages_that_do_not_fit_are_not_fetched(
     assert not (tmp_path / "upgrade.new").exists()
     if not fits:
         assert done.stderr == "GF076 full\n  | free: 163 MiB\n  | needed: 165 MiB\n"
+
+
+@pytest.mark.parametrize("name", ["health", "validate", "keep"])
+def test_an_nvidia_smi_that_ignores_sigterm_holds_no_run(
+    run: Run, folder: Path, tmp_path: Path, name: str
+) -> None:
+    fake(tmp_path, "nvidia-smi", "trap '' TERM; exec sleep 60")
+    for program in ("systemctl", "dmesg", "rpm"):
+        fake(tmp_path, program, "exit 1")
+    calls = {
+        "health": ("changed", "b", "1"),
+        "validate": ("changing", "b", "b", "1", "", "1", "GF054 differs", OTHER),
+        "keep": ("changed", "a", "b", "1", "GF051 not kept", OTHER, "GF076 full", "dnf", "1"),
+    }
+    before, of, *arguments = calls[name]
+    done = run(name, owned(folder, before, of), *arguments)
+    health = (folder / "health").read_text() if name == "keep" else ""
+    assert ("GF054" if name == "validate" else "gpus 0") in done.stdout + done.stderr + health
+
+
+def test_every_time_limit_of_a_script_ends_what_ignores_sigterm() -> None:
+    scripts = sorted(Path(gpufleet.__file__).parent.rglob("*.sh"))
+    assert scripts
+    for path in scripts:
+        for line in path.read_text().splitlines():
+            code = line.partition("#")[0]
+            assert not re.search(r"(?<![\w-])timeout (?!-k )", code), f"{path}: {line}"
