@@ -9,10 +9,10 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
-from gpufleet.core.redact import redact
-from gpufleet.core.visible import one_line
+from gpufleet.upgrade.operations.output import end_of
 
 SHOWN = 200  # characters of their output
 GRACE = 10.0  # seconds from SIGTERM to SIGKILL
@@ -59,33 +59,57 @@ class Hook:
 
     def end(self) -> None:
         """End it with what it has started, if it still runs and may be ended."""
-        if self.stays or self.process.poll() is not None:
-            return
-        self._send(signal.SIGTERM)
-        ends = time.monotonic() + GRACE
-        while self._send(0) is not False and time.monotonic() < ends:
-            self.process.poll()  # one that has ended counts until it is waited for
-            time.sleep(POLL)
-        self._send(signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(GRACE)
-        self.stays = self._send(0) is None
+        end_all([self])
 
-    def _send(self, number: int) -> bool | None:
-        """Send a signal to the group; False if there is none any more, None if all that is left of
-        it belongs to other users."""
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it still runs and may be ended."""
+        return not self.stays and self.process.poll() is None
+
+    def is_left(self) -> bool:
+        """Whether something of it runs, also what cannot be ended."""
+        self.process.poll()  # one that has ended counts until it is waited for
+        return self.send(0) is not False
+
+    def send(self, number: int) -> bool | None:
+        """Send a signal to the group; False if there is none any more, None if it cannot be sent:
+        all that is left belongs to other users."""
         try:
             os.killpg(self.process.pid, number)
         except ProcessLookupError:
             return False
-        except PermissionError:
+        except OSError:
             return None
         return True
 
     def _said(self) -> str:
-        self.output.seek(0)
-        text = self.output.read().decode("utf-8", "replace")
-        return one_line(redact(" ".join(text.split())))[-SHOWN:] or "no output"
+        return end_of(self.output, SHOWN) or "no output"
+
+
+def end_all(hooks: Iterable[Hook]) -> None:
+    """End commands with what they have started, those that still run and may be ended. All have
+    the same time for it."""
+    left = [hook for hook in hooks if hook.is_at_work]
+    for hook in left:
+        hook.send(signal.SIGTERM)
+    left = _left(left)
+    for hook in left:
+        hook.send(signal.SIGKILL)
+    ends = time.monotonic() + GRACE
+    for hook in left:
+        with suppress(subprocess.TimeoutExpired):
+            hook.process.wait(max(ends - time.monotonic(), 0))
+        hook.stays = hook.send(0) is None
+
+
+def _left(hooks: Iterable[Hook]) -> list[Hook]:
+    """Those of which something still runs when the time is over."""
+    ends = time.monotonic() + GRACE
+    left = [hook for hook in hooks if hook.is_left()]
+    while left and time.monotonic() < ends:
+        time.sleep(POLL)
+        left = [hook for hook in left if hook.is_left()]
+    return left
 
 
 class Hooks:
@@ -130,6 +154,4 @@ class Hooks:
         with self._guard:
             self._over = True
             running = list(self._running)
-        for hook in running:
-            with suppress(OSError):  # the others are to end, too
-                hook.end()
+        end_all(running)

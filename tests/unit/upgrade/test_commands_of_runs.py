@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -137,18 +138,41 @@ def test_a_command_of_another_user_is_reported(by_sudo: Any) -> None:
     assert "cannot be ended" in run.progress.reasons["h"]
 
 
-def test_every_command_is_ended_for_itself(by_sudo: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_command_is_ended_for_itself(by_sudo: Any) -> None:
     run = running(planned(), Steps())
     several = [by_sudo(run, 60.0) for _ in range(2)]
-    end = Hook.end
-    ended: list[Hook] = []
-
-    def failing(hook: Hook) -> None:
-        ended.append(hook)
-        end(hook)
-        raise OSError(errno.EIO, "broken")
-
-    monkeypatch.setattr(Hook, "end", failing)
     run.stop()
-    assert set(ended) == set(several)
     assert all("cannot be ended" in each.wait() for each in several)
+
+
+def test_all_commands_have_the_same_time_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hooks, "GRACE", 0.2)
+    run = running(planned(), Steps())
+    text = "sh -c 'trap \"\" TERM; echo; while :; do sleep 0.1; done'"
+    several = [run.hooks.start(text, name, 60.0) for name in ("a", "b")]
+    for hook in several:
+        while not hook.output.seek(0, 2):
+            pass
+    sent: list[int] = []
+    send = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda *how: sent.append(how[1]) or send(*how))
+    run.stop()
+    assert [each for each in sent if each] == [signal.SIGTERM] * 2 + [signal.SIGKILL] * 2
+    assert [hook.process.returncode for hook in several] == [-signal.SIGKILL] * 2
+
+
+def test_no_signal_for_a_group_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one may have its number."""
+    hook = running(planned(), Steps()).hooks.start("sleep 60", "h", 60.0)
+    sent: list[int] = []
+    send = os.killpg
+    monkeypatch.setattr(os, "killpg", lambda *how: sent.append(how[1]) or send(*how))
+    hook.end()
+    assert signal.SIGKILL not in sent
+
+
+def test_of_a_long_output_the_end_is_shown() -> None:
+    text = "import sys; sys.stdout.write('password: ' + 'x' * 99999 + chr(10) + 'the end')"
+    run = running(planned(), Steps())
+    said = run.hooks.result(f'{sys.executable} -c "{text}; sys.exit(1)"', "h", 60.0)
+    assert said == "exit status 1: the end"

@@ -1,0 +1,26 @@
+"""What a program printed, for people."""
+
+from __future__ import annotations
+
+import os
+from typing import BinaryIO
+
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import one_line
+
+READ = 64 * 1024  # bytes
+
+
+def end_of(output: BinaryIO, most: int) -> str:
+    """The end of an output, at most so many characters, on one line and without secrets; "" where
+    there is none.
+
+    Only its end is read, from the beginning of a line: part of one may be part of a secret.
+    """
+    skipped = max(output.seek(0, os.SEEK_END) - READ, 0)
+    output.seek(max(skipped - 1, 0))
+    data = output.read(READ + 1)
+    if skipped:
+        data = data.partition(b"\n")[2]
+    text = redact(data.decode("utf-8", "replace"))
+    return one_line(" ".join(text.split()))[-most:]
