@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from gpufleet.cli.upgrade_signals import without_hangup
-from gpufleet.upgrade.operations import children
 from gpufleet.upgrade.operations.children import Children
 from gpufleet.upgrade.operations.standby import LOST, PYINFRA, Forked, Standby
+from gpufleet.upgrade.operations.step_report import Report
 from gpufleet_sandbox.waiting import wait_until
 
 OWNER = """
@@ -204,8 +204,9 @@ def test_a_step_that_ended_is_not_waited_for_though_nobody_reaps_it() -> None:
 def test_the_steps_of_a_run_go_through_it(
     standby: Standby, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(children, "_carried_out", lambda *_: True)
-    report = '{"hosts": {"h": {"status": "converged", "errors": [], "findings": []}}}'
+    monkeypatch.setattr(Report, "carried_out", lambda *_: True)
+    part = '{"status": "converged", "errors": [], "findings": []}'
+    report = f'{{"dry": false, "completed": true, "exit_status": 0, "hosts": {{"h": {part}}}}}'
     (folder / "inv.py").write_text(
         "import os\nfrom pathlib import Path\n"
         f"Path(os.environ['GPUFLEET_REPORT']).write_text({report!r})\nhosts = ['h']\n"

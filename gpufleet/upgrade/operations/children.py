@@ -8,9 +8,10 @@ import re
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -18,7 +19,9 @@ from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
 from gpufleet.upgrade import findings
+from gpufleet.upgrade.operations.output import end_of
 from gpufleet.upgrade.operations.standby import Forked, Standby
+from gpufleet.upgrade.operations.step_report import Part, read_part, read_report
 from gpufleet.upgrade.subjects import Subject, data_of
 
 Words = Callable[[Sequence[str], Sequence[str]], list[str]]  # hosts, options -> a command
@@ -63,7 +66,7 @@ class Children:
         forks for them."""
         self.words, self.cwd, self.logs = words, cwd, logs
         self.run, self.subject, self.origin = run, subject, origin
-        self._number = len(list(logs.glob("step-*.log")))
+        self._number = _highest(logs)
         self._standby = standby
         self._over = False
         self._guard = threading.RLock()  # also of a signal in between
@@ -90,48 +93,64 @@ class Children:
         data |= {"node_reboot": json.dumps(reboot)} if reboot else {}
         data |= data_of(self.subject, version, branch)
         options = [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
-        with self._guard:
-            self._number += 1
-            log = self.logs / f"step-{self._number:04}-{step}.log"
+        log, output = self._new_log(step)
         report = log.with_suffix(".json")
-        status = self._run(self.words(hosts, options), log, report)
+        report.unlink(missing_ok=True)  # no earlier one is taken for that of this step
+        with open(output, "wb") as opened:
+            status = self._run(self.words(hosts, options), log, opened, report)
         if status is None:
             return dict.fromkeys(hosts, Result(False, "the run was interrupted", reached=False))
-        if not report.is_file():
-            shown = one_line(" ".join(log.read_text("utf-8", "replace").split())[-REASON:])
-            resume = f"run `gpufleet upgrade resume --run {self.run}`"
-            again = resume if self.run else "run `gpufleet upgrade` again"
-            raise Stopped(
-                findings.STEP_LOST(
-                    step=step, status=status, output=shown or "nothing", log=log, again=again
-                )
-            )
-        found = json.loads(report.read_text("utf-8"))
-        parts = {name: found["hosts"].get(name) for name in hosts}
-        whole = _carried_out(found, status)
-        undone = findings.STEP_NOT_DONE(step=step, status=status, log=log)
-        return {
-            name: _result(part, None if (_view(part) if step == "look" else whole) else undone)
-            for name, part in parts.items()
-        }
+        try:
+            found = read_report(report)
+        except (OSError, ValueError) as error:
+            raise self._lost(step, status, log) from error
+        look = step == "look"
+        whole = found.carried_out(status) and not look
+        undone = None if whole else findings.STEP_NOT_DONE(step=step, status=status, log=log)
+        return {name: _result(found.hosts.get(name), undone, look=look) for name in hosts}
 
-    def _run(self, words: Sequence[str], log: Path, report: Path) -> int | None:
+    def _new_log(self, step: str) -> tuple[Path, int]:
+        """The file for the output of a step, which no earlier one has used."""
+        while True:
+            with self._guard:
+                self._number += 1
+                log = self.logs / f"step-{self._number:04}-{step}.log"
+            with suppress(FileExistsError):
+                return log, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+
+    def _lost(self, step: str, status: int, log: Path) -> Stopped:
+        """A process that left no report, or none that can be read."""
+        shown = ""
+        with suppress(FileNotFoundError), log.open("rb") as output:
+            shown = end_of(output, REASON)
+        resume = f"run `gpufleet upgrade resume --run {self.run}`"
+        again = resume if self.run else "run `gpufleet upgrade` again"
+        return Stopped(
+            findings.STEP_LOST(
+                step=step, status=status, output=shown or "nothing", log=log, again=again
+            )
+        )
+
+    def _run(self, words: Sequence[str], log: Path, output: BinaryIO, report: Path) -> int | None:
         """The exit status; None where nothing is begun any more."""
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        with open(os.open(log, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as output:
-            with self._guard:
-                if self._over:
-                    return None
-                child = self._forked(words, environment, log) or subprocess.Popen(
-                    words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
-                    stdout=output, stderr=subprocess.STDOUT,
-                )  # fmt: skip
-                self._running.add(child)
-            try:
-                return child.wait()
-            finally:
-                with self._guard:
-                    self._running.discard(child)
+        child: subprocess.Popen[bytes] | Forked | None = None
+        if not self._over:
+            child = self._forked(words, environment, log)  # waits: `end` must not wait for it
+        with self._guard:
+            if child is None and self._over:
+                return None
+            child = child or subprocess.Popen(
+                words, cwd=self.cwd, env=environment, stdin=subprocess.DEVNULL,
+                stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            self._running.add(child)
+        if self._over:  # meanwhile
+            self._end_running()
+        try:
+            return child.wait()
+        finally:
+            self._running.discard(child)
 
     def _forked(
         self, words: Sequence[str], environment: Mapping[str, str], log: Path
@@ -143,43 +162,47 @@ class Children:
         further one is begun."""
         self._over = True
         with self._guard:
-            for child in self._running:
-                child.terminate()
+            self._end_running()
         if self._standby:
             self._standby.end()
 
-
-def _carried_out(report: Mapping[str, Any], status: int) -> bool:
-    """Whether a step was carried out to its end: by its report, and by the exit status. Without
-    that "converged" says that nothing was found to do, and not that it was done."""
-    done = report["completed"] and not report["dry"]
-    return bool(done) and status == report["exit_status"]
-
-
-def _view(part: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """What the step `look` reported of a host."""
-    view: Mapping[str, Any] = ((part or {}).get("plan") or {}).get("upgrade") or {}
-    return view
+    def _end_running(self) -> None:
+        """SIGTERM for each process, once."""
+        with suppress(KeyError):
+            while True:
+                self._running.pop().terminate()
 
 
-def _result(part: Mapping[str, Any] | None, problem: Finding | None = None) -> Result:
-    """`problem`: why the step is no success, whatever the host's part of the report says."""
-    if part is None:
-        away = findings.NOT_REPORTED()
-        return Result(False, f"{away.code} {away.message}", reached=False)
-    plan = _view(part)
-    ok = part["status"] not in BAD and not part["errors"]  # those that _ignore_errors hides
-    if ok and problem:
-        return Result(False, one_line(f"{problem.code} {problem.message}"), plan)
-    result = Result(ok, "" if ok else _reason(part), plan)
-    return replace(result, busy=result.code in BUSY, reached=part["status"] != "not reached")
+def _highest(logs: Path) -> int:
+    """The number of the last step that has left a file."""
+    found = (re.match(r"step-(\d{1,9})-", path.name) for path in logs.glob("step-*"))
+    return max((int(each[1]) for each in found if each), default=0)
 
 
-def _reason(part: Mapping[str, Any]) -> str:
+def _result(data: object, undone: Finding | None = None, *, look: bool = False) -> Result:
+    """Of one host, by its part of the report; `undone`: why the step is no success, whatever the
+    part says, except that a `look` is one if it saw the host. Of a part that cannot be read nothing
+    is known: the host may have been changed."""
+    away = findings.NOT_REPORTED()
+    lost = Result(False, f"{away.code} {away.message}", reached=data is not None)
+    if data is None:
+        return lost
+    try:
+        part = read_part(data)
+    except ValueError:
+        return lost
+    ok = part.status not in BAD and not part.errors  # those that _ignore_errors hides
+    if ok and undone and not (look and "work" in part.view):
+        return Result(False, one_line(f"{undone.code} {undone.message}"), part.view)
+    result = Result(ok, "" if ok else _reason(part), part.view)
+    return replace(result, busy=result.code in BUSY, reached=part.status != "not reached")
+
+
+def _reason(part: Part) -> str:
     """The first blocker; of a failed step its output, which begins with the finding."""
-    for finding in part.get("findings") or ():
-        if finding["severity"] == "blocker" and finding["code"] != "GF012":
-            return one_line(f"{finding['code']} {finding['message']}")[:REASON]
-    errors = part.get("errors") or ["it gave no reason"]
-    text = " ".join(line.strip(" |") for line in str(errors[0]).splitlines()[1:]) or errors[0]
+    for finding in part.findings:
+        if finding.severity == "blocker" and finding.code != "GF012":
+            return one_line(f"{finding.code} {finding.message}")[:REASON]
+    first = part.errors[0] if part.errors else "it gave no reason"
+    text = " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first
     return one_line(text)[:REASON]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.children import Children, Result
+from gpufleet.upgrade.operations.standby import Standby
 
 GOOD = {"status": "changed", "errors": [], "findings": [], "plan": {}}
 BLOCKER = {"code": "GF072", "message": "job", "severity": "blocker"}
@@ -112,6 +114,99 @@ def test_a_look_is_one_if_it_saw_the_host(view: dict[str, Any], ok: bool, tmp_pa
     part = {**GOOD, "status": "converged", "plan": {"upgrade": view}}
     found = became(tmp_path, "look", {"h": part}, dry=True, completed=False)["h"]
     assert (found.ok, found.plan) == (ok, view)
+
+
+WHOLE = {"dry": False, "exit_status": 1, "completed": True, "hosts": {"h": GOOD}}
+
+
+@pytest.mark.parametrize("step", ["look", "change"])
+def test_the_report_of_an_earlier_step_is_none(step: str, tmp_path: Path) -> None:
+    (tmp_path / f"step-0001-{step}.json").write_text(json.dumps(WHOLE))
+    made = Children(lambda *_: ["false"], str(tmp_path), tmp_path, "run-1")
+    made._number = 0
+    with pytest.raises(Stopped) as error:
+        made.step(step, ["h"])
+    assert error.value.findings[0].code == "GF069"
+
+
+def test_a_step_has_files_of_its_own(tmp_path: Path) -> None:
+    for name in ("step-0003-look.json", "step-0007-change.json", "step-x", "other"):
+        (tmp_path / name).write_text("earlier")
+    (tmp_path / "step-0008-look.log").symlink_to("other")
+    became(tmp_path, "look", {"h": GOOD})
+    assert (tmp_path / "step-0009-look.json").is_file()
+    made = Children(lambda *_: ["false"], str(tmp_path), tmp_path, "run-1")
+    made._number = 7
+    with pytest.raises(Stopped):
+        made.step("look", ["h"])
+    assert (tmp_path / "step-0010-look.log").is_file()
+    assert (tmp_path / "other").read_text() == "earlier"
+
+
+def test_the_output_of_a_lost_step_has_no_secrets(tmp_path: Path) -> None:
+    text = "echo password: abcdef; echo failed"
+    made = Children(lambda *_: ["sh", "-c", text], str(tmp_path), tmp_path, "run-1")
+    with pytest.raises(Stopped) as error:
+        made.step("look", ["h"])
+    assert "password: *** failed" in error.value.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "report",
+    ["", "{", "[1]", "{}", '{"hosts": []}', json.dumps({**WHOLE, "hosts": []}), "[" * 200_000,
+     json.dumps({**WHOLE, "exit_status": None}), '"\udcff"'],
+)  # fmt: skip
+def test_a_report_that_cannot_be_read_is_none(report: str, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text(report, "utf-8", "surrogateescape")
+    program = ["sh", "-c", 'cat there >"$GPUFLEET_REPORT"']
+    made = Children(lambda *_: program, str(tmp_path), tmp_path, "run-1")
+    with pytest.raises(Stopped) as error:
+        made.step("look", ["h"])
+    assert error.value.findings[0].code == "GF069"
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "x", [], {}, {"status": 1}, {**GOOD, "errors": [1]}, {**GOOD, "findings": ["x"]},
+        {**GOOD, "findings": [{}]}, {**GOOD, "plan": []}, {**GOOD, "plan": {"upgrade": "x"}},
+        {**GOOD, "plan": {"upgrade": {"work": "x"}}}, {**GOOD, "plan": {"upgrade": {"work": [1]}}},
+    ],
+)  # fmt: skip
+def test_a_bad_part_of_a_report_is_of_its_host_alone(part: Any, tmp_path: Path) -> None:
+    """Nothing is known of the host: it may have been changed."""
+    found = became(tmp_path, "change", {"a": GOOD, "b": part})
+    assert found["a"] == Result(True)
+    assert (found["b"].ok, found["b"].code, found["b"].reached) == (False, "GF280", True)
+
+
+class Silent:
+    """A process that forks for steps, and does not answer."""
+
+    def __init__(self) -> None:
+        self.asked, self.ended = threading.Event(), threading.Event()
+
+    def begin(self, *how: Any) -> None:
+        self.asked.set()
+        assert self.ended.wait(60)
+
+    def end(self) -> None:
+        self.ended.set()
+
+
+def test_an_end_does_not_wait_for_what_forks(tmp_path: Path) -> None:
+    silent = Silent()
+    made = Children(
+        lambda *_: ["touch", "begun"], str(tmp_path), tmp_path, "r", standby=cast(Standby, silent)
+    )
+    found: list[dict[str, Result]] = []
+    step = threading.Thread(target=lambda: found.append(made.step("look", ["h"])))
+    step.start()
+    assert silent.asked.wait(60)
+    made.end()
+    step.join(60)
+    assert found[0]["h"].reason == "the run was interrupted"
+    assert not (tmp_path / "begun").exists()
 
 
 DEPLOY = """\
