@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,10 +12,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpufleet.cli.upgrade_signals import without_hangup
+from gpufleet.upgrade.operations import process
 from gpufleet.upgrade.operations.children import Children
 from gpufleet.upgrade.operations.standby import LOST, PYINFRA, Forked, Standby
 from gpufleet.upgrade.operations.step_report import Report
@@ -173,6 +176,39 @@ def test_without_it_steps_begin_as_any_other_command(tmp_path: Path) -> None:
     standby.end()
 
 
+def test_what_does_not_answer_is_not_waited_for(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it begin the step later, which was started as any other command by then."""
+    (folder / "inv.py").write_text(WAITS)
+    (folder / "waits").unlink(missing_ok=True)
+    standby = Standby()
+    started(standby, [*PYINFRA, "--version"], folder / "log").wait()  # it is loaded
+    os.kill(standby.process.pid, signal.SIGSTOP)
+    monkeypatch.setattr("gpufleet.upgrade.operations.standby.ANSWER", 0.1)
+    how: tuple[list[str], str, Any, Path] = (DEBUG, str(folder), os.environ, folder / "log")
+    assert standby.begin(*how) is None
+    assert standby.begin(*how) is None
+    os.kill(standby.process.pid, signal.SIGCONT)
+    assert standby.process.wait(60) == 0
+    assert not (folder / "waits").exists()
+
+
+def test_an_end_ends_the_wait_for_an_answer(folder: Path) -> None:
+    standby = Standby()
+    os.kill(standby.process.pid, signal.SIGSTOP)
+    found: list[Forked | None] = []
+    how: tuple[list[str], str, Any, Path] = (DEBUG, str(folder), os.environ, folder / "log")
+    asking = threading.Thread(target=lambda: found.append(standby.begin(*how)))
+    asking.start()
+    assert wait_until(lambda: bool(standby._asked), 60)
+    standby.end()
+    asking.join(30)
+    assert found == [None]
+    standby.process.kill()
+    standby.process.wait(60)
+
+
 def test_it_ends_with_a_run_that_is_killed(tmp_path: Path) -> None:
     words = [sys.executable, "-c", OWNER]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as owner:
@@ -217,3 +253,28 @@ def test_the_steps_of_a_run_go_through_it(
     made = Children(lambda *_: DEBUG, str(folder), folder, "run-1", standby=standby)
     assert made.step("change", ["h"])["h"].ok
     assert [path.name.rpartition("-")[2] for path in begun] == ["change.log"]
+
+
+@pytest.mark.parametrize("by_handle", [True, False])
+def test_a_process_that_has_the_number_of_a_step_is_another_one(
+    by_handle: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(pid: int) -> int:
+        raise OSError(errno.ENOSYS, "not implemented")
+
+    if not by_handle:
+        monkeypatch.setattr(os, "pidfd_open", none)
+    with subprocess.Popen(["sleep", "60"]) as step, subprocess.Popen(["sleep", "60"]) as other:
+        ours, theirs = socket.socketpair()
+        theirs.sendall(step.pid.to_bytes(8, "big"))
+        forked = Forked(ours)
+        step.kill()
+        step.wait()
+        theirs.close()
+        forked.pid = forked._process.pid = other.pid  # as the kernel gives it again
+        monkeypatch.setattr(process, "_state_and_start", lambda pid: ("S", "later"))
+        forked.terminate()
+        there = forked._process.is_there()
+        other.kill()
+        assert (there, other.wait()) == (False, -signal.SIGKILL)  # the first signal counts
+        assert forked.wait() == LOST

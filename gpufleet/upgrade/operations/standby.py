@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from gpufleet.core.python import python_code, python_module
+from gpufleet.upgrade.operations.process import Process
 
 PYINFRA = python_module("pyinfra")  # the beginning of every command that it can become
 LIBRARIES = (
@@ -28,7 +28,7 @@ LIBRARIES = (
     "gpufleet.upgrade.operations.steps",
 )
 HEADER = 8  # bytes of a length, a process's number, an exit status
-LOOK = 0.5  # seconds between two looks for a process
+ANSWER = 60.0  # seconds for its answer; it may still load its libraries
 SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 LOST = -int(signal.SIGKILL)  # the exit status of a step whose end is not known
 
@@ -37,10 +37,17 @@ class Forked:
     """A step that is under way, as far as subprocess.Popen is needed for one."""
 
     def __init__(self, ends: socket.socket) -> None:
-        """`ends`: gives the number of the process, and at its end the status."""
+        """`ends`: gives the number of the process, and at its end the status. Raises EOFError where
+        none begins, in the time that it allows."""
         self._ends = ends
-        self.pid = int.from_bytes(_exactly(ends, HEADER), "big")
-        self._over = False
+        try:
+            number = _exactly(ends, HEADER)
+        except TimeoutError:
+            ends.shutdown(socket.SHUT_RD)  # a step whose number nobody takes does not begin
+            number = _exactly(ends, HEADER)  # it has begun right before
+        ends.settimeout(None)
+        self.pid = int.from_bytes(number, "big")
+        self._process = Process(self.pid)
 
     def wait(self) -> int:
         """The exit status as subprocess has it: negative for a signal."""
@@ -48,17 +55,14 @@ class Forked:
             status = os.waitstatus_to_exitcode(int.from_bytes(_exactly(self._ends, HEADER), "big"))
         except EOFError:  # the process in between was killed; the step may be at work
             status = LOST
-            while _is_there(self.pid):
-                time.sleep(LOOK)
-        self._over = True
+            self._process.wait()
+        self._process.forget()
         self._ends.close()
         return status
 
     def terminate(self) -> None:
         """Send SIGTERM, unless the process has ended."""
-        with suppress(ProcessLookupError):
-            if not self._over:
-                os.kill(self.pid, signal.SIGTERM)
+        self._process.send(signal.SIGTERM)
 
 
 class Standby:
@@ -67,7 +71,9 @@ class Standby:
     def __init__(self) -> None:
         """Start it."""
         self._guard = threading.Lock()
+        self._asked: set[socket.socket] = set()  # for steps that have not begun
         self._requests, theirs = socket.socketpair()
+        self._requests.settimeout(ANSWER)
         code = "from gpufleet.upgrade.operations.standby import main; "
         with theirs:
             self.process = subprocess.Popen(
@@ -80,7 +86,8 @@ class Standby:
         self, words: Sequence[str], cwd: str, environment: Mapping[str, str], output: Path
     ) -> Forked | None:
         """A step in the folder `cwd` that appends to the file `output`. None where it is to be
-        started as any other command: it is not pyinfra's, or the process has ended."""
+        started as any other command: it is not pyinfra's, or the process has ended or does not
+        answer."""
         if list(words[: len(PYINFRA)]) != PYINFRA:
             return None
         step = {
@@ -91,20 +98,34 @@ class Standby:
         }
         data = json.dumps(step).encode()
         ours, theirs = socket.socketpair()
+        ours.settimeout(ANSWER)
+        self._asked.add(ours)
         try:
-            with self._guard, theirs:
-                head = len(data).to_bytes(HEADER, "big")
-                socket.send_fds(self._requests, [head], [theirs.fileno()])
-                self._requests.sendall(data)
+            with theirs:
+                self._ask(data, theirs)
             return Forked(ours)
         except (OSError, EOFError):
             ours.close()
+            self._requests.close()  # further steps do not wait for it
             return None
+        finally:
+            self._asked.discard(ours)
+
+    def _ask(self, data: bytes, theirs: socket.socket) -> None:
+        """Send a request. Raises OSError."""
+        with self._guard:
+            head = len(data).to_bytes(HEADER, "big")
+            socket.send_fds(self._requests, [head], [theirs.fileno()])
+            self._requests.sendall(data)
 
     def end(self) -> None:
-        """End the process; steps that are under way are not its business. It waits for nothing: a
-        signal may come while another one is answered."""
+        """End the process; steps that are under way are not its business, and those that have not
+        begun do not begin. It waits for nothing: a signal may come while another one is answered.
+        """
         self._requests.close()
+        for waiting in tuple(self._asked):
+            with suppress(OSError):
+                waiting.shutdown(socket.SHUT_RD)
         self.process.terminate()
 
 
@@ -191,19 +212,6 @@ def _between(pid: int, ends: int, knows: int) -> NoReturn:
     with suppress(OSError):
         os.write(ends, status.to_bytes(HEADER, "big"))
     os._exit(0)
-
-
-def _is_there(pid: int) -> bool:
-    """Whether a process of ours is at work: not one that has ended and that nobody has asked for,
-    nor one of another user that has its number since."""
-    try:
-        os.kill(pid, 0)
-        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except (ProcessLookupError, PermissionError):
-        return False
-    except OSError:  # a system without /proc
-        return True
-    return state not in ("Z", "X")
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
