@@ -31,7 +31,7 @@ from gpufleet.cli.upgrade_run import (
     returning,
     started,
 )
-from gpufleet.cli.upgrade_runs import to_change, to_pause
+from gpufleet.cli.upgrade_runs import paused, to_change
 from gpufleet.cli.upgrade_wanted import wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
@@ -170,8 +170,7 @@ def status(name: str, as_json: bool) -> None:
 @boundary
 def pause(name: str) -> None:
     """Begin no more hosts; those that were begun are finished, then the process ends."""
-    store = to_pause(name)
-    store.ask("pause")
+    store = paused(name)
     more = f"`gpufleet upgrade resume --run {store.name}` continues it"
     click.echo(f"{store.name}: pause requested; {more}")
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
+from gpufleet.cli.upgrade_record import enter, places_of, settings_of, why_not_from
 from gpufleet.cli.upgrade_runs import no_other
 from gpufleet.cli.upgrade_signals import SIGNALS, without_hangup
 from gpufleet.cli.upgrade_wanted import Wanted
@@ -88,6 +89,8 @@ def started(
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
+    if changes and (why := why_not_from(Path(cwd))):
+        raise Stopped(findings.UNSAFE_FOLDER(folder=cwd, why=why))
     with without_hangup():
         standby = Standby() if changes else None
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
@@ -150,16 +153,6 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
         raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
 
 
-def _enter(folder: str, run: str) -> None:
-    """Go on in the folder in which the run was begun: its deploys/, config.py, group_data/ and all
-    relative paths are those of then. Raises Stopped."""
-    try:
-        os.chdir(folder)
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise Stopped(findings.FOLDER_LOST(run=run, folder=folder, why=why)) from error
-
-
 def carry_out(
     store: Store, say: Callable[[str], None], standby: Standby | None = None
 ) -> ExitStatus:
@@ -175,13 +168,13 @@ def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | No
     if store.progress().over:
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
-    _enter(order.folder, store.name)
+    settings = settings_of(store, order, plan)
+    enter(order.folder, store.name)
     words = step_words(order.inventory, order.options)
     children = Children(
         words, order.folder, store.path, store.name, plan.subject, order.origin,
         standby or Standby(),
     )  # fmt: skip
-    settings = {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
     fresh = next(iter(store.entries()), None) is None
     if not fresh:
         settings = with_commands_of_now(order, settings, say)
@@ -229,7 +222,8 @@ def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[s
     """The clusters of a run's nodes, with their locks. An abort needs those alone whose nodes are
     out of service: where there are none, no cluster is asked. Nodes that are left behind may have
     their mark already: a cluster that has no others may be away."""
-    places = {name: NodeAt(**place) for name, place in order.nodes.items()}
+    places = places_of(store, order.nodes)
+    places_of(store, order.others)
     if store.request != "abort":
         return open_nodes(places, store.name, say, order.others)
     progress = store.progress()
@@ -296,5 +290,5 @@ def _view(name: str, result: Result | None) -> HostView:
         return HostView(name, refusals=(result.reason,))
     known = {each.name for each in fields(HostView)}
     data: Mapping[str, Any] = {key: value for key, value in result.plan.items() if key in known}
-    listed = {key: tuple(data[key]) for key in ("work", "refusals")}
-    return HostView(**{**data, **listed})
+    listed = {key: tuple(data.get(key, ())) for key in ("work", "refusals")}
+    return HostView(**{"name": name, **data, **listed})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from gpufleet.core.stopped import Stopped
@@ -22,17 +23,11 @@ def to_change(name: str, *, unfinished: bool = True) -> Store:
     return Store.find(next(iter(found), name) if unfinished else name)
 
 
-def to_pause(name: str) -> Store:
-    """As `to_change`. Raises Stopped also where no process carries the run out."""
+def paused(name: str) -> Store:
+    """The run, as by `to_change`, whose process is asked to pause. Raises Stopped where it cannot
+    be."""
     store = to_change(name)
-    progress, locked = store.progress(), store.is_locked
-    if store.request == "abort":
-        raise Stopped(findings.NOT_PAUSED(run=store.name, why="its abort is requested"))
-    if progress.over:
-        raise Stopped(findings.NOT_PAUSED(run=store.name, why=f"it is over ({progress.run})"))
-    if not locked:
-        state = run_state(progress, locked=locked)
-        why = f"no process carries it out ({state})"
+    if why := store.pause():
         raise Stopped(findings.NOT_PAUSED(run=store.name, why=why))
     return store
 
@@ -46,10 +41,13 @@ def no_other(inventory: str, say: Say) -> None:
             order, _ = store.head()
             progress = store.progress()
         except Stopped as error:
-            aside = store.set_aside(error.findings[0].message)
-            if aside is None:
-                raise
-            say(f"{aside.code} {aside.message}\n  {aside.remedy}")
+            found = error.findings[0]
+            with suppress(OSError):  # as of a folder of another user: it stays, and is no run
+                aside = store.set_aside(found.message)
+                if aside is None:
+                    raise
+                found = aside
+            say(f"{found.code} {found.message}\n  {found.remedy}")
             continue
         if Path(order.folder, order.inventory).resolve() == wanted and not progress.over:
             state = run_state(progress, locked=store.is_locked)

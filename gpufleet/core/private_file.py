@@ -3,27 +3,80 @@
 from __future__ import annotations
 
 import os
+import pwd
+import stat
 import tempfile
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
 
-def write_private(path: Path, text: str) -> bool:
+def write_private(path: Path, text: str, *, durable: bool = False) -> bool:
     """Put a file in its place, whole or not at all, mode 0600; False if it was there already.
 
-    Missing folders are created, for their owner alone. Raises OSError.
+    Missing folders are created, for their owner alone. `durable`: it is on the disk when this
+    returns. Raises OSError.
     """
-    if path.is_file() and not path.stat().st_mode & 0o077 and path.read_text("utf-8") == text:
+    data = text.encode()
+    if _is_private(path, data):
         return False
-    for folder in reversed([each for each in path.parents if not each.exists()]):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    created = make_private(path.parent)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError:
         with suppress(FileNotFoundError):
             os.unlink(temporary)
         raise
+    if durable:
+        for folder in (path.parent, *(each.parent for each in created)):
+            _put_on_disk(folder)
     return True
+
+
+def make_private(folder: Path) -> list[Path]:
+    """Create a folder and those above it that are missing, for their owner alone; which ones.
+    Raises OSError."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    return missing
+
+
+def why_unsafe(path: Path, owners: Collection[int], others: int) -> str:
+    """Why a file or folder is not to be used, "" if it is; with "it" as its subject. `owners`: who
+    may own it; `others`: the bits of a mode that it must not have. Raises OSError."""
+    there = path.stat()
+    if there.st_uid not in owners:
+        return f"it belongs to the user {_name(there.st_uid)}"
+    mode = stat.S_IMODE(there.st_mode)
+    return f"other users may write to it (mode {mode:04o})" if mode & others else ""
+
+
+def _is_private(path: Path, data: bytes) -> bool:
+    """Whether a file is as it should be."""
+    try:
+        return not path.stat().st_mode & 0o077 and path.read_bytes() == data
+    except (FileNotFoundError, IsADirectoryError):
+        return False
+
+
+def _put_on_disk(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _name(number: int) -> str:
+    """Of a user."""
+    try:
+        return f"{pwd.getpwuid(number).pw_name} ({number})"
+    except KeyError:
+        return str(number)

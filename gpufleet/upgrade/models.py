@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, TypeAdapter
 
 from gpufleet.upgrade.subjects import Subject
 
@@ -89,6 +91,7 @@ class Plan:
     left_out: tuple[LeftOut, ...] = ()
     kind: str = "upgrade"
     subject: Subject = "driver"
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     by_name: Mapping[str, Planned] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -114,16 +117,16 @@ class Plan:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Plan:
-        """Raises KeyError or TypeError for what is none."""
-        return cls(
-            hosts=tuple(Planned(**each) for each in data["hosts"]),
-            waves=tuple(Wave(tuple(each["hosts"]), each["canary"]) for each in data["waves"]),
-            limits=Limits(**data["limits"]),
-            left_out=tuple(LeftOut(**each) for each in data["left_out"]),
-            kind=data["kind"],
-            subject=data["subject"],
-        )
+    def from_dict(cls, data: object) -> Plan:
+        """Raises ValueError for what is none."""
+        plan: Plan = _PLAN.validate_python(data)
+        known = set(plan.by_name)
+        if lost := [name for wave in plan.waves for name in wave.hosts if name not in known]:
+            raise ValueError(f"its waves have hosts that it lacks: {names(lost)}")
+        return plan
+
+
+_PLAN = TypeAdapter(Plan)
 
 
 def names(items: Sequence[str], most: int = 5) -> str:

@@ -10,6 +10,7 @@ from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
+LAST = 253402300799.0  # of all times: 9999-12-31
 OVER = ("stopped", "finished", "aborted")  # no host is changed any more
 
 
@@ -29,11 +30,11 @@ class Entry:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Entry:
-        """Raises KeyError or ValueError for what is none."""
-        return cls(
-            float(data["time"]), str(data["event"]),
-            str(data.get("host", "")), str(data.get("reason", "")),
-        )  # fmt: skip
+        """Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
+        time = float(data["time"])
+        if not 0 <= time <= LAST:
+            raise ValueError(f"{time} is no time")
+        return cls(time, str(data["event"]), str(data.get("host", "")), str(data.get("reason", "")))
 
 
 @dataclass(slots=True)

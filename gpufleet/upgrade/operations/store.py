@@ -10,21 +10,27 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.private_file import write_private
+from gpufleet.core.private_file import make_private, why_unsafe, write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.show import run_state
 from gpufleet.upgrade.states import WrongEvent
 
 SCHEMA = 1
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
 DAMAGED = "damaged"  # folder of records that cannot be used
+WRITABLE = 0o022  # for others: no record that this tool has written is
+WRONG = (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError, WrongEvent)
 
 
 def runs_folder() -> Path:
@@ -37,7 +43,7 @@ def runs_folder() -> Path:
 def creating() -> Iterator[None]:
     """One process at a time looks for other runs and creates its own."""
     folder = runs_folder()
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(folder)
     with alone_in(folder):
         yield
 
@@ -66,6 +72,18 @@ class Order:
     reboots: dict[str, str] = field(default_factory=dict)  # node_reboot that steps keep
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node
     others: dict[str, dict[str, Any]] = field(default_factory=dict)  # of hosts left out, if Ready
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    @classmethod
+    def from_dict(cls, data: object) -> Order:
+        """Raises ValueError for what is none."""
+        order: Order = _ORDER.validate_python(data)
+        if "\0" in order.inventory + order.folder + order.metrics:
+            raise ValueError("a path has a zero byte")
+        return order
+
+
+_ORDER = TypeAdapter(Order)
 
 
 class Store:
@@ -83,7 +101,7 @@ class Store:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         store = cls(runs_folder() / f"{stamp}-{secrets.token_hex(3)}")
         head = {"schema": SCHEMA, "order": asdict(order), "plan": plan.as_dict()}
-        write_private(store.path / "run.json", json.dumps(head, indent=2) + "\n")
+        write_private(store.path / "run.json", json.dumps(head, indent=2) + "\n", durable=True)
         store.lock()
         return store
 
@@ -94,12 +112,40 @@ class Store:
         known = [each for each in cls.all() if name in ("", each.name)]
         if not known:
             raise Stopped(findings.NO_RUN(run=f"run {name}".rstrip(), folder=folder))
+        known[-1].check_owner()
         return known[-1]
 
     @classmethod
     def all(cls) -> list[Store]:
         """Every run, the oldest first."""
         return [cls(path.parent) for path in sorted(runs_folder().glob("*/run.json"))]
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another user may have written the record."""
+        try:
+            self.check_owner()
+        except Stopped:
+            return True
+        return False
+
+    def check_owner(self) -> None:
+        """What a record says is carried out as this user. Raises Stopped for one that another user
+        may have written."""
+        for path in (self.path, self.path / "run.json"):
+            try:
+                why = why_unsafe(path, {os.geteuid()}, WRITABLE)
+            except OSError as error:
+                raise self.damaged(error) from error
+            if why:
+                raise self.damaged(f"of its folder, {why}" if path == self.path else why)
+
+    def damaged(self, problem: object, name: str = "run.json") -> Stopped:
+        """Why a file of the record cannot be used."""
+        if isinstance(problem, ValidationError):
+            first = problem.errors()[0]
+            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        return Stopped(findings.RECORD_DAMAGED(file=self.path / name, problem=problem))
 
     def lock(self) -> None:
         """Keep other processes from the run until this one ends. Raises Stopped."""
@@ -147,7 +193,7 @@ class Store:
         """Whether a process carries out the run. Several processes may look at a time."""
         try:
             handle = os.open(self.path / "lock", os.O_RDWR)
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):  # of a record of another user
             return False
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -159,25 +205,26 @@ class Store:
 
     def set_aside(self, problem: object) -> Finding | None:
         """Move the record of a run that cannot be used away, so that it stops no other run; None
-        while a process carries the run out."""
-        if self.is_locked:
+        while a process carries the run out. Raises OSError."""
+        if not self.is_foreign and self.is_locked:
             return None
-        folder = runs_folder() / DAMAGED / self.name
-        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        place = runs_folder() / DAMAGED / self.name
+        make_private(place.parent)
+        more = (place.with_name(f"{self.name}-{number}") for number in count(2))
+        folder = next(each for each in chain([place], more) if not os.path.lexists(each))
         self.path.rename(folder)
         return findings.RECORD_SET_ASIDE(run=self.name, problem=problem, folder=folder)
 
     def head(self) -> tuple[Order, Plan]:
         """Raises Stopped."""
-        file = self.path / "run.json"
+        self.check_owner()
         try:
-            data = json.loads(file.read_text("utf-8"))
+            data = json.loads((self.path / "run.json").read_bytes())
             if data["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {data['schema']}")
-            order = Order(**{**data["order"], "options": tuple(data["order"]["options"])})
-            return order, Plan.from_dict(data["plan"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise Stopped(findings.RECORD_DAMAGED(file=file, problem=error)) from error
+            return Order.from_dict(data["order"]), Plan.from_dict(data["plan"])
+        except WRONG as error:
+            raise self.damaged(error) from error
 
     def progress(self) -> Progress:
         """Where the hosts are. Raises Stopped."""
@@ -186,9 +233,8 @@ class Store:
         try:
             for entry in self.entries():
                 progress.add(entry)
-        except (WrongEvent, ValueError, KeyError, TypeError) as error:
-            file = self.path / "record.jsonl"
-            raise Stopped(findings.RECORD_DAMAGED(file=file, problem=error)) from error
+        except WRONG as error:
+            raise self.damaged(error, "record.jsonl") from error
         return progress
 
     def entries(self) -> Iterator[Entry]:
@@ -213,14 +259,31 @@ class Store:
     @property
     def request(self) -> str:
         """What another process asked of this run: "pause", "abort" or ""."""
-        file = self.path / "request"
-        word = file.read_text("utf-8").strip() if file.exists() else ""
+        try:
+            data = (self.path / "request").read_bytes()
+        except FileNotFoundError:
+            return ""
+        word = data.decode("utf-8", "replace").strip()
         return word if word in REQUESTS else ""
 
     def ask(self, word: str) -> None:
         """Set or, with "", take back the request."""
         with alone_in(self.path):
             self._set_request(word)
+
+    def pause(self) -> str:
+        """Ask the process that carries out the run to begin no more hosts; "", else why not. No
+        abort is requested meanwhile. Raises Stopped."""
+        with alone_in(self.path):
+            progress, locked = self.progress(), self.is_locked
+            if self.request == "abort":
+                return "its abort is requested"
+            if progress.over:
+                return f"it is over ({progress.run})"
+            if not locked:
+                return f"no process carries it out ({run_state(progress, locked=locked)})"
+            self._set_request("pause")
+            return ""
 
     def _set_request(self, word: str) -> None:
         if word:

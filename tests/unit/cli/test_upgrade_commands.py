@@ -142,6 +142,34 @@ def test_a_run_whose_folder_is_gone_does_not_go_on_elsewhere(
     assert error.value.findings[0].code == "GF271"
 
 
+def test_a_run_does_not_go_on_with_the_deploys_of_other_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own").chmod(0o777)
+    with pytest.raises(Stopped) as error:
+        started_in(tmp_path, monkeypatch)
+    assert error.value.findings[0].code == "GF271"
+    assert "other users may write to it" in error.value.findings[0].message
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_no_run_is_begun_in_a_folder_of_other_users(
+    changes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan is shown."""
+    tmp_path.chmod(0o777)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(upgrade_run, "no_other", lambda *_: None)
+    monkeypatch.setattr(upgrade_run, "accesses_of", lambda inventory: [])
+    if not changes:
+        upgrade_run.started("i.py", [], (), Wanted(), print, changes=changes)
+        return
+    with pytest.raises(Stopped) as error:
+        upgrade_run.started("i.py", [], (), Wanted(), print, changes=changes)
+    assert error.value.findings[0].code == "GF286"
+
+
 def test_a_step_selects_its_hosts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyinfra would take the name for that of a group."""
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.core.private_file import write_private
+from gpufleet.core.private_file import why_unsafe, write_private
 
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -42,6 +42,33 @@ def test_a_link_is_replaced_and_its_target_stays(tmp_path: Path) -> None:
     write_private(path, "secret\n")
     assert target.read_text() == "theirs\n"
     assert not path.is_symlink()
+
+
+def test_a_file_that_is_no_text_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "admin.conf"
+    path.touch(0o600)
+    path.write_bytes(b"\xff\xfe")
+    assert write_private(path, "secret\n")
+    assert path.read_text() == "secret\n"
+
+
+@pytest.mark.parametrize(
+    ("mode", "owners", "why"),
+    [
+        (0o700, [os.geteuid()], ""),
+        (0o775, [os.geteuid()], ""),
+        (0o777, [os.geteuid()], "other users may write to it (mode 0777)"),
+        (0o1777, [os.geteuid()], "other users may write to it (mode 1777)"),
+        (0o700, [], "it belongs to the user "),
+    ],
+)
+def test_what_other_users_can_change_is_unsafe(
+    tmp_path: Path, mode: int, owners: list[int], why: str
+) -> None:
+    tmp_path.chmod(mode)
+    found = why_unsafe(tmp_path, owners, 0o002)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

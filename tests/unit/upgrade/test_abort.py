@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,48 @@ def test_a_damaged_record_stops_no_other_run() -> None:
     upgrade_runs.no_other("/prod.py", said.append)
     assert [line[:5] for line in said] == ["GF075"]
     assert Store.all() == []
+
+
+@pytest.mark.parametrize("aside", [True, False])
+def test_a_record_of_another_user_stops_no_other_run(
+    aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor where it cannot be moved, or its lock is taken without an end."""
+
+    def refused(path: Path, target: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    run = store(*DRAINED)
+    run.lock()
+    run.path.chmod(0o777)
+    if not aside:
+        monkeypatch.setattr(Path, "rename", refused)
+    said: list[str] = []
+    upgrade_runs.no_other("/prod.py", said.append)
+    assert [line[:5] for line in said] == ["GF075" if aside else "GF064"]
+    assert run.path.exists() != aside
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"hosts": {}}, "it has no settings of 'h'"),
+        ({"hosts": {"h": {"upgrade_soak": "x"}}}, "GF064"),
+        ({"nodes": {"h": {"node": 5}}}, "h.node: "),
+        ({"nodes": {"h": {**NODE["h"], "later": 1}}}, "h.later: "),
+        ({"others": {"i": {}}}, "i.node: "),
+    ],
+)
+def test_a_run_with_a_damaged_order_does_not_go_on(change: dict[str, Any], said: str) -> None:
+    run = store(*DRAINED)
+    file = run.path / "run.json"
+    data = json.loads(file.read_text())
+    data["order"] |= change
+    file.write_text(json.dumps(data))
+    with pytest.raises(Stopped) as error:
+        upgrade_run.aborted(run, print)
+    assert error.value.findings[0].code == "GF064"
+    assert said in str(error.value)
 
 
 def test_an_unfinished_run_does() -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import fcntl
+import json
+import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.operations.store import Order, Store, runs_folder
+from gpufleet.upgrade.operations.store import Order, Store, creating, runs_folder
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -56,7 +59,9 @@ def test_a_line_that_a_killed_process_did_not_finish_is_none(store: Store) -> No
 @pytest.mark.parametrize(
     "line",
     ["{", '{"time": 1, "event": "changed", "host": "h"}', '{"time": 1, "event": "?", "host": "h"}',
-     '{"time": 1, "event": "prepared", "host": "other"}', "[]"],
+     '{"time": 1, "event": "prepared", "host": "other"}', "[]", "[" * 200_000,
+     '{"time": 1%s, "event": "begun"}' % ("0" * 400), '{"time": 1e300, "event": "begun"}',
+     '{"time": NaN, "event": "begun"}', '{"time": -1, "event": "begun"}', "\0" * 50],
 )  # fmt: skip
 def test_a_damaged_record_is_refused(store: Store, line: str) -> None:
     (store.path / "record.jsonl").write_text(line + "\n")
@@ -65,11 +70,101 @@ def test_a_damaged_record_is_refused(store: Store, line: str) -> None:
     assert code(error) == "GF064"
 
 
-def test_a_damaged_plan_is_refused(store: Store) -> None:
-    (store.path / "run.json").write_text('{"schema": 2}')
+@pytest.mark.parametrize("text", ['{"schema": 2}', "", "5", "[" * 200_000, "\udcff"])
+def test_a_damaged_plan_is_refused(store: Store, text: str) -> None:
+    (store.path / "run.json").write_text(text, "utf-8", "surrogateescape")
     with pytest.raises(Stopped) as error:
         store.head()
     assert code(error) == "GF064"
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "said"),
+    [
+        ("order", {"folder": 5}, "folder: "),
+        ("order", {"inventory": None}, "inventory: "),
+        ("order", {"inventory": "a\0b"}, "zero byte"),
+        ("order", {"hosts": {"h": []}}, "hosts.h: "),
+        ("order", {"later": 1}, "later: "),
+        ("plan", {"waves": [{"hosts": ["zz"], "canary": True}]}, "it lacks: zz"),
+        ("plan", {"waves": [{"hosts": [5], "canary": True}]}, "waves.0.hosts.0: "),
+        ("plan", {"limits": {"later": 1}}, "limits.later: "),
+        ("plan", {"subject": "else"}, "subject: "),
+    ],
+)
+def test_a_plan_of_wrong_types_is_refused(
+    store: Store, part: str, change: dict[str, Any], said: str
+) -> None:
+    file = store.path / "run.json"
+    data = json.loads(file.read_text())
+    data[part] |= change
+    file.write_text(json.dumps(data))
+    with pytest.raises(Stopped) as error:
+        store.head()
+    assert code(error) == "GF064"
+    assert said in error.value.findings[0].message
+
+
+@pytest.mark.parametrize("name", ["", "run.json"])
+def test_a_record_that_others_can_write_is_refused(store: Store, name: str) -> None:
+    path = store.path / name
+    path.chmod(path.stat().st_mode | 0o020)
+    for use in (store.head, store.progress, lambda: Store.find(store.name)):
+        with pytest.raises(Stopped) as error:
+            use()
+        assert code(error) == "GF064"
+        assert "other users may write to it" in error.value.findings[0].message
+
+
+@pytest.mark.parametrize("name", ["", "run.json"])
+def test_a_record_of_another_user_is_refused(
+    store: Store, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stat, mine = Path.stat, os.geteuid()
+
+    def of_other(path: Path, **how: Any) -> os.stat_result:
+        found = stat(path, **how)
+        if path != store.path / name:
+            return found
+        return os.stat_result((*found[:4], mine + 99999, *found[5:]))
+
+    monkeypatch.setattr(Path, "stat", of_other)
+    with pytest.raises(Stopped) as error:
+        store.head()
+    assert code(error) == "GF064"
+    assert f"it belongs to the user {mine + 99999}" in error.value.findings[0].message
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_folders_of_records_are_for_their_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a/b"))
+    before = os.umask(umask)
+    try:
+        with creating():
+            pass
+    finally:
+        os.umask(before)
+    for folder in (tmp_path / "a", tmp_path / "a/b", runs_folder().parent, runs_folder()):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_run_is_on_the_disk_before_its_first_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    synced: list[Path] = []
+    fsync = os.fsync
+
+    def noted(handle: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    made = Store.create(ORDER, make_plan([HOST], UpgradeSettings.model_validate({})))
+    assert synced[0].name.startswith(".run.json.")  # before it has its name
+    assert synced[1:] == [made.path, made.path.parent, made.path.parents[1], tmp_path]
 
 
 def test_one_process_at_a_time(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +182,41 @@ def test_requests_are_set_and_taken_back(store: Store) -> None:
     assert Store(store.path).request == "pause"
     store.ask("")
     assert store.request == ""
+
+
+def test_a_request_that_is_no_text_is_none(store: Store) -> None:
+    file = store.path / "request"
+    file.touch(0o600)
+    file.write_bytes(b"\xff\xfe")
+    assert store.request == ""
+    store.ask("abort")
+    assert store.request == "abort"
+
+
+def test_a_request_that_is_taken_back_meanwhile_is_none(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Path, "exists", lambda path: True)
+    assert store.request == ""
+
+
+def test_no_abort_comes_between_the_look_for_one_and_a_pause(store: Store) -> None:
+    store.append(Entry(1.0, "begun"))
+    other = Store(store.path)
+    aborting = threading.Thread(target=lambda: other.ask("abort"))
+
+    class Looking(Store):
+        @property
+        def request(self) -> str:
+            found = super().request
+            aborting.start()
+            aborting.join(0.05)  # it ends by now, if nothing keeps it
+            return found
+
+    assert Looking(store.path).pause() == ""
+    aborting.join()
+    assert store.request == "abort"
+    assert "abort is requested" in store.pause()
 
 
 def test_a_run_that_is_continued_forgets_what_was_asked_before(store: Store) -> None:
@@ -152,6 +282,15 @@ def test_a_record_that_cannot_be_used_is_set_aside(store: Store) -> None:
     assert str(folder) in found.message
     assert (folder / "run.json").read_text() == "{"
     assert Store.all() == []
+
+
+def test_a_record_is_set_aside_beside_earlier_ones(store: Store) -> None:
+    store.release()
+    for name in (store.name, f"{store.name}-2"):
+        (runs_folder() / "damaged" / name).mkdir(parents=True)
+        (runs_folder() / "damaged" / name / "run.json").touch()
+    assert store.set_aside("why")
+    assert (runs_folder() / f"damaged/{store.name}-3/run.json").is_file()
 
 
 def test_no_run(store: Store) -> None:

@@ -1,0 +1,56 @@
+"""What the record of a run has for the process that goes on with it, checked before that."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, TypeAdapter
+
+from gpufleet.core.private_file import why_unsafe
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade import findings
+from gpufleet.upgrade.models import Plan
+from gpufleet.upgrade.operations.clusters import NodeAt
+from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.settings import UpgradeSettings
+
+_NODES = TypeAdapter(dict[str, NodeAt], config=ConfigDict(extra="forbid"))
+
+
+def enter(folder: str, run: str) -> None:
+    """Go on in the folder in which the run was begun: its deploys/, config.py, group_data/ and all
+    relative paths are those of then. Raises Stopped, also where others may have put them there."""
+    try:
+        os.chdir(folder)
+        why = why_not_from(Path())
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise Stopped(findings.FOLDER_LOST(run=run, folder=folder, why=why))
+
+
+def why_not_from(folder: Path) -> str:
+    """Why no run is carried out from a folder; "" if it may be. Raises OSError."""
+    return why_unsafe(folder, {os.geteuid(), 0}, stat.S_IWOTH)
+
+
+def settings_of(store: Store, order: Order, plan: Plan) -> dict[str, UpgradeSettings]:
+    """Those of the hosts of a run. Raises Stopped."""
+    try:
+        return {name: UpgradeSettings.model_validate(order.hosts[name]) for name in plan.by_name}
+    except KeyError as error:
+        raise store.damaged(f"it has no settings of {error}") from error
+    except ValueError as error:
+        raise store.damaged(error) from error
+
+
+def places_of(store: Store, nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, NodeAt]:
+    """The nodes of hosts, by host. Raises Stopped."""
+    try:
+        return _NODES.validate_python(nodes)
+    except ValueError as error:
+        raise store.damaged(error) from error
