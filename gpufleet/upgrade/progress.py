@@ -10,7 +10,7 @@ from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
-LAST = 253402300799.0  # of all times: 9999-12-31
+LAST = 1e15  # seconds since 1970: later times have no date
 OVER = ("stopped", "finished", "aborted")  # no host is changed any more
 
 
