@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,21 +20,16 @@ from gpufleet.upgrade.settings import UpgradeSettings
 _NODES = TypeAdapter(dict[str, NodeAt], config=ConfigDict(extra="forbid"))
 
 
-def enter(folder: str, run: str) -> None:
+def enter(order: Order, run: str) -> None:
     """Go on in the folder in which the run was begun: its deploys/, config.py, group_data/ and all
-    relative paths are those of then. Raises Stopped, also where others may have put them there."""
+    relative paths are those of then. Raises Stopped, also where another user has it now."""
     try:
-        os.chdir(folder)
-        why = why_not_from(Path())
+        os.chdir(order.folder)
+        why = why_unsafe(Path(), {order.owner}) if order.owner is not None else ""
     except OSError as error:
         why = error.strerror or str(error)
     if why:
-        raise Stopped(findings.FOLDER_LOST(run=run, folder=folder, why=why))
-
-
-def why_not_from(folder: Path) -> str:
-    """Why no run is carried out from a folder; "" if it may be. Raises OSError."""
-    return why_unsafe(folder, {os.geteuid(), 0}, stat.S_IWOTH)
+        raise Stopped(findings.FOLDER_LOST(run=run, folder=order.folder, why=why))
 
 
 def settings_of(store: Store, order: Order, plan: Plan) -> dict[str, UpgradeSettings]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
-from gpufleet.cli.upgrade_record import enter, places_of, settings_of, why_not_from
+from gpufleet.cli.upgrade_record import enter, places_of, settings_of
 from gpufleet.cli.upgrade_runs import no_other
 from gpufleet.cli.upgrade_signals import SIGNALS, without_hangup
 from gpufleet.cli.upgrade_wanted import Wanted
@@ -89,8 +89,6 @@ def started(
         raise Stopped(differing)
     chosen = [name for name in settings if not settings[name].skip]
     cwd = os.getcwd()
-    if changes and (why := why_not_from(Path(cwd))):
-        raise Stopped(findings.UNSAFE_FOLDER(folder=cwd, why=why))
     with without_hangup():
         standby = Standby() if changes else None
     with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
@@ -112,9 +110,11 @@ def started(
     others = {name: places[name].as_dict() for name in left}
     kept_up = [each.name for each in hosts if _never_reboots(each, settings, nodes)]
     reboots = {name: "never" for name in kept_up if name in plan.by_name}
+    owner = Path(cwd).stat().st_uid
     order = Order(
-        inventory, cwd, tuple(options), hosts=kept, reboots=reboots, nodes=nodes, others=others
-    )
+        inventory, cwd, tuple(options), owner=owner, hosts=kept, reboots=reboots, nodes=nodes,
+        others=others,
+    )  # fmt: skip
     policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
     ending = ending_pods(places, policies)
     return Started(order, plan, {view.name: view.work for view in views}, ending, standby)
@@ -169,7 +169,7 @@ def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | No
         say(f"run {store.name} is over: {store.progress().run}")
         return _status(store)
     settings = settings_of(store, order, plan)
-    enter(order.folder, store.name)
+    enter(order, store.name)
     words = step_words(order.inventory, order.options)
     children = Children(
         words, order.folder, store.path, store.name, plan.subject, order.origin,

@@ -48,7 +48,7 @@ def make_private(folder: Path) -> list[Path]:
     return missing
 
 
-def why_unsafe(path: Path, owners: Collection[int], others: int) -> str:
+def why_unsafe(path: Path, owners: Collection[int], others: int = 0) -> str:
     """Why a file or folder is not to be used, "" if it is; with "it" as its subject. `owners`: who
     may own it; `others`: the bits of a mode that it must not have. Raises OSError."""
     there = path.stat()

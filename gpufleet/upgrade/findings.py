@@ -322,12 +322,3 @@ FOLDER_LOST = blocker(
     "Run {run} was begun in {folder}, with the deploys/, config.py and group_data/ there: {why}.",
     "Restore that folder, then repeat the command. Nothing was done.",
 )
-
-UNSAFE_FOLDER = blocker(
-    "GF286",
-    "Run is started from a folder of other users",
-    "The deploys/, config.py and group_data/ of {folder} decide what is done to the hosts, and of "
-    "that folder, {why}. Nothing was done.",
-    "Start the run from a folder that belongs to this user or to root, and to which other users "
-    "may not write.",
-)

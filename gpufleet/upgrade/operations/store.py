@@ -72,6 +72,7 @@ class Order:
     reboots: dict[str, str] = field(default_factory=dict)  # node_reboot that steps keep
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node
     others: dict[str, dict[str, Any]] = field(default_factory=dict)  # of hosts left out, if Ready
+    owner: int | None = None  # of the folder, a user's number; unknown to earlier versions
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     @classmethod
