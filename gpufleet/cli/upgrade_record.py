@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter
 
-from gpufleet.core.private_file import why_unsafe
+from gpufleet.core.private_file import user_name, why_not_of
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import Plan
@@ -25,11 +25,19 @@ def enter(order: Order, run: str) -> None:
     relative paths are those of then. Raises Stopped, also where another user has it now."""
     try:
         os.chdir(order.folder)
-        why = why_unsafe(Path(), {order.owner}) if order.owner is not None else ""
+        why = _not_of_owner(order.owner)
     except OSError as error:
         why = error.strerror or str(error)
     if why:
         raise Stopped(findings.FOLDER_LOST(run=run, folder=order.folder, why=why))
+
+
+def _not_of_owner(owner: int | None) -> str:
+    """Why the folder here is not that of the run; "" if it is, or may be."""
+    if owner is None:
+        return ""
+    why = why_not_of(Path(), {owner, os.geteuid(), 0})
+    return f"{why}, and belonged to {user_name(owner)} then" if why else ""
 
 
 def settings_of(store: Store, order: Order, plan: Plan) -> dict[str, UpgradeSettings]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from gpufleet.core.stopped import Stopped
@@ -41,13 +40,10 @@ def no_other(inventory: str, say: Say) -> None:
             order, _ = store.head()
             progress = store.progress()
         except Stopped as error:
-            found = error.findings[0]
-            with suppress(OSError):  # as of a folder of another user: it stays, and is no run
-                aside = store.set_aside(found.message)
-                if aside is None:
-                    raise
-                found = aside
-            say(f"{found.code} {found.message}\n  {found.remedy}")
+            aside = store.set_aside(error.findings[0].message)
+            if aside is None:
+                raise
+            say(f"{aside.code} {aside.message}\n  {aside.remedy}")
             continue
         if Path(order.folder, order.inventory).resolve() == wanted and not progress.over:
             state = run_state(progress, locked=store.is_locked)
@@ -55,7 +51,10 @@ def no_other(inventory: str, say: Say) -> None:
 
 
 def _unfinished(store: Store) -> str:
-    """A run in words; "" for one that is over. One whose record cannot be used may not be."""
+    """A run in words; "" for one that is over, or of another user. One whose record cannot be used
+    may not be over."""
+    if store.is_foreign:
+        return ""
     try:
         progress = store.progress()
         order, _ = store.head()

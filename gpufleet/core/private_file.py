@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
-import stat
 import tempfile
 from collections.abc import Collection
 from contextlib import suppress
@@ -48,14 +48,11 @@ def make_private(folder: Path) -> list[Path]:
     return missing
 
 
-def why_unsafe(path: Path, owners: Collection[int], others: int = 0) -> str:
-    """Why a file or folder is not to be used, "" if it is; with "it" as its subject. `owners`: who
-    may own it; `others`: the bits of a mode that it must not have. Raises OSError."""
-    there = path.stat()
-    if there.st_uid not in owners:
-        return f"it belongs to the user {_name(there.st_uid)}"
-    mode = stat.S_IMODE(there.st_mode)
-    return f"other users may write to it (mode {mode:04o})" if mode & others else ""
+def why_not_of(path: Path, owners: Collection[int]) -> str:
+    """Why a file or folder is none of these users, "" if it is; with "it" as its subject. Raises
+    OSError."""
+    owner = path.stat().st_uid
+    return "" if owner in owners else f"it belongs to the user {user_name(owner)}"
 
 
 def _is_private(path: Path, data: bytes) -> bool:
@@ -70,12 +67,15 @@ def _put_on_disk(folder: Path) -> None:
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without that
+            raise
     finally:
         os.close(handle)
 
 
-def _name(number: int) -> str:
-    """Of a user."""
+def user_name(number: int) -> str:
+    """With its number."""
     try:
         return f"{pwd.getpwuid(number).pw_name} ({number})"
     except KeyError:

@@ -193,6 +193,14 @@ CHECK_REFUSED = blocker(
     "upgrade_gpu_image to one that the nodes can reach.",
 )
 
+IMAGE_MISSING = blocker(
+    "GF286",
+    "Drained node cannot be checked",
+    "The node was drained, and the image of the pod that is to check it after its change cannot "
+    "be pulled: {problem}. It was not changed.",
+    "Make the registry reachable from the node, or set upgrade_gpu_image to an image that is.",
+)
+
 ABORT_WAITS = blocker(
     "GF074",
     "Run cannot be aborted while its cluster is away",
@@ -245,10 +253,11 @@ OTHER_NODE = blocker(
 
 MAYBE_A_NODE = blocker(
     "GF285",
-    "Cluster that may have the host as a node does not answer",
-    "Cluster {context} does not answer, and no other cluster has this host as a node: whether it "
-    "is to be drained is not known. {problem}",
-    "Repair the cluster, or use an inventory without it where the host is none of its nodes.",
+    "Cluster that may have the host as a node cannot be asked",
+    "Context {context} cannot be asked for its nodes, and no other cluster has this host as a "
+    "node: whether it is to be drained is not known. {problem}",
+    "Repair the access to the cluster, or use an inventory without it where the host is none of "
+    "its nodes.",
 )
 
 NODE_REFUSED = blocker(

@@ -6,10 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import is_final
-from gpufleet.upgrade.findings import CHECK_REFUSED, NOT_OURS, NOT_PREPARED
+from gpufleet.upgrade.findings import IMAGE_MISSING, NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
-from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
@@ -22,11 +21,15 @@ REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a chang
 
 def change(run: Run, hosts: Sequence[str]) -> None:
     """Change hosts, and check them. One that was not changed is no failure."""
-    fresh = [name for name in hosts if run.progress.states[name] is State.DRAINED]
+    drained = [name for name in hosts if run.progress.states[name] is State.DRAINED]
+    fresh = _checkable(run, drained)
+    if run.stopping.is_set():
+        return
+    left = [name for name in hosts if name not in drained or name in fresh]
     for name in fresh:
         run.write(Event.CHANGE_BEGAN, name)
     act = _back if run.goes_back else _forward
-    results, held = _cleared(run, run.targets(hosts), act, frozenset(fresh))
+    results, held = _cleared(run, run.targets(left), act)
     if run.stopping.is_set():
         return
     results = _checked(run, results)
@@ -44,7 +47,8 @@ def change(run: Run, hosts: Sequence[str]) -> None:
             continue
         event = Event.CHANGED if result.ok else Event.CHANGE_FAILED
         run.write(Event.NOT_REACHED if name in spared else event, name, result.reason)
-    run.pause(idle=all(run.progress.states[name] is State.CHANGING for name in hosts))
+    waiting = (State.DRAINED, State.CHANGING)
+    run.pause(idle=all(run.progress.states[name] in waiting for name in hosts))
 
 
 def restore(run: Run, hosts: Sequence[str]) -> None:
@@ -113,19 +117,15 @@ def _cleared(
     run: Run,
     versions: Versions,
     act: Callable[[Run, Versions], dict[str, Result]],
-    fresh: frozenset[str] = frozenset(),
 ) -> tuple[dict[str, Result], frozenset[str]]:
     """Change hosts without their clients of the GPUs; those of nodes then come back and have a GPU
-    pod run. Also the hosts with which nothing was done: their clients did not go, or they are
-    `fresh` and the image of that pod cannot be pulled."""
+    pod run. Also the hosts whose clients did not go: nothing was done with them."""
 
     def clear(name: str) -> Round:
         cluster = run.clusters.get(name)
         if cluster is None:
             return Round(True)
         try:
-            if name in fresh and (reason := _without_image(run, name, cluster)):
-                return Round(given_up=reason)
             return cluster.clear(name, policy_of(run.settings[name]))
         except ClusterProblem as error:
             return Round(reasons=[passing(error)], silent=True)
@@ -152,18 +152,33 @@ def _cleared(
     return results, frozenset(held)
 
 
-def _without_image(run: Run, name: str, cluster: ClusterNodes) -> str:
-    """Why a drained node could not be checked after its change; "" if it can. Its image may not
-    have been pulled before the drain: for lack of room, or by this process. Raises ClusterProblem.
+def _checkable(run: Run, hosts: Sequence[str]) -> list[str]:
+    """Those of drained hosts that can be checked after their change. The others are not changed, or
+    wait: the image may not have been pulled before the drain, for lack of room or by this process.
     """
-    if run.goes_back or name in cluster.has_image:
+    found = run.each(lambda name: _without_image(run, name), hosts)
+    if run.stopping.is_set() or run.store.request == "abort":
+        return []
+    for name, reason in found.items():
+        if reason:
+            missing = IMAGE_MISSING(problem=reason)
+            run.write(Event.NOT_REACHED, name, f"{missing.code} {missing.message}")
+    return [name for name, reason in found.items() if reason == ""]
+
+
+def _without_image(run: Run, name: str) -> str | None:
+    """Why a drained node could not be checked; "" if it can, None while that is not known."""
+    cluster, settings = run.clusters.get(name), run.settings[name]
+    if cluster is None or run.goes_back or name in cluster.has_image:
         return ""
-    settings = run.settings[name]
-    pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
-    if pull.came == "there":
-        return ""
-    found = CHECK_REFUSED(problem=pull.reason)
-    return f"{found.code} {found.message}"
+    try:
+        pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
+    except ClusterProblem as error:
+        wait = max(settings.wait, UNREACHED)
+        return None if run.may_wait(name, passing(error), wait) else passing(error)
+    if pull.came == "unknown" and run.may_wait(name, pull.reason):
+        return None
+    return "" if pull.came == "there" else pull.reason
 
 
 def _held(found: Round) -> Result:

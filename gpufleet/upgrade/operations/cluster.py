@@ -29,7 +29,7 @@ from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, 
 from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run_pod
 from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
-from gpufleet.upgrade.operations.readable import readable
+from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,
@@ -47,6 +47,7 @@ from gpufleet.upgrade.states import Event
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
+NO_GPU = "the node offers no GPU"
 NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
@@ -82,10 +83,25 @@ class ClusterNodes:
         self.is_aborted: Callable[[], bool] = lambda: False
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
-    @readable
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         """One round with several hosts: cordon their nodes, evict pods; last let the clients of
         DaemonSets go. What is wrong with one node is the reason of that one."""
+        try:
+            return self._drained(policies)
+        except Unreadable:
+            if len(policies) == 1:
+                raise
+        found = dict[str, Round]()  # an object of one of them has a shape of its own
+        for host, policy in policies.items():
+            try:
+                found |= self._drained({host: policy})
+            except Unreadable as error:
+                found[host] = Round(reasons=[each.message for each in error.findings])
+        return found
+
+    @readable
+    def _drained(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
+        """As `drain`. Raises Unreadable where one of the objects is."""
         began = time.monotonic()
         found, fresh = self._looked_at(policies)
         leaving = self._leaving(policies, [host for host in policies if host not in found])
@@ -229,7 +245,7 @@ class ClusterNodes:
             silent = None
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
-                problem = self._not_as_before(host)
+                problem = self._not_as_before(name) or self._lost(host)
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
@@ -239,7 +255,7 @@ class ClusterNodes:
             self.stopping.wait(POLL)
         if silent and not is_final(silent):
             raise silent
-        if problem:
+        if problem and problem != NO_GPU:  # a user may have removed the plugin
             return problem
         node = self._node(name)
         if reason := why_not_ours(node, self.run):
@@ -302,9 +318,15 @@ class ClusterNodes:
                     raise
         return not leaving.clients
 
-    def _not_as_before(self, host: str) -> str:
+    def _lost(self, host: str) -> str:
+        """Of a roll-back: what the node has lost since the plan of the run that is undone, and what
+        its plugin may offer again; "" if nothing. The mark knows nothing of it."""
+        if not self.goes_back or host not in self.offering:
+            return ""
+        return "" if gpu_of(gpus_of(self._node(self.nodes[host]))) else NO_GPU
+
+    def _not_as_before(self, name: str) -> str:
         """What the node lacks of what it had; "" if nothing."""
-        name = self.nodes[host]
         node = self.api.find(f"/api/v1/nodes/{name}")
         if node is None or why_not_ours(node, self.run):
             return why_not_ours(node, self.run)  # what it offered is not known, nor its GPUs
@@ -316,10 +338,7 @@ class ClusterNodes:
         if lacking:
             return f"pods that are not Ready on the node: {', '.join(lacking)}"
         gone = less(mark.get("gpus") or {}, gpus_of(node))
-        if gone:
-            return f"the node offers less: {gone}"
-        lost = host in self.offering and not gpu_of(gpus_of(node))
-        return "the node offers no GPU, as it did when the run was planned" if lost else ""
+        return f"the node offers less: {gone}" if gone else ""
 
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
+from gpufleet.upgrade.operations.readable import readable
 from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
@@ -66,18 +68,17 @@ def find_nodes(
     found = Found()
     with_id = [view for view in views if view.machine]
     for access in dict.fromkeys(accesses) if with_id else ():
-        api = ClusterApi(access)
         try:
-            _find_in(api, access, with_id, known_as, found)
+            with closing(ClusterApi(access)) as api:
+                _find_in(api, access, with_id, known_as, found)
         except ClusterProblem as error:
-            problem = error.findings[0]
-            silent = findings.MAYBE_A_NODE(context=api.context, problem=problem.message)
-            found.silent.append(f"{silent.code} {silent.message}")
-        finally:
-            api.close()
+            context = access.context or "of the kubeconfig"
+            silent = findings.MAYBE_A_NODE(context=context, problem=error.findings[0].message)
+            found.silent.append(_text(silent))
     return [_refused(view, found) for view in views], found.places
 
 
+@readable
 def _find_in(
     api: ClusterApi,
     access: KubeAccess,
@@ -86,23 +87,23 @@ def _find_in(
     found: Found,
 ) -> None:
     """Add what one cluster says. Raises ClusterProblem."""
-    nodes = every_node(api)
+    nodes = by_machine(every_node(api))
     operator = operator_owns_driver(api)
-    by_machine = _by_machine(nodes)
     count = Counter(view.machine for view in views)
-    left = [view for view in views if view.name not in found.places]
-    clear = {view.name for view in left if count[view.machine] == 1 and view.machine in by_machine}
-    there = [(view, node) for view in left for node in nodes if machine_of(node) == view.machine]
-    for (view, node), is_one in zip(there, _same(there, known_as), strict=True):
-        if view.name not in clear:  # several machines say that they are this one
-            found.reasons |= {view.name: _text(findings.NODE_UNKNOWN())} if is_one else {}
-        elif is_one:
+    left = [each for each in views if each.machine in nodes and each.name not in found.places]
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # DNS is asked
+        same = list(pool.map(lambda view: _same(known_as[view.name], nodes[view.machine]), left))
+    for view, node in zip(left, same, strict=True):
+        if count[view.machine] > 1 or len(nodes[view.machine]) > 1:  # several say that they are it
+            found.reasons |= {view.name: _text(findings.NODE_UNKNOWN())} if node else {}
+        elif node:
             found.places[view.name] = _place(access, node)
             owned = _text(findings.OPERATOR_DRIVER(context=api.context)) if operator else ""
             found.reasons[view.name] = owned or why_not_begun(node, "")
         elif view.kubelet:  # else a plain host from the same image
-            other = findings.OTHER_NODE(node=node["metadata"]["name"], context=api.context)
-            found.reasons[view.name] = _text(other)
+            [other] = nodes[view.machine]
+            name = other["metadata"]["name"]
+            found.reasons[view.name] = _text(findings.OTHER_NODE(node=name, context=api.context))
 
 
 def _place(access: KubeAccess, node: Mapping[str, Any]) -> NodeAt:
@@ -131,13 +132,20 @@ def ending_pods(
     of the hosts of which every pod leaves. Raises ClusterProblem."""
     found: dict[str, Sequence[str]] = {}
     for access in dict.fromkeys(places[host].access for host in policies):
-        api = ClusterApi(access)
         hosts = {places[host].node: host for host in policies if places[host].access == access}
-        for node, pods in pods_of(api, list(hosts), len(every_node(api))).items():
-            if names := ending(pods, policies[hosts[node]]):
-                found[hosts[node]] = names
-        api.close()
+        with closing(ClusterApi(access)) as api:
+            found |= _ending_in(api, hosts, policies)
     return found
+
+
+@readable
+def _ending_in(
+    api: ClusterApi, hosts: Mapping[str, str], policies: Mapping[str, Policy]
+) -> dict[str, Sequence[str]]:
+    """`hosts`: by node."""
+    listed = pods_of(api, list(hosts), len(every_node(api)))
+    ends = {hosts[node]: ending(pods, policies[hosts[node]]) for node, pods in listed.items()}
+    return {host: names for host, names in ends.items() if names}
 
 
 def open_nodes(
@@ -165,22 +173,21 @@ def open_nodes(
     return found
 
 
-def _same(
-    there: Sequence[tuple[HostView, Mapping[str, Any]]], known_as: Mapping[str, Sequence[str]]
-) -> list[bool]:
-    """Whether each host is reached at its node; side by side, because DNS is asked."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda pair: _is_one_of(known_as[pair[0].name], pair[1]), there))
+def _same(names: Sequence[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The node that has one of these names or addresses, or an address that one of them has."""
+    wanted = {name.lower() for name in names}
+    if found := _known(wanted, nodes):
+        return found
+    return _known({address for name in names for address in _addresses(name)}, nodes)
 
 
-def _is_one_of(names: Sequence[str], node: Mapping[str, Any]) -> bool:
-    """Whether a node has one of these names or addresses, or an address that one of them has."""
-    listed = (node.get("status") or {}).get("addresses") or ()
-    known = {str(each.get("address")).lower() for each in listed}
-    known.add(node["metadata"]["name"].lower())
-    return not known.isdisjoint(name.lower() for name in names) or not known.isdisjoint(
-        address for name in names for address in _addresses(name)
-    )
+def _known(wanted: Collection[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    for node in nodes:
+        listed = (node.get("status") or {}).get("addresses") or ()
+        known = {str(each.get("address")).lower() for each in listed}
+        if not known.union((node["metadata"]["name"].lower(),)).isdisjoint(wanted):
+            return node
+    return None
 
 
 def _addresses(name: str) -> list[str]:
@@ -190,8 +197,9 @@ def _addresses(name: str) -> list[str]:
         return []
 
 
-def _by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """The nodes by machine id; copies of one image that have the same have none."""
-    listed = list(nodes)
-    count = Counter(map(machine_of, listed))
-    return {machine: node for node in listed if count[machine := machine_of(node)] == 1}
+def by_machine(nodes: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """The nodes by machine id, which copies of one image share."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for node in nodes:
+        found.setdefault(machine_of(node), []).append(node)
+    return found

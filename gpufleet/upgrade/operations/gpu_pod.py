@@ -30,7 +30,7 @@ STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
-DISK = ("DiskPressure", "ephemeral-storage")  # where it is for room that the image takes
+DISK = "ephemeral-storage"  # where it is for room that the image takes
 
 
 def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
@@ -101,7 +101,7 @@ def _ended(pod: Pod, image: str) -> Pull | None:
     """What a pod that pulls has come to; None while it is on its way."""
     status = pod.get("status") or {}
     said = str(status.get("message") or "")
-    if status.get("reason") == EVICTED and any(word in said for word in DISK):
+    if status.get("reason") == EVICTED and DISK in said:
         return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
     if _has_image(pod):
         return Pull()

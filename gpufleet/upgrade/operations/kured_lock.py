@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.kured import held_by_others, is_kured, locking, unlocking
+from gpufleet.upgrade.operations.readable import readable
 
 DAEMONSETS = "/apis/apps/v1/daemonsets"
 FORBIDDEN, CONFLICT = 403, 409
@@ -20,6 +21,7 @@ class KuredLock:
     def __init__(self, api: ClusterApi, run: str) -> None:
         self.api, self.owner = api, f"gpufleet-{run}"
 
+    @readable
     def taken(self) -> tuple[str, ...]:
         """Take it where it is free, or renew it; else the nodes that hold it. Raises ApiError."""
         if holders := self._holders():
@@ -27,6 +29,7 @@ class KuredLock:
         self._write(self._locking)
         return self._holders()  # kured may have been faster
 
+    @readable
     def give_back(self) -> None:
         """Raises ApiError."""
         self._write(lambda found: unlocking(found, self.owner))

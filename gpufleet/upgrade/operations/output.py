@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import BinaryIO
 
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
 
 READ = 64 * 1024  # bytes
+TOO_LONG = b"a line that is too long to be shown"
 
 
 def end_of(output: BinaryIO, most: int) -> str:
@@ -21,6 +23,7 @@ def end_of(output: BinaryIO, most: int) -> str:
     output.seek(max(skipped - 1, 0))
     data = output.read(READ + 1)
     if skipped:
-        data = data.partition(b"\n")[2]
+        _, *lines = re.split(rb"[\r\n]", data, maxsplit=1)
+        data = lines[0] if lines and lines[0].strip() else TOO_LONG
     text = redact(data.decode("utf-8", "replace"))
     return one_line(" ".join(text.split()))[-most:]

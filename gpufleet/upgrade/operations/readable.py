@@ -13,13 +13,17 @@ from gpufleet.kube.operations.access import ClusterProblem
 LONGEST = 200  # characters of an error, which may quote an object
 
 
+class Unreadable(ClusterProblem):
+    """An object has a shape that no API server sends."""
+
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def readable(method: Callable[P, R]) -> Callable[P, R]:
-    """A method of what has an `api`: what goes wrong with an object of the cluster is a
-    ClusterProblem, and the run goes on."""
+    """A method of what has an `api`, or a function whose first argument is one: what goes wrong
+    with an object of the cluster is Unreadable, and the run goes on."""
 
     @functools.wraps(method)
     def bounded(*args: P.args, **named: P.kwargs) -> R:
@@ -29,10 +33,11 @@ def readable(method: Callable[P, R]) -> Callable[P, R]:
             raise
         except Exception as error:
             asked: Any = args[0]
+            api = getattr(asked, "api", asked)
             text = one_line(f"{type(error).__name__}: {error}")[:LONGEST]
             problem = ANSWER_UNREADABLE(
-                request=f"A request ({method.__name__})", context=asked.api.context, reason=text
+                request=f"A request ({method.__name__})", context=api.context, reason=text
             )
-            raise ClusterProblem(problem) from error
+            raise Unreadable(problem) from error
 
     return bounded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +77,11 @@ REPORT, PART, VIEW = TypeAdapter(Report), TypeAdapter(Part), TypeAdapter(View)
 
 def read_report(file: Path) -> Report:
     """Raises OSError or ValueError."""
-    return REPORT.validate_json(file.read_bytes())
+    try:
+        data = json.loads(file.read_bytes())
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    return REPORT.validate_python(data)
 
 
 def read_part(data: object) -> Part:

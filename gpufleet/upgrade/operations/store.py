@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.private_file import make_private, why_unsafe, write_private
+from gpufleet.core.private_file import make_private, why_not_of, write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import Plan
@@ -29,7 +29,6 @@ SCHEMA = 1
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
 DAMAGED = "damaged"  # folder of records that cannot be used
-WRITABLE = 0o022  # for others: no record that this tool has written is
 WRONG = (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError, WrongEvent)
 
 
@@ -110,7 +109,7 @@ class Store:
     def find(cls, name: str = "") -> Store:
         """The run of that name, or the newest one. Raises Stopped."""
         folder = runs_folder()
-        known = [each for each in cls.all() if name in ("", each.name)]
+        known = [each for each in cls.all() if name == each.name or not (name or each.is_foreign)]
         if not known:
             raise Stopped(findings.NO_RUN(run=f"run {name}".rstrip(), folder=folder))
         known[-1].check_owner()
@@ -132,10 +131,11 @@ class Store:
 
     def check_owner(self) -> None:
         """What a record says is carried out as this user. Raises Stopped for one that another user
-        may have written."""
+        has written: neither this one nor the one who has the folder of all runs, which is another
+        one on some network file systems."""
         for path in (self.path, self.path / "run.json"):
             try:
-                why = why_unsafe(path, {os.geteuid()}, WRITABLE)
+                why = why_not_of(path, {os.geteuid(), runs_folder().stat().st_uid})
             except OSError as error:
                 raise self.damaged(error) from error
             if why:
@@ -191,11 +191,14 @@ class Store:
 
     @property
     def is_locked(self) -> bool:
-        """Whether a process carries out the run. Several processes may look at a time."""
+        """Whether a process carries out the run. Several processes may look at a time. Raises
+        Stopped where that cannot be said."""
         try:
             handle = os.open(self.path / "lock", os.O_RDWR)
-        except (FileNotFoundError, PermissionError):  # of a record of another user
+        except FileNotFoundError:
             return False
+        except OSError as error:  # a process of another user may carry it out
+            raise self.damaged(error, "lock") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -206,14 +209,17 @@ class Store:
 
     def set_aside(self, problem: object) -> Finding | None:
         """Move the record of a run that cannot be used away, so that it stops no other run; None
-        while a process carries the run out. Raises OSError."""
-        if not self.is_foreign and self.is_locked:
+        while a process carries the run out. Raises Stopped."""
+        if self.is_locked:
             return None
         place = runs_folder() / DAMAGED / self.name
-        make_private(place.parent)
         more = (place.with_name(f"{self.name}-{number}") for number in count(2))
         folder = next(each for each in chain([place], more) if not os.path.lexists(each))
-        self.path.rename(folder)
+        try:
+            make_private(place.parent)
+            self.path.rename(folder)
+        except OSError as error:
+            raise self.damaged(error) from error
         return findings.RECORD_SET_ASIDE(run=self.name, problem=problem, folder=folder)
 
     def head(self) -> tuple[Order, Plan]:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gpufleet.cli import main, upgrade_commands, upgrade_run
+from gpufleet.cli import main, upgrade_commands, upgrade_record, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import step_words
 from gpufleet.cli.upgrade_signals import SIGNALS
@@ -146,15 +146,25 @@ def test_a_run_whose_folder_is_gone_does_not_go_on_elsewhere(
     assert error.value.findings[0].code == "GF271"
 
 
+@pytest.mark.parametrize("owner", [4711, 4712])
 def test_a_run_does_not_go_on_in_a_folder_that_another_user_has_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one below /tmp that was removed, and created by others."""
+
+    def of_4711(path: Path, owners: set[int]) -> str:
+        return "" if 4711 in owners else "it belongs to the user 4711"
+
+    monkeypatch.setattr(upgrade_record, "why_not_of", of_4711)
     (tmp_path / "own").mkdir()
+    if owner == 4711:
+        assert started_in(tmp_path, monkeypatch, owner=owner)
+        return
     with pytest.raises(Stopped) as error:
-        started_in(tmp_path, monkeypatch, owner=os.geteuid() + 1)
+        started_in(tmp_path, monkeypatch, owner=owner)
     assert error.value.findings[0].code == "GF271"
-    assert "it belongs to the user" in error.value.findings[0].message
+    said = "it belongs to the user 4711, and belonged to 4712 then"
+    assert said in error.value.findings[0].message
 
 
 def test_a_step_selects_its_hosts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from gpufleet.core.private_file import why_unsafe, write_private
+from gpufleet.core.private_file import why_not_of, write_private
 
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -52,23 +54,27 @@ def test_a_file_that_is_no_text_is_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "secret\n"
 
 
-@pytest.mark.parametrize(
-    ("mode", "owners", "why"),
-    [
-        (0o700, [os.geteuid()], ""),
-        (0o775, [os.geteuid()], ""),
-        (0o777, [os.geteuid()], "other users may write to it (mode 0777)"),
-        (0o1777, [os.geteuid()], "other users may write to it (mode 1777)"),
-        (0o700, [], "it belongs to the user "),
-    ],
-)
-def test_what_other_users_can_change_is_unsafe(
-    tmp_path: Path, mode: int, owners: list[int], why: str
+def test_whose_a_folder_is(tmp_path: Path) -> None:
+    assert why_not_of(tmp_path, {os.geteuid()}) == ""
+    assert why_not_of(tmp_path, set()).startswith("it belongs to the user ")
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
+def test_a_file_system_may_keep_folders_in_its_own_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    tmp_path.chmod(mode)
-    found = why_unsafe(tmp_path, owners, 0o002)
-    assert found.startswith(why)
-    assert bool(found) == bool(why)
+    """But for an error of the disk."""
+
+    def refuse(handle: int) -> None:
+        if stat.S_ISDIR(os.fstat(handle).st_mode):
+            raise OSError(number, "no")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    if number == errno.EINVAL:
+        assert write_private(tmp_path / "a", "x", durable=True)
+        return
+    with pytest.raises(OSError, match="no"):
+        write_private(tmp_path / "a", "x", durable=True)
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

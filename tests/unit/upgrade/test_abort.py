@@ -163,24 +163,55 @@ def test_a_damaged_record_stops_no_other_run() -> None:
     assert Store.all() == []
 
 
-@pytest.mark.parametrize("aside", [True, False])
-def test_a_record_of_another_user_stops_no_other_run(
-    aside: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor where it cannot be moved, or its lock is taken without an end."""
+def of_another(run: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third user has written the record, below a folder of this user."""
+    there, mine = Path.stat, os.geteuid()
 
-    def refused(path: Path, target: Path) -> None:
-        raise PermissionError(13, "Permission denied")
+    def of_other(path: Path, **how: Any) -> os.stat_result:
+        found = there(path, **how)
+        if path != run.path:
+            return found
+        return os.stat_result((*found[:4], mine + 99999, *found[5:]))
 
+    monkeypatch.setattr(Path, "stat", of_other)
+
+
+def test_a_record_of_another_user_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     run = store(*DRAINED)
-    run.lock()
-    run.path.chmod(0o777)
-    if not aside:
-        monkeypatch.setattr(Path, "rename", refused)
+    of_another(run, monkeypatch)
     said: list[str] = []
     upgrade_runs.no_other("/prod.py", said.append)
-    assert [line[:5] for line in said] == ["GF075" if aside else "GF064"]
-    assert run.path.exists() != aside
+    assert [line[:5] for line in said] == ["GF075"]
+    assert not run.path.exists()
+
+
+@pytest.mark.parametrize("why", ["locked", "lock cannot be read", "cannot be moved"])
+def test_a_run_of_another_user_may_be_at_work(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then no other one begins beside it."""
+    run = store(*DRAINED)
+    of_another(run, monkeypatch)
+    if why == "locked":
+        run.lock()
+    elif why == "cannot be moved":
+        (run.path.parent / "damaged").touch()
+    else:
+        (run.path / "lock").unlink(missing_ok=True)
+        (run.path / "lock").mkdir()
+    with pytest.raises((Stopped, OSError)) as error:
+        upgrade_runs.no_other("/prod.py", print)
+    assert run.path.exists()
+    assert [each.code for each in getattr(error.value, "findings", ())] == ["GF064"]
+
+
+def test_commands_without_a_name_pass_over_runs_of_other_users(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mine, theirs = store(*DRAINED), store(*DRAINED)
+    of_another(theirs, monkeypatch)
+    assert upgrade_runs.to_change("").name == Store.find().name == mine.name
+    with pytest.raises(Stopped) as error:
+        upgrade_runs.to_change(theirs.name)
+    assert error.value.findings[0].code == "GF064"
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,14 @@ def test_a_host_that_failed_takes_no_other_with_it(tmp_path: Path) -> None:
     assert found == {"a": Result(True), "b": Result(False, "GF072 job", busy=True)}
 
 
+@pytest.mark.parametrize("odd", ["\ud800", json.loads("[" * 400 + "]" * 400)])
+def test_what_one_host_says_spoils_no_other_part(tmp_path: Path, odd: Any) -> None:
+    part = {**BLOCKED, "errors": [odd]}
+    found = became(tmp_path, "change", {"a": GOOD, "b": part}, 1)
+    assert found["a"] == Result(True)
+    assert not found["b"].ok
+
+
 def test_why_a_host_failed_comes_before_the_end_of_its_step(tmp_path: Path) -> None:
     assert became(tmp_path, "change", {"h": BLOCKED}, 1, completed=False)["h"].code == "GF072"
 

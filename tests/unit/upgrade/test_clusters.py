@@ -172,7 +172,7 @@ def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
     accesses = [KubeAccess("file", "away"), KubeAccess("file", "there")]
     seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
     assert list(places) == ["y"]
-    assert seen[0].refusals[0].startswith("GF285 Cluster away does not answer")
+    assert seen[0].refusals[0].startswith("GF285 Context away cannot be asked")
     assert "timed out" in seen[0].refusals[0]
     assert seen[1].refusals == ()
     assert closed == ["away", "there"]
@@ -195,3 +195,48 @@ def test_a_copied_machine_id_makes_no_node_a_plain_host(
     seen, places = find_nodes(views, [KubeAccess("file", "")], {"a": ("a",), "evil": ("evil",)})
     assert not places
     assert [each.refusals[0][:5] for each in seen if each.refusals] == ["GF067"]
+
+
+def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(clusters, "_addresses", lambda name: asked.append(name) or [])
+    nodes = [node(f"n{number}", "1") for number in range(20)]
+    views = [HostView(f"h{number}", machine="1") for number in range(20)]
+    known = {view.name: (view.name,) for view in views}
+    monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
+    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
+    monkeypatch.setattr(
+        clusters, "ClusterApi", lambda access: SimpleNamespace(context="c", close=lambda: None)
+    )
+    find_nodes(views, [KubeAccess("file", "")], known)
+    assert sorted(asked) == sorted(known)
+
+
+@pytest.mark.parametrize("spoil", [
+    {"status": {"addresses": ["nope"]}}, {"status": {"nodeInfo": "x"}}, {"metadata": {"name": 7}},
+])  # fmt: skip
+def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
+    monkeypatch: pytest.MonkeyPatch, spoil: dict[str, Any]
+) -> None:
+    """Nor does a kubeconfig that is not there."""
+    bad = {**node("x", "2"), **spoil}
+    bad["status"] = {"nodeInfo": {"machineID": "2"}, **bad["status"]}
+
+    def opened(access: KubeAccess) -> Any:
+        if access.context == "missing":
+            raise ClusterProblem(API_UNREACHABLE(context="missing", url="u", reason="no file"))
+        return SimpleNamespace(context=access.context, close=lambda: None)
+
+    monkeypatch.setattr(clusters, "ClusterApi", opened)
+    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
+    monkeypatch.setattr(
+        clusters, "every_node", lambda api: [bad] if api.context == "bad" else [node("y", "1")]
+    )
+    views = [HostView("x", machine="2"), host("y", "1")]
+    accesses = [KubeAccess("file", context) for context in ("bad", "missing", "there")]
+    seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
+    assert list(places) == ["y"]
+    assert [each.name for each in seen if each.refusals] == ["x"]
+    assert seen[0].refusals[0].startswith("GF285 Context ")

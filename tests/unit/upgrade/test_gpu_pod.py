@@ -118,6 +118,7 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
 @pytest.mark.parametrize("status", [
     {"phase": "Failed", "reason": "OutOfpods"},
     {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
+    {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("DiskPressure")},
     {"phase": "Failed", "containerStatuses": [LOST]},
 ])  # fmt: skip
 def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any]) -> None:
@@ -151,12 +152,9 @@ def test_a_container_of_others_says_nothing_of_our_image() -> None:
     assert pull(api, 0.01).came == "node"
 
 
-@pytest.mark.parametrize("message", [
-    PRESSED.format("DiskPressure"), "The node was low on resource: ephemeral-storage.",
-])  # fmt: skip
-def test_an_image_that_fills_the_disk_is_not_on_the_node(message: str) -> None:
+def test_an_image_that_fills_the_disk_is_not_on_the_node() -> None:
     api = Api()
-    about = {"reason": "Evicted", "message": message}
+    about = {"reason": "Evicted", "message": "The node was low on resource: ephemeral-storage."}
     api.status = {"phase": "Failed", "containerStatuses": [LOST], **about}
     assert pull(api).came == "image"
     assert "does not stay on the node: Evicted" in pull(api).reason

@@ -28,7 +28,9 @@ class Counting(io.BytesIO):
         (b"a\n b\r\n", "a b"),
         (b"failed: \x1b[2J\xff", "failed: \\x1b[2J\ufffd"),
         (b"token: abc\nfailed\n", "token: *** failed"),
-        (b"password: abc " + LONG, ""),  # its beginning is not read
+        (b"password: abc " + LONG, "a line that is too long to be shown"),  # in part alone
+        (b"password: abc " + LONG + b"\n", "a line that is too long to be shown"),
+        (b"password: abc " + LONG + b"\rfailed", "failed"),  # a line that shows progress
         (b"password: abc " + LONG + b"\nfailed", "failed"),
         (LONG + b"\n" + b"y\n" * (READ // 2), "y y y"),  # the first line that is read is whole
         (b"-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\nz", "KEY-----***-----END"

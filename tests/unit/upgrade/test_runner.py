@@ -68,6 +68,7 @@ class Cluster:
         return self.cleared
 
     def pull(self, host: str, image: str, seconds: float) -> Pull:
+        self.away()
         self.pulls += 1
         return self.image
 
@@ -161,14 +162,35 @@ def test_a_host_whose_image_stays_unknown_is_refused() -> None:
     assert state(run) is State.REFUSED
 
 
-@pytest.mark.parametrize(("came", "after"), [("there", State.CHANGED), ("full", State.UNCHANGED)])
+@pytest.mark.parametrize(
+    ("came", "after"),
+    [("there", State.CHANGED), ("full", State.NOT_REACHED), ("unknown", State.DRAINED)],
+)
 def test_a_drained_node_without_the_image_is_not_changed(came: Any, after: State) -> None:
+    """A node of which it is not known is asked again, also by the next process."""
     node, steps = Cluster(Round(drained=True)), Steps()
     node.image = Pull(came, "no image")
     run = running(planned(), steps, *DRAINED, clusters={"h": node})
     change(run, ["h"])
-    assert state(run) is after
-    assert ("change" in steps.asked) is (came == "there")
+    reason = run.progress.reasons.get("h", "")
+    seen = (state(run), "change" in steps.asked, reason.startswith("GF286 The node was drained"))
+    wanted = State.UNCHANGED if after is State.NOT_REACHED else after
+    assert seen == (wanted, came == "there", came == "full")
+    node.image = Pull()
+    if came == "unknown":
+        change(run, ["h"])
+        assert state(run) is State.CHANGED
+
+
+def test_an_api_that_is_away_while_the_image_is_pulled_is_asked_again() -> None:
+    node = Cluster(Round(drained=True))
+    run = running(planned(), Steps(), *DRAINED, clusters={"h": node})
+    node.problem = ClusterProblem(AWAY)
+    change(run, ["h"])
+    assert state(run) is State.DRAINED
+    node.problem = None
+    change(run, ["h"])
+    assert (state(run), node.pulls) == (State.CHANGED, 1)
 
 
 def test_an_image_that_was_pulled_is_not_pulled_again() -> None:
