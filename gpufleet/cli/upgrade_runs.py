@@ -37,9 +37,10 @@ def no_other(inventory: str, say: Say) -> None:
     wanted = Path(inventory).resolve()
     for store in Store.all():
         try:
-            order, _ = store.head()
-            progress = store.progress()
+            order, progress = store.seen()
         except Stopped as error:
+            if isinstance(error.__cause__, PermissionError):
+                raise  # another user may be at work
             aside = store.set_aside(error.findings[0].message)
             if aside is None:
                 raise

@@ -196,9 +196,10 @@ CHECK_REFUSED = blocker(
 IMAGE_MISSING = blocker(
     "GF286",
     "Drained node cannot be checked",
-    "The node was drained, and the image of the pod that is to check it after its change cannot "
-    "be pulled: {problem}. It was not changed.",
-    "Make the registry reachable from the node, or set upgrade_gpu_image to an image that is.",
+    "The node was drained, and it is not sure that the pod which is to check it after its change "
+    "could run: {problem}. It was not changed.",
+    "Correct what is named above. Where its image cannot be pulled, set upgrade_gpu_image to one "
+    "that the nodes can reach.",
 )
 
 ABORT_WAITS = blocker(

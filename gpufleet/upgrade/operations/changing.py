@@ -176,8 +176,8 @@ def _without_image(run: Run, name: str) -> str | None:
     except ClusterProblem as error:
         wait = max(settings.wait, UNREACHED)
         return None if run.may_wait(name, passing(error), wait) else passing(error)
-    if pull.came == "unknown" and run.may_wait(name, pull.reason):
-        return None
+    if pull.came in ("full", "unknown") and run.may_wait(name, pull.reason):
+        return None  # a kubelet says for minutes that it has no memory
     return "" if pull.came == "there" else pull.reason
 
 

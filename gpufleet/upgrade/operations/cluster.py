@@ -47,7 +47,7 @@ from gpufleet.upgrade.states import Event
 TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
-NO_GPU = "the node offers no GPU"
+NO_GPU = "the node offers no GPU now"
 NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
@@ -93,6 +93,9 @@ class ClusterNodes:
                 raise
         found = dict[str, Round]()  # an object of one of them has a shape of its own
         for host, policy in policies.items():
+            if self._over_in(0):
+                found[host] = Round(reasons=["the run ends"])
+                continue
             try:
                 found |= self._drained({host: policy})
             except Unreadable as error:
@@ -137,8 +140,8 @@ class ClusterNodes:
                 found[host] = Round(given_up=reason)
             elif not why_not_ours(node, self.run):
                 self._begun.add(host)
-            elif host in self.offering and not self.goes_back and not gpu_of(gpus_of(node)):
-                found[host] = Round(reasons=["the node offers no GPU now"])
+            elif self._waits_for_gpu(host, node):
+                found[host] = Round(reasons=[NO_GPU])
             else:
                 fresh.append(host)
         return found, fresh
@@ -255,8 +258,8 @@ class ClusterNodes:
             self.stopping.wait(POLL)
         if silent and not is_final(silent):
             raise silent
-        if problem and problem != NO_GPU:  # a user may have removed the plugin
-            return problem
+        if problem and not (problem == NO_GPU and self.goes_back):
+            return problem  # before a roll-back a user may have removed the plugin
         node = self._node(name)
         if reason := why_not_ours(node, self.run):
             return reason
@@ -292,7 +295,7 @@ class ClusterNodes:
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def patch(found: Mapping[str, Any]) -> Any:
-            if self._why_not_begun(host, found):
+            if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
                 return None
             return cordoning(found, self.run, since, gpus_of(found))
 
@@ -300,7 +303,14 @@ class ClusterNodes:
         node = self._node(name)
         if not why_not_ours(node, self.run):
             self._begun.add(host)
+        elif self._waits_for_gpu(host, node):
+            return Round(reasons=[NO_GPU])
         return Round(given_up=self._why_not_begun(host, node))
+
+    def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
+        """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it
+        has to offer after its change."""
+        return host in self.offering and not self.goes_back and not gpu_of(gpus_of(node))
 
     def _clients_left(self, name: str, leaving: Leaving) -> bool:
         """Whether none of the clients is on the node any more; else they are on their way."""
@@ -319,9 +329,9 @@ class ClusterNodes:
         return not leaving.clients
 
     def _lost(self, host: str) -> str:
-        """Of a roll-back: what the node has lost since the plan of the run that is undone, and what
-        its plugin may offer again; "" if nothing. The mark knows nothing of it."""
-        if not self.goes_back or host not in self.offering:
+        """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The
+        mark may know nothing of it: the change that is undone, or a restart, was before it."""
+        if host not in self.offering:
             return ""
         return "" if gpu_of(gpus_of(self._node(self.nodes[host]))) else NO_GPU
 

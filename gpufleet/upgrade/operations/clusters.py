@@ -20,7 +20,7 @@ from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
 from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
-from gpufleet.upgrade.operations.readable import readable
+from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
@@ -91,19 +91,43 @@ def _find_in(
     operator = operator_owns_driver(api)
     count = Counter(view.machine for view in views)
     left = [each for each in views if each.machine in nodes and each.name not in found.places]
+
+    def one(view: HostView) -> tuple[NodeAt | None, str]:
+        same = nodes[view.machine]
+        is_shared = count[view.machine] > 1 or len(same) > 1  # several say that they are it
+        try:
+            return _node_of(api, access, view, known_as[view.name], same, is_shared=is_shared)
+        except Unreadable as error:
+            return None, _text(error.findings[0])
+
     with ThreadPoolExecutor(AT_ONCE) as pool:  # DNS is asked
-        same = list(pool.map(lambda view: _same(known_as[view.name], nodes[view.machine]), left))
-    for view, node in zip(left, same, strict=True):
-        if count[view.machine] > 1 or len(nodes[view.machine]) > 1:  # several say that they are it
-            found.reasons |= {view.name: _text(findings.NODE_UNKNOWN())} if node else {}
-        elif node:
-            found.places[view.name] = _place(access, node)
-            owned = _text(findings.OPERATOR_DRIVER(context=api.context)) if operator else ""
-            found.reasons[view.name] = owned or why_not_begun(node, "")
-        elif view.kubelet:  # else a plain host from the same image
-            [other] = nodes[view.machine]
-            name = other["metadata"]["name"]
-            found.reasons[view.name] = _text(findings.OTHER_NODE(node=name, context=api.context))
+        for view, (place, reason) in zip(left, pool.map(one, left), strict=True):
+            if place and operator:
+                reason = _text(findings.OPERATOR_DRIVER(context=api.context))
+            found.places |= {view.name: place} if place else {}
+            found.reasons |= {view.name: reason} if place or reason else {}
+
+
+@readable
+def _node_of(
+    api: ClusterApi,
+    access: KubeAccess,
+    view: HostView,
+    names: Sequence[str],
+    nodes: Sequence[Mapping[str, Any]],
+    *,
+    is_shared: bool,
+) -> tuple[NodeAt | None, str]:
+    """The node that a host is, of those with its machine id, and why it is not to be changed."""
+    node = _same(names, nodes)
+    if is_shared:
+        return None, _text(findings.NODE_UNKNOWN()) if node else ""
+    if node:
+        return _place(access, node), why_not_begun(node, "")
+    if not view.kubelet:  # a plain host from the same image
+        return None, ""
+    name = nodes[0]["metadata"]["name"]
+    return None, _text(findings.OTHER_NODE(node=name, context=api.context))
 
 
 def _place(access: KubeAccess, node: Mapping[str, Any]) -> NodeAt:

@@ -30,7 +30,7 @@ STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
-DISK = "ephemeral-storage"  # where it is for room that the image takes
+FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before it came
 
 
 def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
@@ -58,8 +58,8 @@ class Pull:
     """What came of pulling an image to a node, and why it is not there.
 
     "image": a fault of the image or its registry, in the kubelet's words. "node": the pod is
-    refused, or not started in time. "full": no container was tried, for what a drain may cure.
-    "unknown": to be asked again.
+    refused, not started in time, or the disk is full. "full": no container was tried, for what a
+    drain may cure. "unknown": to be asked again.
     """
 
     came: Literal["there", "image", "node", "full", "unknown"] = "there"
@@ -101,8 +101,10 @@ def _ended(pod: Pod, image: str) -> Pull | None:
     """What a pod that pulls has come to; None while it is on its way."""
     status = pod.get("status") or {}
     said = str(status.get("message") or "")
-    if status.get("reason") == EVICTED and DISK in said:
+    if status.get("reason") == EVICTED and FILLED in said:
         return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
+    if status.get("reason") == EVICTED and FULL_DISK in said:
+        return Pull("node", f"{image} was not pulled: {_said(pod)}")
     if _has_image(pod):
         return Pull()
     failed = status.get("phase") == "Failed"

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from itertools import chain, count
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, ClassVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -86,6 +87,13 @@ class Order:
 _ORDER = TypeAdapter(Order)
 
 
+def _new_owner(folder: Path) -> int:
+    """The user who has what this one creates in a folder: another one on some network file systems.
+    Raises OSError."""
+    with TemporaryFile(dir=folder) as file:
+        return os.fstat(file.fileno()).st_uid
+
+
 class Store:
     """One run. Raises Stopped for a record that cannot be used."""
 
@@ -131,11 +139,11 @@ class Store:
 
     def check_owner(self) -> None:
         """What a record says is carried out as this user. Raises Stopped for one that another user
-        has written: neither this one nor the one who has the folder of all runs, which is another
-        one on some network file systems."""
+        has written."""
         for path in (self.path, self.path / "run.json"):
             try:
-                why = why_not_of(path, {os.geteuid(), runs_folder().stat().st_uid})
+                why = why_not_of(path, {os.geteuid()})
+                why = why and why_not_of(path, {_new_owner(self.path.parent)})
             except OSError as error:
                 raise self.damaged(error) from error
             if why:
@@ -225,6 +233,9 @@ class Store:
     def head(self) -> tuple[Order, Plan]:
         """Raises Stopped."""
         self.check_owner()
+        return self._head()
+
+    def _head(self) -> tuple[Order, Plan]:
         try:
             data = json.loads((self.path / "run.json").read_bytes())
             if data["schema"] != SCHEMA:
@@ -235,14 +246,19 @@ class Store:
 
     def progress(self) -> Progress:
         """Where the hosts are. Raises Stopped."""
-        _, plan = self.head()
+        self.check_owner()
+        return self.seen()[1]
+
+    def seen(self) -> tuple[Order, Progress]:
+        """What the record says, whoever wrote it: it is only shown. Raises Stopped."""
+        order, plan = self._head()
         progress = Progress(plan)
         try:
             for entry in self.entries():
                 progress.add(entry)
         except WRONG as error:
             raise self.damaged(error, "record.jsonl") from error
-        return progress
+        return order, progress
 
     def entries(self) -> Iterator[Entry]:
         """The events; a last line that a killed process did not finish is none."""
@@ -268,7 +284,7 @@ class Store:
         """What another process asked of this run: "pause", "abort" or ""."""
         try:
             data = (self.path / "request").read_bytes()
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):  # the latter: it is none of this user
             return ""
         word = data.decode("utf-8", "replace").strip()
         return word if word in REQUESTS else ""

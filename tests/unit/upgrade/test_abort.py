@@ -176,31 +176,48 @@ def of_another(run: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "stat", of_other)
 
 
-def test_a_record_of_another_user_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("inventory", ["/prod.py", "/other.py"])
+def test_a_run_of_another_user_counts_for_its_inventory(
+    inventory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is carried out by its record, which stays where it is."""
     run = store(*DRAINED)
     of_another(run, monkeypatch)
-    said: list[str] = []
-    upgrade_runs.no_other("/prod.py", said.append)
-    assert [line[:5] for line in said] == ["GF075"]
-    assert not run.path.exists()
+    if inventory == "/prod.py":
+        with pytest.raises(Stopped) as error:
+            upgrade_runs.no_other(inventory, print)
+        assert error.value.findings[0].code == "GF062"
+    else:
+        upgrade_runs.no_other(inventory, print)
+    assert run.path.exists()
 
 
-@pytest.mark.parametrize("why", ["locked", "lock cannot be read", "cannot be moved"])
-def test_a_run_of_another_user_may_be_at_work(why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("why", ["not readable", "locked", "lock cannot be read"])
+def test_a_record_that_cannot_be_used_may_be_of_a_run_at_work(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then no other one begins beside it."""
     run = store(*DRAINED)
-    of_another(run, monkeypatch)
+    if why == "not readable":
+        read = Path.read_bytes
+
+        def refused(path: Path) -> bytes:
+            if path == run.path / "run.json":
+                raise PermissionError(13, "Permission denied")
+            return read(path)
+
+        monkeypatch.setattr(Path, "read_bytes", refused)
+    else:
+        (run.path / "run.json").write_text("{")
+        (run.path / "lock").unlink(missing_ok=True)
     if why == "locked":
         run.lock()
-    elif why == "cannot be moved":
-        (run.path.parent / "damaged").touch()
-    else:
-        (run.path / "lock").unlink(missing_ok=True)
+    elif why == "lock cannot be read":
         (run.path / "lock").mkdir()
-    with pytest.raises((Stopped, OSError)) as error:
+    with pytest.raises(Stopped) as error:
         upgrade_runs.no_other("/prod.py", print)
+    assert error.value.findings[0].code == "GF064"
     assert run.path.exists()
-    assert [each.code for each in getattr(error.value, "findings", ())] == ["GF064"]
 
 
 def test_commands_without_a_name_pass_over_runs_of_other_users(

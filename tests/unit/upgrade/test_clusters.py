@@ -215,7 +215,8 @@ def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
 
 
 @pytest.mark.parametrize("spoil", [
-    {"status": {"addresses": ["nope"]}}, {"status": {"nodeInfo": "x"}}, {"metadata": {"name": 7}},
+    {"status": {"addresses": ["nope"]}}, {"status": {"nodeInfo": "x"}},
+    {"metadata": {"name": "x", "labels": ["x"]}}, {"metadata": {"name": 7}},
 ])  # fmt: skip
 def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
     monkeypatch: pytest.MonkeyPatch, spoil: dict[str, Any]
@@ -239,4 +240,4 @@ def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
     seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
     assert list(places) == ["y"]
     assert [each.name for each in seen if each.refusals] == ["x"]
-    assert seen[0].refusals[0].startswith("GF285 Context ")
+    assert seen[0].refusals[0].startswith(("GF285 Context ", "GF869 A request (_node_of)"))

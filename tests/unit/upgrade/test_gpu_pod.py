@@ -118,7 +118,6 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
 @pytest.mark.parametrize("status", [
     {"phase": "Failed", "reason": "OutOfpods"},
     {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
-    {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("DiskPressure")},
     {"phase": "Failed", "containerStatuses": [LOST]},
 ])  # fmt: skip
 def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any]) -> None:
@@ -150,6 +149,13 @@ def test_a_container_of_others_says_nothing_of_our_image() -> None:
     assert pull(api, 0.01).came == "image"
     api.status = {"phase": "Running", "containerStatuses": [SIDECAR]}
     assert pull(api, 0.01).came == "node"
+
+
+def test_a_node_whose_disk_is_full_before_is_no_fault_of_the_image() -> None:
+    api = Api()
+    about = {"reason": "Evicted", "message": PRESSED.format("DiskPressure")}
+    api.status = {"phase": "Failed", **about}
+    assert pull(api).came == "node"
 
 
 def test_an_image_that_fills_the_disk_is_not_on_the_node() -> None:

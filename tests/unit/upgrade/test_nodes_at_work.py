@@ -193,6 +193,24 @@ def test_a_node_that_lost_its_gpus_before_the_roll_back_is_waited_for(
     assert (ran, nodes.unchecked) == (["nvidia.com/gpu"], set())
 
 
+def test_a_node_whose_gpus_its_mark_does_not_know_has_to_have_them_after_a_change() -> None:
+    """Its plugin was away for the moment of the cordon, or another user changed the mark."""
+    assert "offers no GPU" in nodes_of(Api(ours()), "h").check("h", "image", 0.01)
+
+
+def test_a_node_that_loses_its_gpus_before_its_cordon_is_not_cordoned() -> None:
+    api = Api(patched(node(), {"status": {"allocatable": {"nvidia.com/gpu": "1"}}}))
+    seen = api.list
+
+    def listed(path: str, *how: Any, **query: str) -> list[Any]:
+        api.node = node()
+        return seen(path, *how, **query)
+
+    api.list = listed  # type: ignore[method-assign]
+    found = nodes_of(api, "h").drain({"h": Policy()})["h"]
+    assert (found.drained, found.reasons, api.wrote) == (False, ["the node offers no GPU now"], [])
+
+
 def test_a_count_that_no_plugin_offers_is_of_its_node_alone() -> None:
     api = Api(with_gpus("1"))
     mark = {"run": RUN, "gpus": {"nvidia.com/gpu": "9" * 5000}}
@@ -212,7 +230,8 @@ def test_an_object_of_any_shape_is_a_problem_of_its_cluster() -> None:
 def test_an_object_that_cannot_be_read_keeps_no_other_node_from_its_drain(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    nodes = nodes_of(Api(ours()))
+    api = Api(ours())
+    nodes = nodes_of(api)
     nodes.nodes = {"h": "n", "odd": "m"}
     there = {"n": ours(), "m": ours()}
     pods: dict[str, list[Any]] = {"n": [], "m": [ODD]}
@@ -221,6 +240,11 @@ def test_an_object_that_cannot_be_read_keeps_no_other_node_from_its_drain(
     found = nodes.drain({"h": Policy(), "odd": Policy()})
     assert found["h"].drained
     assert "AttributeError" in found["odd"].reasons[0]
+    there, api.wrote = {"n": node(), "m": ours()}, []
+    nodes.is_aborted = lambda: True
+    found = nodes.drain({"odd": Policy(), "h": Policy()})
+    assert not found["h"].drained
+    assert not api.wrote  # no further node is cordoned
 
 
 @pytest.mark.parametrize("offering", [(), ("h",)])

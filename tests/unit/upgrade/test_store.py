@@ -132,6 +132,35 @@ def test_a_record_of_another_user_is_refused(
     assert f"it belongs to the user {mine + 99999}" in error.value.findings[0].message
 
 
+def test_a_record_of_who_has_all_new_files_is_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a network file system that takes root for another user."""
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    assert store.head()[0] == ORDER
+
+
+def test_a_record_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    made = Store.create(ORDER, make_plan([HOST], UpgradeSettings.model_validate({})))
+    monkeypatch.chdir(tmp_path / "b")
+    assert made.head()[0] == ORDER
+
+
+def test_a_request_that_cannot_be_read_ends_no_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    store.ask("pause")
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert store.request == ""
+
+
 @pytest.mark.parametrize("umask", [0o000, 0o022])
 def test_folders_of_records_are_for_their_owner_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, umask: int
