@@ -30,6 +30,7 @@ STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
+# Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/eviction/helpers.go
 FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before it came
 
 
