@@ -43,9 +43,11 @@ from gpufleet.upgrade.show import plan_text, run_state, status_dict, status_text
 from gpufleet.upgrade.subjects import RETURNS, SENTENCES
 
 STATUSES = (
-    "Exit status: 0 {success}; 1 a host failed or was passed over, or the run stopped; "
-    "2 usage error; {more}130 interrupted."
+    "Exit status: 0 {success}, or the run was paused; 1 a host failed, was passed over, not "
+    "reached or left out for another reason, or the run stopped or could not begin; 2 usage error; "
+    "{more}130 interrupted; 143 terminated."
 )
+TARGETS = "every host has the target or is left out on purpose"
 LIMITED = "4 --limit matches nothing; "
 ABORTED = (
     "Exit status: 0 the run is over, or its process is asked to end it; 1 it cannot be ended now, "
@@ -97,9 +99,7 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
 
 @upgrade.command(
     cls=StartCommand,
-    epilog=STATUSES.format(
-        success="every host has the target, or is left out on purpose", more=LIMITED
-    ),
+    epilog=STATUSES.format(success=TARGETS, more=LIMITED),
 )
 @INVENTORY
 @click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
@@ -175,7 +175,7 @@ def pause(name: str) -> None:
     click.echo(f"{store.name}: pause requested; {more}")
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host of the plan has the target", more=""))
+@upgrade.command(epilog=STATUSES.format(success=TARGETS, more=""))
 @UNFINISHED
 @output_options
 @boundary

@@ -31,15 +31,17 @@ def step_words(
 
 
 def accesses_of(inventory: str) -> list[KubeAccess]:
-    """The clusters of the inventory: of its group gpu_cluster, and of its control plane."""
+    """The clusters of the inventory: of its group gpu_cluster, by default that of the user's own
+    kubeconfig, and of its control plane."""
     every = targets_of(inventory, ())
     found = [
-        (target.data.get("cluster_kubeconfig"), target.data.get("cluster_context"))
+        (target.data.get("cluster_kubeconfig") or "", target.data.get("cluster_context") or "")
         for target in every
         if CLUSTERS in target.groups
     ]
-    found.append((kubeconfig_of(every), None))
-    paths = {(str(Path(path).expanduser()), str(name or "")) for path, name in found if path}
+    if plane := kubeconfig_of(every):
+        found.append((plane, ""))
+    paths = {(path and str(Path(path).expanduser()), str(name)) for path, name in found}
     return [KubeAccess(*each) for each in sorted(paths)]
 
 

@@ -35,7 +35,10 @@ ALLOWED = frozenset(
 PLAN = "A step with {} changes nothing: use --plan."
 LIMIT = "A run chooses the hosts of each step: use --limit of gpufleet, before `--`."
 ASKS = "A step cannot ask, because steps run side by side: set {} in the inventory."
-KEPT = "A run keeps its options in a file: set {} in the inventory, from a file or a variable."
+KEPT = (
+    "A run keeps its options in a file, so passwords are refused: set {} in the inventory, read "
+    "from a file or from the environment."
+)
 REFUSED = {
     "--ssh-password": KEPT.format("ssh_password"),
     "--ssh-key-password": KEPT.format("ssh_key_password"),

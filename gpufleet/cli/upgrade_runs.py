@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from pathlib import Path
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
@@ -34,7 +34,7 @@ def paused(name: str) -> Store:
 def no_other(inventory: str, say: Say) -> None:
     """Raises Stopped for an unfinished run over the same inventory. Records that cannot be used are
     set aside, and that is said."""
-    wanted = Path(inventory).resolve()
+    wanted = os.path.realpath(inventory)
     for store in Store.all():
         try:
             order, progress = store.seen()
@@ -46,7 +46,10 @@ def no_other(inventory: str, say: Say) -> None:
                 raise
             say(f"{aside.code} {aside.message}\n  {aside.remedy}")
             continue
-        if Path(order.folder, order.inventory).resolve() == wanted and not progress.over:
+        there = os.path.realpath(os.path.join(order.folder, order.inventory))
+        if there == wanted and not progress.over:
+            if store.is_foreign:
+                raise Stopped(findings.FOREIGN_RUN(run=store.name, folder=store.path))
             state = run_state(progress, locked=store.is_locked)
             raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
 

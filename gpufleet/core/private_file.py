@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import stat
 import tempfile
 from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
+
+from gpufleet.core.limits import MIB
 
 
 def write_private(path: Path, text: str, *, durable: bool = False) -> bool:
@@ -72,6 +75,19 @@ def _put_on_disk(folder: Path) -> None:
             raise
     finally:
         os.close(handle)
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """A file that others may have put there: neither a link nor a pipe, at most so many bytes.
+    Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is no regular file")
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(f"it has more than {most // MIB} MiB")
+    return data
 
 
 def user_name(number: int) -> str:

@@ -104,6 +104,15 @@ UNFINISHED = blocker(
     "`gpufleet upgrade abort --run {run}`.",
 )
 
+FOREIGN_RUN = blocker(
+    "GF287",
+    "Earlier run of another user is not finished",
+    "Run {run} over the same inventory belongs to another user and is not finished; a process of "
+    "that user may be at work on its hosts.",
+    "Finish it as that user: `gpufleet upgrade resume --run {run}` or `abort`. If it is lost, move "
+    "{folder} away; its nodes stay cordoned: docs/how-to/upgrade.md says how they return.",
+)
+
 NO_RUN = blocker(
     "GF063",
     "No such run",
@@ -115,8 +124,9 @@ RECORD_DAMAGED = blocker(
     "GF064",
     "Record of the run is damaged",
     "{file} cannot be used: {problem}.",
-    "Restore the file, or move its folder away and start a new run: hosts that have the target are "
-    "left out of it.",
+    "Restore the file, or run the command as the user who has it. Else move the folder away and "
+    "start a new run: hosts that have the target are left out of it, those that the lost run was "
+    "at work on too (GF053), and their nodes stay cordoned.",
 )
 
 NOTHING_TO_RETURN = blocker(
@@ -137,8 +147,9 @@ COMMAND_FAILED = blocker(
 NODE_UNKNOWN = blocker(
     "GF067",
     "Cluster of the node is not known",
-    "A kubelet runs on this host, and no cluster of the inventory has a node with its machine id, "
-    "or several machines have the same.",
+    "The host is a node of a cluster, by a kubelet that runs on it or by its name, and which one "
+    "is not known: no cluster of the inventory has a node with its machine id, or several machines "
+    "have the same.",
     "Add the cluster to the group gpu_cluster, or set kubernetes_kubeconfig for its control plane: "
     "a node is drained before its driver is changed. Copies of one image need a machine id each: "
     "systemd-machine-id-setup.",
@@ -329,6 +340,7 @@ NOT_PAUSED = blocker(
 FOLDER_LOST = blocker(
     "GF271",
     "Folder of the run cannot be entered",
-    "Run {run} was begun in {folder}, with the deploys/, config.py and group_data/ there: {why}.",
-    "Restore that folder, then repeat the command. Nothing was done.",
+    "Folder {folder}, in which run {run} was begun, cannot be used: {why}. No host was touched.",
+    "Restore it with its deploys/, config.py and group_data/, or give it back to its owner, then "
+    "repeat the command.",
 )

@@ -89,7 +89,8 @@ def is_left_behind(node: Node) -> bool:
 
 def machine_of(node: Node) -> str:
     """The machine id that the kubelet has reported; "" without one."""
-    return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")
+    about = (node.get("status") or {}).get("nodeInfo")
+    return str(about.get("machineID") or "") if isinstance(about, dict) else ""
 
 
 def why_not_begun(node: Node, run: str, machine: str = "") -> str:

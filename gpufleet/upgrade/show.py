@@ -87,6 +87,7 @@ def status_dict(name: str, progress: Progress, inventory: str, state: str) -> di
         "schema": SCHEMA,
         "run": name,
         "kind": progress.plan.kind,
+        "subject": progress.plan.subject,
         "inventory": inventory,
         "state": state,
         "reason": progress.reason,

@@ -16,6 +16,7 @@ from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
 NO_POD = "no GPU pod ran on the node: it offers no GPU"
+PASSING = ("disk", "pressed", "unknown")  # what may end by itself, in minutes
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
 
@@ -176,8 +177,9 @@ def _without_image(run: Run, name: str) -> str | None:
     except ClusterProblem as error:
         wait = max(settings.wait, UNREACHED)
         return None if run.may_wait(name, passing(error), wait) else passing(error)
-    if pull.came in ("full", "unknown") and run.may_wait(name, pull.reason):
-        return None  # a kubelet says for minutes that it has no memory
+    wait = min(settings.wait, UNREACHED)
+    if pull.came in PASSING and run.may_wait(name, pull.reason, wait):
+        return None
     return "" if pull.came == "there" else pull.reason
 
 

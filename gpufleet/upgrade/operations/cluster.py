@@ -48,6 +48,7 @@ TRIES = 5  # of a write that others were faster than
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 FORBIDDEN = 403
 NO_GPU = "the node offers no GPU now"
+MEANWHILE = "the node changed in the moment of its cordon"
 NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
@@ -85,7 +86,8 @@ class ClusterNodes:
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
         """One round with several hosts: cordon their nodes, evict pods; last let the clients of
-        DaemonSets go. What is wrong with one node is the reason of that one."""
+        DaemonSets go. What is wrong with one node is the reason of that one. Hosts that were not
+        looked at before the run ends have no round."""
         try:
             return self._drained(policies)
         except Unreadable:
@@ -94,8 +96,7 @@ class ClusterNodes:
         found = dict[str, Round]()  # an object of one of them has a shape of its own
         for host, policy in policies.items():
             if self._over_in(0):
-                found[host] = Round(reasons=["the run ends"])
-                continue
+                break
             try:
                 found |= self._drained({host: policy})
             except Unreadable as error:
@@ -301,11 +302,12 @@ class ClusterNodes:
 
         self._patch(name, patch)
         node = self._node(name)
-        if not why_not_ours(node, self.run):
-            self._begun.add(host)
-        elif self._waits_for_gpu(host, node):
-            return Round(reasons=[NO_GPU])
-        return Round(given_up=self._why_not_begun(host, node))
+        given_up = self._why_not_begun(host, node)
+        if why_not_ours(node, self.run):  # nothing leaves a node without the mark
+            why = NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE
+            return Round(given_up=given_up) if given_up else Round(reasons=[why])
+        self._begun.add(host)
+        return Round(given_up=given_up)
 
     def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
         """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it

@@ -99,7 +99,7 @@ def _evicted(run: Run, hosts: Sequence[str]) -> tuple[list[str], bool]:
     for rounds in run.each(one, list(by_cluster)).values():
         found |= rounds
     ready = []
-    for name in hosts:
+    for name in filter(found.__contains__, hosts):
         if found[name].given_up:
             run.write(Event.NOT_DRAINED, name, found[name].given_up)
         elif found[name].drained:

@@ -59,11 +59,11 @@ class Pull:
     """What came of pulling an image to a node, and why it is not there.
 
     "image": a fault of the image or its registry, in the kubelet's words. "node": the pod is
-    refused, not started in time, or the disk is full. "full": no container was tried, for what a
-    drain may cure. "unknown": to be asked again.
+    refused, or not started in time. "disk": the disk of the node is full, "pressed": it has no
+    memory, as it says for minutes. "full": it starts no further pod. "unknown": to be asked again.
     """
 
-    came: Literal["there", "image", "node", "full", "unknown"] = "there"
+    came: Literal["there", "image", "node", "disk", "full", "pressed", "unknown"] = "there"
     reason: str = ""
 
 
@@ -104,12 +104,14 @@ def _ended(pod: Pod, image: str) -> Pull | None:
     said = str(status.get("message") or "")
     if status.get("reason") == EVICTED and FILLED in said:
         return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
-    if status.get("reason") == EVICTED and FULL_DISK in said:
-        return Pull("node", f"{image} was not pulled: {_said(pod)}")
     if _has_image(pod):
         return Pull()
-    failed = status.get("phase") == "Failed"
-    return Pull("full", f"{image} was not pulled: {_said(pod)}") if failed else None
+    if status.get("phase") != "Failed":
+        return None
+    why = f"{image} was not pulled: {_said(pod)}"
+    if status.get("reason") != EVICTED:
+        return Pull("full", why)
+    return Pull("disk" if FULL_DISK in said else "pressed", why)
 
 
 def _has_image(pod: Pod) -> bool:

@@ -75,7 +75,7 @@ def _unchecked(run: Run, name: str, cluster: ClusterNodes) -> str | None:
     if pull.came == "unknown":
         ends = run.store.request == "abort"
         return None if ends or run.may_wait(name, pull.reason) else pull.reason
-    refuses = ("image",) if run.goes_back else ("image", "node")
+    refuses = ("image",) if run.goes_back else ("image", "node", "disk")
     return pull.reason if pull.came in refuses else ""
 
 

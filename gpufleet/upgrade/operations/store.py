@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.private_file import make_private, why_not_of, write_private
+from gpufleet.core.limits import MIB
+from gpufleet.core.private_file import make_private, read_regular, why_not_of, write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import Plan
@@ -29,6 +30,7 @@ from gpufleet.upgrade.states import WrongEvent
 SCHEMA = 1
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
+LARGEST = 256 * MIB  # of a record; that of 1,500 hosts has some
 DAMAGED = "damaged"  # folder of records that cannot be used
 WRONG = (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError, WrongEvent)
 
@@ -147,7 +149,7 @@ class Store:
             except OSError as error:
                 raise self.damaged(error) from error
             if why:
-                raise self.damaged(f"of its folder, {why}" if path == self.path else why)
+                raise self.damaged(why)
 
     def damaged(self, problem: object, name: str = "run.json") -> Stopped:
         """Why a file of the record cannot be used."""
@@ -237,7 +239,7 @@ class Store:
 
     def _head(self) -> tuple[Order, Plan]:
         try:
-            data = json.loads((self.path / "run.json").read_bytes())
+            data = json.loads(read_regular(self.path / "run.json", LARGEST))
             if data["schema"] != SCHEMA:
                 raise ValueError(f"its schema is {data['schema']}")
             return Order.from_dict(data["order"]), Plan.from_dict(data["plan"])
@@ -263,7 +265,7 @@ class Store:
     def entries(self) -> Iterator[Entry]:
         """The events; a last line that a killed process did not finish is none."""
         file = self.path / "record.jsonl"
-        text = file.read_bytes() if file.exists() else b""
+        text = read_regular(file, LARGEST) if file.exists() else b""
         for line in text[: text.rfind(b"\n") + 1].splitlines():
             yield Entry.from_dict(json.loads(line))
 
@@ -283,7 +285,7 @@ class Store:
     def request(self) -> str:
         """What another process asked of this run: "pause", "abort" or ""."""
         try:
-            data = (self.path / "request").read_bytes()
+            data = read_regular(self.path / "request", LARGEST)
         except (FileNotFoundError, PermissionError):  # the latter: it is none of this user
             return ""
         word = data.decode("utf-8", "replace").strip()

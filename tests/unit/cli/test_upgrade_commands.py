@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from gpufleet.cli import main, upgrade_commands, upgrade_record, upgrade_run
+from gpufleet.cli import main, upgrade_commands, upgrade_inventory, upgrade_record, upgrade_run
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import step_words
 from gpufleet.cli.upgrade_signals import SIGNALS
@@ -268,3 +268,27 @@ def ignored(pid: int) -> int:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     mask = next(line for line in lines if line.startswith("SigIgn:")).split()[1]
     return int(mask, 16) >> (signal.SIGHUP - 1) & 1
+
+
+@pytest.mark.parametrize(
+    ("clusters", "plane", "wanted"),
+    [
+        ([{}], {}, [("", "")]),
+        ([{"cluster_context": "prod"}], {}, [("", "prod")]),
+        ([{"cluster_kubeconfig": "/k"}], {"kubernetes_kubeconfig": "/k"}, [("/k", "")]),
+        ([], {"kubernetes_kubeconfig": "/k"}, [("/k", "")]),
+        ([], {}, []),
+    ],
+)
+def test_every_cluster_of_an_inventory_is_asked(
+    clusters: list[dict[str, Any]],
+    plane: dict[str, Any],
+    wanted: list[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also one that has the kubeconfig of the user: its nodes would pass for plain hosts."""
+    targets = [Target("@local", ("gpu_cluster",), data) for data in clusters]
+    targets.append(Target("h", ("control_plane",), plane))
+    monkeypatch.setattr(upgrade_inventory, "targets_of", lambda inventory, limit: targets)
+    found = upgrade_inventory.accesses_of("prod.py")
+    assert [(each.kubeconfig, each.context) for each in found] == wanted

@@ -16,6 +16,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.decide import End
+from gpufleet.upgrade.operations import store as store_module
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store, runs_folder
@@ -186,7 +187,7 @@ def test_a_run_of_another_user_counts_for_its_inventory(
     if inventory == "/prod.py":
         with pytest.raises(Stopped) as error:
             upgrade_runs.no_other(inventory, print)
-        assert error.value.findings[0].code == "GF062"
+        assert error.value.findings[0].code == "GF287"
     else:
         upgrade_runs.no_other(inventory, print)
     assert run.path.exists()
@@ -199,14 +200,14 @@ def test_a_record_that_cannot_be_used_may_be_of_a_run_at_work(
     """Then no other one begins beside it."""
     run = store(*DRAINED)
     if why == "not readable":
-        read = Path.read_bytes
+        read = store_module.read_regular
 
-        def refused(path: Path) -> bytes:
+        def refused(path: Path, most: int) -> bytes:
             if path == run.path / "run.json":
                 raise PermissionError(13, "Permission denied")
-            return read(path)
+            return read(path, most)
 
-        monkeypatch.setattr(Path, "read_bytes", refused)
+        monkeypatch.setattr(store_module, "read_regular", refused)
     else:
         (run.path / "run.json").write_text("{")
         (run.path / "lock").unlink(missing_ok=True)
@@ -218,6 +219,31 @@ def test_a_record_that_cannot_be_used_may_be_of_a_run_at_work(
         upgrade_runs.no_other("/prod.py", print)
     assert error.value.findings[0].code == "GF064"
     assert run.path.exists()
+
+
+@pytest.mark.parametrize("file", ["run.json", "record.jsonl"])
+@pytest.mark.parametrize("put", ["pipe", "link", "loop"])
+def test_a_record_of_odd_files_is_set_aside(put: str, file: str, tmp_path: Path) -> None:
+    """Nothing is waited for that another user has put there."""
+    run = store(*DRAINED)
+    path = run.path / file
+    if put == "loop":
+        data = json.loads((run.path / "run.json").read_text())
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        data["order"]["folder"] = str(tmp_path / "loop")
+        (run.path / "run.json").write_text(json.dumps(data))
+        upgrade_runs.no_other("/prod.py", print)
+        return
+    content = path.read_bytes()
+    path.unlink()
+    if put == "pipe":
+        os.mkfifo(path)
+    else:
+        (tmp_path / "there").write_bytes(content)
+        path.symlink_to(tmp_path / "there")
+    said: list[str] = []
+    upgrade_runs.no_other("/prod.py", said.append)
+    assert [line[:5] for line in said] == ["GF075"]
 
 
 def test_commands_without_a_name_pass_over_runs_of_other_users(

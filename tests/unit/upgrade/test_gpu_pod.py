@@ -115,17 +115,19 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     assert api.tried == 1
 
 
-@pytest.mark.parametrize("status", [
-    {"phase": "Failed", "reason": "OutOfpods"},
-    {"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
-    {"phase": "Failed", "containerStatuses": [LOST]},
+@pytest.mark.parametrize(("status", "came"), [
+    ({"phase": "Failed", "reason": "OutOfpods"}, "full"),
+    ({"phase": "Failed", "containerStatuses": [LOST]}, "full"),
+    ({"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
+     "pressed"),
+    ({"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("DiskPressure")}, "disk"),
 ])  # fmt: skip
-def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any]) -> None:
+def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any], came: str) -> None:
     """The drain of the node makes room: it is pulled then."""
     api = Api()
     api.status = status
     found = pull(api)
-    assert (found.came, found.reason.partition(":")[0]) == ("full", "image was not pulled")
+    assert (found.came, found.reason.partition(":")[0]) == (came, "image was not pulled")
 
 
 @pytest.mark.parametrize(("reason", "came"), [
@@ -151,11 +153,11 @@ def test_a_container_of_others_says_nothing_of_our_image() -> None:
     assert pull(api, 0.01).came == "node"
 
 
-def test_a_node_whose_disk_is_full_before_is_no_fault_of_the_image() -> None:
+def test_an_image_that_ran_is_there_though_the_disk_is_full() -> None:
     api = Api()
     about = {"reason": "Evicted", "message": PRESSED.format("DiskPressure")}
-    api.status = {"phase": "Failed", **about}
-    assert pull(api).came == "node"
+    api.status = {"phase": "Failed", "containerStatuses": [ENDED], **about}
+    assert pull(api) == Pull()
 
 
 def test_an_image_that_fills_the_disk_is_not_on_the_node() -> None:

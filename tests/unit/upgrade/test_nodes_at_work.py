@@ -211,6 +211,18 @@ def test_a_node_that_loses_its_gpus_before_its_cordon_is_not_cordoned() -> None:
     assert (found.drained, found.reasons, api.wrote) == (False, ["the node offers no GPU now"], [])
 
 
+@pytest.mark.parametrize("pods", [(), (pod("web"),), (pod("dcgm", "DaemonSet"),)])
+def test_nothing_leaves_a_node_that_could_not_be_cordoned(pods: tuple[dict[str, Any], ...]) -> None:
+    """Its plugin is away for the moment of the write alone."""
+    offers = patched(node(), {"status": {"allocatable": {"nvidia.com/gpu": "1"}}})
+    api = Api(offers, *pods)
+    reads = iter([node()])  # the first is that of the patch
+    api.get = lambda path: next(reads, offers)  # type: ignore[method-assign]
+    found = nodes_of(api, "h").drain({"h": Policy()})["h"]
+    assert (found.drained, found.reasons) == (False, [cluster.MEANWHILE])
+    assert api.wrote == []
+
+
 def test_a_count_that_no_plugin_offers_is_of_its_node_alone() -> None:
     api = Api(with_gpus("1"))
     mark = {"run": RUN, "gpus": {"nvidia.com/gpu": "9" * 5000}}
@@ -241,9 +253,9 @@ def test_an_object_that_cannot_be_read_keeps_no_other_node_from_its_drain(
     assert found["h"].drained
     assert "AttributeError" in found["odd"].reasons[0]
     there, api.wrote = {"n": node(), "m": ours()}, []
-    nodes.is_aborted = lambda: True
-    found = nodes.drain({"odd": Policy(), "h": Policy()})
-    assert not found["h"].drained
+    nodes = nodes_of(api)
+    nodes.nodes, nodes.is_aborted = {"h": "n", "odd": "m"}, lambda: True
+    assert nodes.drain({"odd": Policy(), "h": Policy()}) == {}
     assert not api.wrote  # no further node is cordoned
 
 

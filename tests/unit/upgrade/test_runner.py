@@ -138,10 +138,13 @@ def test_a_node_whose_check_would_be_refused_is_not_disturbed(refusal: str, afte
     [
         ("upgrade", "image", State.REFUSED),
         ("upgrade", "node", State.REFUSED),
+        ("upgrade", "disk", State.REFUSED),
         ("upgrade", "full", State.READY),
+        ("upgrade", "pressed", State.READY),
         ("upgrade", "unknown", State.WAITING),
         ("rollback", "image", State.REFUSED),
         ("rollback", "node", State.READY),
+        ("rollback", "disk", State.READY),
     ],
 )
 def test_an_image_that_is_not_there(kind: Any, came: Any, after: State) -> None:
@@ -162,7 +165,7 @@ def test_a_host_whose_image_stays_unknown_is_refused() -> None:
     assert state(run) is State.REFUSED
 
 
-@pytest.mark.parametrize("came", ["image", "node", "full", "unknown"])
+@pytest.mark.parametrize("came", ["image", "node", "full", "disk", "pressed", "unknown"])
 @pytest.mark.parametrize("wait", [0, 3600])
 def test_a_drained_node_without_the_image_is_not_changed(came: Any, wait: int) -> None:
     """A node of which it is not known is asked again, also by the next process."""
@@ -171,7 +174,7 @@ def test_a_drained_node_without_the_image_is_not_changed(came: Any, wait: int) -
     run = running(planned(), steps, *DRAINED, clusters={"h": node}, wait=wait)
     change(run, ["h"])
     assert "change" not in steps.asked
-    if not wait or came in ("image", "node"):
+    if not wait or came in ("image", "node", "full"):
         assert state(run) is State.UNCHANGED
         assert run.progress.reasons["h"].startswith("GF286 The node was drained")
         return

@@ -153,11 +153,11 @@ def test_a_record_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
 def test_a_request_that_cannot_be_read_ends_no_run(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: Path) -> bytes:
+    def refused(path: Path, most: int) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     store.ask("pause")
-    monkeypatch.setattr(Path, "read_bytes", refused)
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.read_regular", refused)
     assert store.request == ""
 
 
