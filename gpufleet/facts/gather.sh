@@ -437,6 +437,11 @@ section oddities
 [ -e /var/log/nvidia-installer.log ] && say "runfile log"
 count /run/nvidia/driver/*
 [ "$total" -gt 0 ] && say operator-driver
+# Where images, clouds and their installers put a driver: no package has these folders.
+for path in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /home/kubernetes/bin/nvidia/lib64; do
+count "$path"/libnvidia-ml.so.[0-9]*.[0-9]*
+[ "$total" -gt 0 ] && say "driver $path"
+done
 
 section cdi
 IFS=$nl

@@ -27,12 +27,14 @@ def parse_kernel(lines: Sequence[str]) -> Kernel:
     """The running kernel."""
     release = architecture = ""
     buildable: list[str] = []
+    installed: set[str] = set()
     secure_boot: bool | None = None
     for word, rest in records(lines):
         if word == "uname":
             _, release, architecture = rest.split()
         elif word == "installed":
             headers, _, name = rest.partition(" ")
+            installed.add(name)
             if headers == "yes":
                 buildable.append(name)
         elif word == "secureboot":
@@ -41,7 +43,7 @@ def parse_kernel(lines: Sequence[str]) -> Kernel:
             secure_boot = values[4] == "1" if len(values) > 4 else None
     if not release:
         raise ValueError("uname printed nothing")
-    return Kernel(release, architecture, release in buildable, secure_boot)
+    return Kernel(release, architecture, release in buildable, secure_boot, release in installed)
 
 
 def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:

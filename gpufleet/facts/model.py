@@ -32,6 +32,7 @@ class Kernel:
     architecture: str  # as `uname -m` prints it
     headers: bool  # /lib/modules/<release>/build leads to a directory
     secure_boot: bool | None = None  # None: not an EFI machine, or not readable
+    modules: bool = True  # /lib/modules/<release> exists
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,7 @@ class NodeFacts:
     unattended_upgrades: bool = False
     runfile_install: bool = False  # installed by NVIDIA's .run file
     operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
+    foreign_driver: str = ""  # what shows that the driver came without packages; "" if nothing does
     controller: bool = False  # the machine that runs gpufleet is this host
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -17,7 +18,7 @@ from gpufleet.facts.hardware import (
     parse_pci,
     parse_taken,
 )
-from gpufleet.facts.model import Keyring, ModuleOnDisk, NodeFacts, OsRelease, Package
+from gpufleet.facts.model import Kernel, Keyring, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.facts.packages import (
     keyring,
     parse_lock,
@@ -30,6 +31,8 @@ from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, records
 from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
 
+_ELSEWHERE = "driver "
+_BESIDE = re.compile("container|toolkit")  # packages of NVIDIA's that a host has without a driver
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",
     "/etc/pki/rpm-gpg/",
@@ -65,6 +68,8 @@ def parse_node_facts(
     if trouble:
         files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
+    kernel = sections.parse("kernel", parse_kernel)
+    modules = sections.parse("modules", parse_modules)
     processes, pods = sections.parse("gpu", parse_gpu)
     collectors, listeners = sections.parse("collectors", parse_collectors)
     runtimes = sections.parse(
@@ -72,13 +77,13 @@ def parse_node_facts(
     )
     return NodeFacts(
         os=os,
-        kernel=sections.parse("kernel", parse_kernel),
+        kernel=kernel,
         boot_id=identity["boot"],
         clock=sections.parse("end", _parse_clock),
         package_manager=packages.manager,
         pci=sections.parse("pci", parse_pci),
         taken=sections.parse("pci", parse_taken),
-        modules=sections.parse("modules", parse_modules),
+        modules=modules,
         module_on_disk=on_disk,
         library=library,
         dkms=sections.parse("dkms", parse_dkms),
@@ -104,6 +109,7 @@ def parse_node_facts(
         unattended_upgrades=unattended(packages, files, services),
         runfile_install=_runfile(oddities, packages.packages, on_disk, library),
         operator_driver="operator-driver" in oddities,
+        foreign_driver=_foreign(oddities, packages.packages, kernel, "nvidia" in modules),
         controller=bool(controller_machine_id and controller_boot_id)
         and (identity.get("machine"), identity["boot"])
         == (controller_machine_id, controller_boot_id),
@@ -166,5 +172,25 @@ def _runfile(
     if "runfile uninstaller" in oddities:
         return True
     driver = on_disk is not None or library is not None
-    packaged = any("nvidia" in name and "toolkit" not in name for name in packages)
-    return "runfile log" in oddities and driver and not packaged
+    return "runfile log" in oddities and driver and not _packaged(packages)
+
+
+def _foreign(
+    oddities: set[str], packages: Mapping[str, Package], kernel: Kernel, loaded: bool
+) -> str:
+    """What shows that no package installed the driver: its folder, or a kernel that has none."""
+    if _packaged(packages):
+        return ""
+    folders = sorted(
+        line.removeprefix(_ELSEWHERE) for line in oddities if line.startswith(_ELSEWHERE)
+    )
+    if folders:
+        return f"its libraries are in {folders[0]}"
+    if loaded and not kernel.modules:
+        return f"its module is loaded, and there is no /lib/modules/{kernel.release}"
+    return ""
+
+
+def _packaged(packages: Mapping[str, Package]) -> bool:
+    """Whether a package of a driver is installed, of whatever branch and source."""
+    return any("nvidia" in name and not _BESIDE.search(name) for name in packages)

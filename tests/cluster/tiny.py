@@ -84,7 +84,7 @@ class Site:
         source = more.pop("source", None) or ChartSource(
             "archive", archive(self.folder, version, edit)
         )
-        wanted: dict[str, Any] = {"ready": Readiness(timeout=20, patience=4), **more}
+        wanted: dict[str, Any] = {"ready": Readiness(timeout=180, patience=4), **more}
         name = wanted.pop("name", self.name)
         return Release(name, self.namespace, "tiny", version, source, values or {}, **wanted)
 

@@ -27,6 +27,14 @@ from gpufleet.core.python import python_code
 from gpufleet_sandbox.waiting import wait_until
 
 
+@pytest.fixture(autouse=True)
+def _not_under_nohup() -> Iterator[None]:
+    """`nohup make test` ignores SIGHUP, and its children inherit that."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.fixture
 def waiting(site: Path) -> Iterator[Callable[[int], None]]:
     """Sends this process a signal once a worker waits."""

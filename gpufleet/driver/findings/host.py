@@ -28,6 +28,15 @@ OTHER_PACKAGES = warning(
     "driver_enabled = False.",
 )
 
+FOREIGN_DRIVER = blocker(
+    "GF146",
+    "Driver of an unknown source",
+    "Driver {version} is not from a package: {evidence}. Packages would install a second driver "
+    "beside it.",
+    "To use this driver, set driver_enabled = False for this host. To replace it, remove it with "
+    "what installed it (the image, an installer, a cloud's agent), reboot, then run again.",
+)
+
 VERSION_MISMATCH = warning(
     "GF520",
     "Module and library versions differ",

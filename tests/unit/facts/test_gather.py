@@ -199,6 +199,29 @@ def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert (found.runfile_install, found.operator_driver) == (True, True)
 
 
+FOLDER = "/usr/local/nvidia/lib64"
+
+
+def test_a_driver_without_packages(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file(f"{FOLDER}/libnvidia-ml.so.580.159.04", "")
+    assert facts(host, shell).foreign_driver == f"its libraries are in {FOLDER}"
+    toolkit = "libnvidia-container1\tamd64\t1.20.1-1\tinstall ok installed\n"
+    host.says("dpkg-query", toolkit)
+    assert facts(host, shell).foreign_driver == f"its libraries are in {FOLDER}"
+    host.says("dpkg-query", f"{toolkit}libnvidia-compute\tamd64\t580.1-1\tinstall ok installed\n")
+    assert facts(host, shell).foreign_driver == ""
+
+
+def test_a_module_that_no_kernel_package_has(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.file("/sys/module/nvidia/version", "580.159.04\n")
+    found = facts(host, shell)
+    assert found.foreign_driver == ("its module is loaded, and there is no /lib/modules/6.1.0-9")
+    assert not found.kernel.modules
+    host.file("/lib/modules/6.1.0-9/modules.order", "")
+    found = facts(host, shell)
+    assert (found.foreign_driver, found.kernel.modules) == ("", True)
+
+
 def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file(
         "/var/run/cdi/nvidia.yaml",
