@@ -13,7 +13,7 @@ READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 BROWSER := $(VENV)/.browser-ready
 
-.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -68,6 +68,9 @@ test-unit: $(READY) ## the tests that need no hosts
 
 test-hosts: setup ## the tests on sandbox hosts
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q tests/hosts
+
+test-gpu: $(READY) ## on a machine with a GPU and its driver, as root: facts, decisions, checks; changes nothing
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m gpu tests/gpu
 
 test-slow: setup ## real packages of the distribution, with a real DKMS build
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m slow tests/hosts

@@ -7,8 +7,8 @@ what=$1
 shift
 export GOGC=400 # less garbage collection in helm and the servers: memory is not the limit
 case $what in
-fast) minors=(1.36) marks="not extended and not slow" ;;
-all) minors=(1.36 1.18) marks="slow or not slow" ;; # conftest skips slow tests unless -m names them
+fast) minors=(1.36) marks="not extended and not slow and not gpu" ;;
+all) minors=(1.36 1.18) marks="(slow or not slow) and not gpu" ;; # conftest skips slow tests unless -m names them
 *) echo "test.sh fast|all, not $what" >&2 && exit 2 ;;
 esac
 export GPUFLEET_TEST_KUBERNETES=${GPUFLEET_TEST_KUBERNETES:-${minors[*]}}

@@ -27,6 +27,7 @@ LEVELS = {
     "cluster": "5-6 real control planes",
     "monitoring": "6 the real programs of a monitoring stack",
     "browser": "7 a real browser",
+    "gpu": "8 a real GPU",
 }
 
 

@@ -34,7 +34,7 @@ def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
 def fast_tests(path: Path) -> set[str]:
     """Names of a file's tests that `make test` runs, in some of their cases at least."""
     tree = ast.parse(path.read_text())
-    left_out = ("extended", "slow")
+    left_out = ("extended", "slow", "gpu")
 
     whole = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign)]
     if any(f"pytest.mark.{mark}" in text for text in whole for mark in left_out):
@@ -106,6 +106,8 @@ def test_the_page_says_who_runs_a_claims_tests(claim: str, tests: str, run_by: s
     expected = (
         "`make test`" if whole else "`make test`, in part" if any(fast) else "`make test-all`"
     )
+    if all(file.startswith("tests/gpu/") for file, _ in REFERENCE.findall(tests)):
+        expected = "`make test-gpu`"
     assert run_by == expected, claim
 
 

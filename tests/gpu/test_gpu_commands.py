@@ -1,0 +1,175 @@
+"""Commands and scripts on the machine that they run on, with a real GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.shell import script, script_file
+from gpufleet.node.catalog import load_catalog
+from gpufleet.verify.node import PROVENANCE_PATH
+from tests.gpu.conftest import VERSION, smi
+
+pytestmark = pytest.mark.gpu
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEMS = ROOT / "templates" / "monitoring" / "node-problems"
+# checks that a driver passes wherever it came from, by the recorded version
+OF_A_DRIVER = {
+    "reachable", "provenance", "module_loaded", "library", "no_nouveau", "device_nodes",
+    "gpu_count",
+}  # fmt: skip
+
+
+def gpufleet(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    code = "from gpufleet.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def shell(command: str) -> str:
+    return subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+
+
+def in_depth(inventory: Path) -> dict[str, Any]:
+    done = gpufleet("doctor", inventory, "--json")
+    found: dict[str, Any] = json.loads(done.stdout)["hosts"]["@local"]
+    return found
+
+
+def machine() -> dict[str, str]:
+    """What a plan must not change: packages, files of apt and of module loading."""
+    listed = subprocess.run(["dpkg", "-l"], capture_output=True, text=True, check=False).stdout
+    paths = [path for name in ("apt", "modprobe.d", "modules-load.d")
+             for path in Path("/etc", name).rglob("*") if path.is_file()]  # fmt: skip
+    return {"packages": listed, **{str(path): str(path.stat()) for path in paths}}
+
+
+@pytest.fixture
+def recorded(facts: NodeFacts) -> Iterator[None]:
+    """The loaded driver as if gpufleet had installed it; a record that is there stays."""
+    path = Path(PROVENANCE_PATH)
+    if path.exists():
+        yield
+        return
+    version = facts.loaded_driver or ""
+    modules = "open" if "Open Kernel Module" in VERSION.read_text() else "proprietary"
+    driver = {
+        "version": version,
+        "branch": version.split(".")[0],
+        "modules": modules,
+        "build": "precompiled",
+    }
+    made = [folder for folder in (path.parent,) if not folder.exists()]
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"schema": 1, "driver": driver}))
+    yield
+    path.unlink()
+    for folder in made:
+        folder.rmdir()
+
+
+def test_doctor_shows_the_gpus(inventory: Path, facts: NodeFacts) -> None:
+    found = in_depth(inventory)
+    slots = {gpu["slot"] for gpu in found["gpus"]}
+    assert slots == set(smi().gpus)
+    assert found["driver"]["loaded"] == facts.loaded_driver
+    names = [name for gpu in facts.gpus for name in load_catalog().gpu(gpu.device).names]  # type: ignore[union-attr]
+    assert all(gpu["model"] in names for gpu in found["gpus"])
+
+
+def test_doctor_names_the_program(inventory: Path, program: subprocess.Popen[str]) -> None:
+    assert str(program.pid) in " ".join(in_depth(inventory)["gpu_processes"])
+
+
+def test_a_plan_changes_nothing(inventory: Path, facts: NodeFacts) -> None:
+    """A driver without packages blocks it, and is accepted by `driver_enabled = False`."""
+    before = machine()
+    done = gpufleet("plan", inventory)
+    assert ("GF146" in done.stdout) == bool(facts.foreign_driver), done.stdout
+    if facts.foreign_driver:
+        assert done.returncode != 0
+        assert facts.foreign_driver in " ".join(done.stdout.split())
+    inventory.write_text('gpu_nodes = (["@local"], {"driver_enabled": False})\n')
+    done = gpufleet("plan", inventory)
+    assert "GF146" not in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert machine() == before
+
+
+@pytest.mark.usefixtures("recorded")
+def test_the_checks_of_a_driver_pass(inventory: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    done = gpufleet("verify", inventory, "--json", report)
+    results = json.loads(report.read_text())
+    outcomes = {check["name"]: check["outcome"] for check in results["hosts"]["@local"]["checks"]}
+    assert {name: outcomes.get(name) for name in OF_A_DRIVER} == dict.fromkeys(
+        OF_A_DRIVER, "passed"
+    ), done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("gpu-bus.sh", "600"), ("gpu-devices.sh", "nvidiactl"), ("gpu-library.sh",),
+     ("gpu-xid.sh", "600", "except", "13", "31")],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_node_problem_detector_sees_no_problem(words: tuple[str, ...], facts: NodeFacts) -> None:
+    done = subprocess.run(
+        ["sh", PROBLEMS / words[0], *words[1:]],
+        env={**os.environ, "HOST_ROOT": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    unknown = (
+        words[0] == "gpu-library.sh" and facts.library is None
+    )  # it looks where packages have it
+    assert done.returncode == (2 if unknown else 0), done.stdout
+
+
+@pytest.fixture
+def _on_the_path() -> Iterator[None]:
+    """Scripts have a PATH of system folders, where an image may have no nvidia-smi."""
+    link, program = Path("/usr/local/bin/nvidia-smi"), shutil.which("nvidia-smi")
+    if shutil.which(
+        "nvidia-smi", path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    ):
+        yield
+        return
+    assert program
+    link.symlink_to(program)
+    yield
+    link.unlink()
+
+
+@pytest.mark.usefixtures("_on_the_path")
+def test_an_upgrade_reads_the_health(tmp_path: Path) -> None:
+    printed = shell(script("upgrade/health", str(tmp_path / "none"), "60").get_raw_value())
+    assert f"gpus {len(smi().gpus)}\n" in printed
+    assert re.search(r"^xids (\d+|-)$", printed, re.MULTILINE)
+
+
+def test_what_unloads_a_driver_sees_the_program(program: subprocess.Popen[str]) -> None:
+    work = script_file("host/gpu_work").read_text() + "gpu_work"
+    assert f"(process {program.pid}" in shell(work)
+    program.communicate()
+    assert f"(process {program.pid}" not in shell(work)
