@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.model import CdiSpec, NodeFacts
 from gpufleet.host.shell import script, script_file
 from gpufleet.node.catalog import load_catalog
 from gpufleet.verify.node import PROVENANCE_PATH
-from tests.gpu.conftest import VERSION, smi
+from tests.gpu.conftest import VERSION, gather, smi
 
 pytestmark = pytest.mark.gpu
 
@@ -63,27 +63,44 @@ def machine() -> dict[str, str]:
 
 
 @pytest.fixture
-def recorded(facts: NodeFacts) -> Iterator[None]:
-    """The loaded driver as if gpufleet had installed it; a record that is there stays."""
+def recorded(facts: NodeFacts) -> Iterator[Path]:
+    """A record of the loaded driver, as if gpufleet had installed it. One that is there stays."""
     path = Path(PROVENANCE_PATH)
     if path.exists():
-        yield
-        return
+        pytest.skip(f"gpufleet has installed the driver here: `gpufleet verify`, not {path}")
     version = facts.loaded_driver or ""
     modules = "open" if "Open Kernel Module" in VERSION.read_text() else "proprietary"
-    driver = {
-        "version": version,
-        "branch": version.split(".")[0],
-        "modules": modules,
-        "build": "precompiled",
-    }
-    made = [folder for folder in (path.parent,) if not folder.exists()]
+    branch = version.split(".")[0]
+    driver = {"version": version, "branch": branch, "modules": modules, "build": "precompiled"}
+    added = not path.parent.exists()
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"schema": 1, "driver": driver}))
-    yield
+    yield path
     path.unlink()
-    for folder in made:
-        folder.rmdir()
+    if added:
+        path.parent.rmdir()
+
+
+@pytest.fixture
+def spec(recorded: Path) -> Iterator[Path]:
+    """A CDI spec of the real nvidia-ctk, written as by the role, and recorded."""
+    if not shutil.which("nvidia-ctk"):
+        pytest.skip("nvidia-ctk is not installed here")
+    path = Path("/etc/cdi/gpufleet-test.yaml")
+    words = ("nvidia-ctk", "cdi", "generate", f"--output={path}")
+    shell(script("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
+    record = json.loads(recorded.read_text())
+    toolkit = {"version": "1.20.1", "cdi": {"path": str(path)}}
+    recorded.write_text(json.dumps({**record, "toolkit": toolkit}))
+    yield path
+    path.unlink()
+
+
+def checks(inventory: Path, report: Path) -> dict[str, dict[str, Any]]:
+    """The results of `gpufleet verify` on this machine, by check."""
+    gpufleet("verify", inventory, "--json", report)
+    found: dict[str, dict[str, Any]] = json.loads(report.read_text())["hosts"]["@local"]["checks"]
+    return found
 
 
 def test_doctor_shows_the_gpus(inventory: Path, facts: NodeFacts) -> None:
@@ -116,12 +133,21 @@ def test_a_plan_changes_nothing(inventory: Path, facts: NodeFacts) -> None:
 
 @pytest.mark.usefixtures("recorded")
 def test_the_checks_of_a_driver_pass(inventory: Path, tmp_path: Path) -> None:
-    report = tmp_path / "report.json"
-    done = gpufleet("verify", inventory, "--json", report)
-    results = json.loads(report.read_text())
-    checks = results["hosts"]["@local"]["checks"]
-    outcomes = {name: checks[name]["outcome"] for name in OF_A_DRIVER}
-    assert outcomes == dict.fromkeys(OF_A_DRIVER, "passed"), done.stdout
+    found = checks(inventory, tmp_path / "report.json")
+    outcomes = {name: found[name]["outcome"] for name in OF_A_DRIVER}
+    assert outcomes == dict.fromkeys(OF_A_DRIVER, "passed"), found
+
+
+def test_a_cdi_spec_has_the_driver_and_every_gpu(
+    spec: Path, inventory: Path, tmp_path: Path
+) -> None:
+    facts = gather("sh")
+    assert CdiSpec(str(spec), facts.loaded_driver or "") in facts.cdi_specs
+    found = checks(inventory, tmp_path / "report.json")["cdi_spec"]
+    assert found["outcome"] == "passed", found
+    spec.write_text(spec.read_text().replace(facts.loaded_driver or "", "470.57.02"))
+    found = checks(inventory, tmp_path / "second.json")["cdi_spec"]
+    assert "470.57.02" in found["message"], found
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,9 @@ def _pump(source: socket.socket | paramiko.Channel, sink: socket.socket | parami
 
 
 def _run(channel: paramiko.Channel, command: str) -> None:
+    # The client's answer is read by the thread that has confirmed the command by then: one that
+    # ends before it is confirmed is a closed channel to the client.
+    channel.get_transport().global_request("confirmed", wait=True)
     done = subprocess.run(
         ["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, check=False
     )
