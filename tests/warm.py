@@ -35,6 +35,8 @@ PYINFRA = (
     "gpufleet.helm.operations.cluster",
 )
 GPUFLEET = (  # no plugin of pytest: it warns of those that were imported before it
+    "gpufleet.cli.doctor",
+    "gpufleet.cli.status",
     "gpufleet.cli.verify",
     "gpufleet.verify.cluster",
     "_pytest.junitxml",

@@ -78,6 +78,7 @@ def test_down_leaves_no_process_and_no_file(simulated: Cluster, other: str) -> N
     assert "GF651" in done.output
 
 
+@pytest.mark.extended
 def test_two_commands_at_once_start_one_cluster(simulated: Cluster, other: str) -> None:
     words = [sys.executable, "-c", "from gpufleet.cli import main; main()"]
     both = [

@@ -152,6 +152,7 @@ def test_what_users_created_stays_and_is_named(current: Bench) -> None:
     assert objects(current) == before
 
 
+@pytest.mark.extended
 def test_pods_with_gpus_stop_the_removal_before_anything_is_removed(current: Bench) -> None:
     assert current.deploy(monitoring_enabled=False).returncode == 0
     current.core.create_namespaced_pod("default", GPU_POD)

@@ -13,6 +13,7 @@ from tests.hosts.conftest import HostFactory
 pytestmark = pytest.mark.hosts
 
 
+@pytest.mark.extended
 def test_the_checks_are_green(bare_host: HostFactory) -> None:
     """containerd alone, no GPU, eight GPUs with NVSwitches; test_toolkit_role has the others."""
     hosts = [bare_host(kind) for kind in ("ubuntu2404", "nogpu", "nvswitch")]

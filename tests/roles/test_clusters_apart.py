@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.limits import API_ANSWER
+from tests import warm
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
@@ -79,14 +79,8 @@ def preflight(folder: Path, clusters: list[tuple[str, dict[str, Any]]]) -> dict[
     inventory = folder / "inventory.py"
     inventory.write_text(f"gpu_cluster = {clusters!r}\n")
     report = folder / "report.json"
-    subprocess.run(
-        [Path(sys.executable).with_name("pyinfra"), "-y", inventory, "deploys/preflight.py"],
-        cwd=ROOT,
-        env={**os.environ, "GPUFLEET_REPORT": str(report)},
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
+    words = [Path(sys.executable).with_name("pyinfra"), "-y", inventory, "deploys/preflight.py"]
+    warm.ended(words, ROOT, {**os.environ, "GPUFLEET_REPORT": str(report)}, 120)
     return dict(json.loads(report.read_text())["hosts"])
 
 

@@ -263,10 +263,7 @@ def test_a_removal_of_a_host_that_is_a_cluster_too_stops_with_it(bench: Bench) -
 
 
 def doctor(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(PYINFRA.with_name("gpufleet")), "doctor", *words],
-        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    return warm.completed([PYINFRA.with_name("gpufleet"), "doctor", *words], ROOT, os.environ, 120)
 
 
 def test_doctor_ends_with_the_same_statuses(bench: Bench) -> None:
@@ -407,15 +404,13 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
 def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
     closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
     bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\ngpu_cluster = ['@local']\n")
-    words = [Path(sys.executable).with_name("gpufleet"), "status", str(bench.inventory)]
+    words = [PYINFRA.with_name("gpufleet"), "status", str(bench.inventory)]
     for limit, status, end in (
         ([], 1, "1 host, 0 GPUs: 1 unreachable, 0 without a flag"),
         (["--limit", "gpu_cl*"], 0, "0 hosts, 0 GPUs: 0 without a flag"),
         (["--limit", "nosuch"], 4, ""),
     ):
-        done = subprocess.run(
-            [*words, *limit], cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        done = warm.completed([*words, *limit], ROOT, os.environ, 120)
         assert done.returncode == status, done.stderr
         assert end in done.stdout
         assert ("1 cluster, not shown: @local" in done.stdout) is (not limit or "gpu_cl*" in limit)
@@ -428,10 +423,7 @@ def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
 def test_results_are_on_standard_output_and_progress_is_not(bench: Bench) -> None:
     bench.hosts(one=BAD)
     variables = {**bench.environment(bench.report), "COLUMNS": "60"}
-    done = subprocess.run(
-        bench.command("preflight", "-y"), cwd=ROOT, env=variables,
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+    done = warm.completed(bench.command("preflight", "-y"), ROOT, variables, 120)
     assert done.returncode == 1
     assert "GF202 blocker @fake/one" in done.stdout
     assert done.stdout.endswith("1 host: 0 to change, 0 with no changes, 1 blocked\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from gpufleet.run.findings import UNREACHABLE
 from gpufleet.status.detail import Detail, details
 from gpufleet.status.models import Fleet, Seen
 from gpufleet.status.rows import fleet_of
+from tests import warm
 from tests.unit.hosts import record_of
 from tests.unit.status.fleets import healthy, seen
 
@@ -130,10 +131,8 @@ def test_an_inventory_that_is_not_there_or_names_no_host(
     tmp_path: Path, name: str, code: str, command: list[str], status: int
 ) -> None:
     (tmp_path / "empty.py").write_text("gpu_nodes = []\n")
-    done = subprocess.run(
-        [Path(sys.executable).with_name("gpufleet"), *command, name],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
+    gpufleet = Path(sys.executable).with_name("gpufleet")
+    done = warm.completed([gpufleet, *command, name], tmp_path, os.environ, 120)
     assert (done.returncode, f"{code} blocker: " in done.stderr) == (status, True), done.stderr
     assert done.stdout == ""
 

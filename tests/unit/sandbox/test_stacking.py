@@ -14,6 +14,7 @@ from tests.cluster import stacking
 from tests.cluster.stacking import Bench
 
 
+@pytest.mark.extended
 def test_a_run_that_times_out_is_killed_with_its_children_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

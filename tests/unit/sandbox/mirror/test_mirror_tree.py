@@ -111,6 +111,7 @@ def apt(served: Served, ring: KeyRing, tmp_path: Path) -> Apt:
     return Apt(folder)
 
 
+@pytest.mark.extended
 def test_apt_accepts_the_repositories_and_resolves_an_exact_family(apt: Apt) -> None:
     updated = apt("update")
     assert updated.returncode == 0, updated.stderr
