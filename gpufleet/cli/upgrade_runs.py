@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from gpufleet.core.private_file import Irregular
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import run_state
 
 Say = Callable[[str], None]
+DAMAGED = (Irregular, FileNotFoundError, IsADirectoryError, NotADirectoryError)  # of a record
 
 
 def to_change(name: str, *, unfinished: bool = True) -> Store:
@@ -39,8 +41,9 @@ def no_other(inventory: str, say: Say) -> None:
         try:
             order, progress = store.seen()
         except Stopped as error:
-            if isinstance(error.__cause__, PermissionError):
-                raise  # another user may be at work
+            cause = error.__cause__
+            if isinstance(cause, OSError) and not isinstance(cause, DAMAGED):
+                raise  # another user may be at work, or the disk does not answer for a moment
             aside = store.set_aside(error.findings[0].message)
             if aside is None:
                 raise

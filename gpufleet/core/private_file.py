@@ -77,16 +77,25 @@ def _put_on_disk(folder: Path) -> None:
         os.close(handle)
 
 
+class Irregular(OSError):
+    """A link, a pipe or a large file, where a file of moderate size was expected."""
+
+
 def read_regular(path: Path, most: int) -> bytes:
     """A file that others may have put there: neither a link nor a pipe, at most so many bytes.
-    Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    Raises OSError, of these Irregular."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Irregular("it is a link") from error
+        raise
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("it is no regular file")
+            raise Irregular("it is no regular file")
         data = file.read(most + 1)
     if len(data) > most:
-        raise OSError(f"it has more than {most // MIB} MiB")
+        raise Irregular(f"it has more than {most // MIB} MiB")
     return data
 
 

@@ -30,7 +30,8 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
     if facts.operator_driver:
         found.append(findings.OPERATOR_DRIVER())
     if facts.foreign_driver and not (facts.runfile_install or facts.operator_driver):
-        version = facts.loaded_driver or "(not loaded)"
+        unknown = "of an unknown version" if "nvidia" in facts.modules else "(not loaded)"
+        version = facts.loaded_driver or facts.library or unknown
         found.append(findings.FOREIGN_DRIVER(version=version, evidence=facts.foreign_driver))
     if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
         found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))

@@ -438,7 +438,7 @@ section oddities
 count /run/nvidia/driver/*
 [ "$total" -gt 0 ] && say operator-driver
 # Where images, clouds and their installers put a driver: no package has these folders.
-for path in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /home/kubernetes/bin/nvidia/lib64; do
+for path in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
 count "$path"/libnvidia-ml.so.[0-9]*.[0-9]*
 [ "$total" -gt 0 ] && say "driver $path"
 done

@@ -32,7 +32,11 @@ from gpufleet.facts.sections import Sections, records
 from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
 
 _ELSEWHERE = "driver "
-_BESIDE = re.compile("container|toolkit")  # packages of NVIDIA's that a host has without a driver
+_DRIVER = re.compile(r"\d{3}\.\d+(\.\d+)?")  # the version that a driver's own packages have
+# Packages with such a version that also accompany a driver of another source.
+_BESIDE = re.compile(
+    "container|toolkit|fabricmanager|imex|persistenced|nscq|nvlsm|modprobe|settings|xconfig"
+)
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",
     "/etc/pki/rpm-gpg/",
@@ -109,7 +113,9 @@ def parse_node_facts(
         unattended_upgrades=unattended(packages, files, services),
         runfile_install=_runfile(oddities, packages.packages, on_disk, library),
         operator_driver="operator-driver" in oddities,
-        foreign_driver=_foreign(oddities, packages.packages, kernel, "nvidia" in modules),
+        foreign_driver=_foreign(
+            oddities, packages.packages, kernel, library, loaded="nvidia" in modules
+        ),
         controller=bool(controller_machine_id and controller_boot_id)
         and (identity.get("machine"), identity["boot"])
         == (controller_machine_id, controller_boot_id),
@@ -176,9 +182,15 @@ def _runfile(
 
 
 def _foreign(
-    oddities: set[str], packages: Mapping[str, Package], kernel: Kernel, loaded: bool
+    oddities: set[str],
+    packages: Mapping[str, Package],
+    kernel: Kernel,
+    library: str | None,
+    *,
+    loaded: bool,
 ) -> str:
-    """What shows that no package installed the driver: its folder, or a kernel that has none."""
+    """What shows that no package installed the driver: its library, or a kernel without modules. A
+    module alone may be left of one that was removed."""
     if _packaged(packages):
         return ""
     folders = sorted(
@@ -186,6 +198,8 @@ def _foreign(
     )
     if folders:
         return f"its libraries are in {folders[0]}"
+    if library:
+        return f"no package has libnvidia-ml.so.{library}"
     if loaded and not kernel.modules:
         return f"its module is loaded, and there is no /lib/modules/{kernel.release}"
     return ""
@@ -193,4 +207,9 @@ def _foreign(
 
 def _packaged(packages: Mapping[str, Package]) -> bool:
     """Whether a package of a driver is installed, of whatever branch and source."""
-    return any("nvidia" in name and not _BESIDE.search(name) for name in packages)
+    return any(
+        ("nvidia" in name or name.startswith("cuda-drivers"))
+        and _DRIVER.fullmatch(package.upstream) is not None
+        and not _BESIDE.search(name)
+        for name, package in packages.items()
+    )

@@ -323,6 +323,14 @@ BRANCH_UNKNOWN = blocker(
     "`gpufleet catalog branches` lists them.",
 )
 
+OTHER_CLUSTER = blocker(
+    "GF288",
+    "Context points to another cluster",
+    "Context {context!r} points to {url} now, which is not the cluster that the run was planned "
+    "for. No node was changed.",
+    "Point the context to the cluster of the run again, then repeat the command.",
+)
+
 SEVERAL_RUNS = blocker(
     "GF282",
     "Several runs are not finished",

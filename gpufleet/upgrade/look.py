@@ -122,7 +122,10 @@ def _had_gpu(facts: NodeFacts) -> bool:
     """Whether a host without a GPU has a driver, from where ever, or was made a GPU node."""
     built = any(module.name.startswith("nvidia") for module in facts.dkms)
     ours = any(facts.provenance.has(role.name) for role in (DRIVER, TOOLKIT))
-    there = (facts.loaded_driver, facts.module_on_disk, facts.runfile_install)
+    there = (
+        facts.loaded_driver, facts.module_on_disk, facts.runfile_install, facts.foreign_driver,
+        facts.operator_driver,
+    )  # fmt: skip
     return any(there) or built or ours
 
 

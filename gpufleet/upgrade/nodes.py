@@ -146,11 +146,11 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
 
 
 def returning(node: Node, run: str) -> Patch | None:
-    """The merge patch that gives a node the state from before the run; None where this run has no
-    mark on it: nothing of it is there, or others removed it."""
+    """The merge patch that gives a node the state from before the run; without the mark of the run,
+    which others removed, the one that removes its taint. None where nothing of it is there."""
     mark = mark_of(node)
     if mark.get("run") != run:
-        return None
+        return _without_taint(node, run)
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
@@ -164,9 +164,19 @@ def returning(node: Node, run: str) -> Patch | None:
     }
 
 
+def _without_taint(node: Node, run: str) -> Patch | None:
+    left = [each for each in _taints(node) if (each.get("key"), each.get("value")) != (TAINT, run)]
+    if left == _taints(node):
+        return None
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    return {"metadata": version, "spec": {"taints": left}}
+
+
 def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:
-    """The merge patch that adds or removes the taint that keeps GPU clients away. `clients`: that
-    are there; the mark of the run remembers them."""
+    """The merge patch that adds or removes the taint that keeps GPU clients away; none is added to
+    a node without the mark of the run. `clients`: that are there; the mark remembers them."""
+    if there and why_not_ours(node, run):
+        return None
     others = [each for each in _taints(node) if each.get("key") != TAINT]
     taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}] if there else others
     mark = mark_of(node)

@@ -195,7 +195,6 @@ def test_a_second_run_restarts_nothing(fleet: dict[str, Host], installed: Outcom
     assert {host.name: starts(host) for host in hosts} == before
 
 
-@pytest.mark.extended
 def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outcome) -> None:
     """Updated by the toolkit's own units if systemd is recent enough, by nvidia-ctk on EL 7."""
     specs = {"debian12": "/var/run/cdi/nvidia.yaml", "el7": "/etc/cdi/nvidia.yaml"}

@@ -16,6 +16,7 @@ from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
 NO_POD = "no GPU pod ran on the node: it offers no GPU"
+IMAGE = "image"  # what a cluster is asked about, besides its nodes
 PASSING = ("disk", "pressed", "unknown")  # what may end by itself, in minutes
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
@@ -175,8 +176,11 @@ def _without_image(run: Run, name: str) -> str | None:
     try:
         pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
-        wait = max(settings.wait, UNREACHED)
-        return None if run.may_wait(name, passing(error), wait) else passing(error)
+        if run.is_silent_for_long(name, max(settings.wait, UNREACHED), IMAGE):
+            return passing(error)
+        run.say_waits(name, passing(error))
+        return None
+    run.answered([name], IMAGE)
     wait = min(settings.wait, UNREACHED)
     if pull.came in PASSING and run.may_wait(name, pull.reason, wait):
         return None

@@ -318,6 +318,8 @@ class ClusterNodes:
         """Whether none of the clients is on the node any more; else they are on their way."""
         owners = sorted({owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)})
         self._patch(name, lambda node: tainting(node, self.run, there=True, clients=owners))
+        if why_not_ours(self._node(name), self.run):  # the next look says why
+            return False
         for pod in leaving.clients:
             if pod["metadata"].get("deletionTimestamp"):
                 continue

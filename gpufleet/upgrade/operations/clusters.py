@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,13 +12,14 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade import findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
-from gpufleet.upgrade.operations.cluster import ClusterNodes, operator_owns_driver
+from gpufleet.upgrade.operations.cluster import FORBIDDEN, ClusterNodes, operator_owns_driver
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
 from gpufleet.upgrade.operations.readable import Unreadable, readable
@@ -38,6 +40,7 @@ class NodeAt:
     ready: bool = True  # when the run was planned
     machine: str = ""  # its machine id; unknown to records of earlier versions
     offers: bool = False  # GPUs, when the run was planned
+    cluster: str = ""  # UID of its namespace kube-system; unknown to records of earlier versions
 
     @property
     def access(self) -> KubeAccess:
@@ -89,6 +92,7 @@ def _find_in(
     """Add what one cluster says. Raises ClusterProblem."""
     nodes = by_machine(every_node(api))
     operator = operator_owns_driver(api)
+    access, uid = pinned(api, access), uid_of(api)
     count = Counter(view.machine for view in views)
     left = [each for each in views if each.machine in nodes and each.name not in found.places]
 
@@ -104,7 +108,7 @@ def _find_in(
         for view, (place, reason) in zip(left, pool.map(one, left), strict=True):
             if place and operator:
                 reason = _text(findings.OPERATOR_DRIVER(context=api.context))
-            found.places |= {view.name: place} if place else {}
+            found.places |= {view.name: replace(place, cluster=uid)} if place else {}
             found.reasons |= {view.name: reason} if place or reason else {}
 
 
@@ -133,6 +137,22 @@ def _node_of(
 def _place(access: KubeAccess, node: Mapping[str, Any]) -> NodeAt:
     name, offers = node["metadata"]["name"], bool(gpu_of(gpus_of(node)))
     return NodeAt(name, access.kubeconfig, access.context, is_ready(node), machine_of(node), offers)
+
+
+def pinned(api: ClusterApi, access: KubeAccess) -> KubeAccess:
+    """The same access, whatever KUBECONFIG and the current context are later."""
+    paths = kubeconfig_paths(access.kubeconfig).split(os.pathsep)
+    return KubeAccess(os.pathsep.join(map(os.path.abspath, paths)), api.context)
+
+
+def uid_of(api: ClusterApi) -> str:
+    """What no other cluster has; "" for a user who may not read it."""
+    try:
+        return str(api.get("/api/v1/namespaces/kube-system")["metadata"]["uid"])
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise
+        return ""
 
 
 def _text(finding: Finding) -> str:
@@ -186,6 +206,7 @@ def open_nodes(
     found = {}
     for access, nodes in hosts.items():
         api = ClusterApi(access)
+        _require(api, {places[host].cluster for host in nodes})
         say(f"taking the lock of cluster {api.context}; {EXPIRY}")
         take_lease(api, LOCK_TIMEOUT, say)
         remove_pods(api)
@@ -195,6 +216,14 @@ def open_nodes(
         cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
         found.update(dict.fromkeys(nodes, cluster))
     return found
+
+
+@readable
+def _require(api: ClusterApi, wanted: Collection[str]) -> None:
+    """Raises ClusterProblem for another cluster than that of the plan, where both are known."""
+    found = uid_of(api) if any(wanted) else ""
+    if found and set(wanted) - {"", found}:
+        raise ClusterProblem(findings.OTHER_CLUSTER(context=api.context, url=api.url))
 
 
 def _same(names: Sequence[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -17,7 +17,7 @@ from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id,
 
 AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
-PASS = 90.0  # seconds of one pass; what it did not come to is tried after the next look
+PASS = 20.0  # seconds of one pass; then the nodes are looked at, and it goes on with the others
 PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
 MISSING, CONFLICT, LATER = 404, 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace

@@ -268,6 +268,24 @@ def test_what_is_in_the_way_blocks(changes: dict[str, object], code: str) -> Non
     assert code in {finding.code for finding in found if finding.blocks}
 
 
+@pytest.mark.parametrize(
+    ("changes", "version"),
+    [
+        ({"modules": {"nvidia": "580.1"}}, "Driver 580.1 is"),
+        ({"modules": {"nvidia": None}}, "Driver of an unknown version is"),
+        ({"library": "570.2"}, "Driver 570.2 is"),
+        ({}, "Driver (not loaded) is"),
+    ],
+)
+def test_a_foreign_driver_is_named(changes: dict[str, object], version: str) -> None:
+    facts = bare_host(foreign_driver="because", **changes)
+    settings = load_settings({})[0]
+    assert settings
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
+    (finding,) = [finding for finding in found if finding.code == "GF146"]
+    assert finding.message.startswith(version)
+
+
 def test_secure_boot_blocks_unless_the_key_is_enrolled(bare: NodeFacts) -> None:
     facts = replace(bare, kernel=replace(bare.kernel, secure_boot=True))
     for data, expected in (({}, True), ({"driver_mok_enrolled": True}, False)):

@@ -200,16 +200,28 @@ def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 FOLDER = "/usr/local/nvidia/lib64"
+IS_THERE = "install ok installed"
 
 
-def test_a_driver_without_packages(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.file(f"{FOLDER}/libnvidia-ml.so.580.159.04", "")
-    assert facts(host, shell).foreign_driver == f"its libraries are in {FOLDER}"
-    toolkit = "libnvidia-container1\tamd64\t1.20.1-1\tinstall ok installed\n"
-    host.says("dpkg-query", toolkit)
-    assert facts(host, shell).foreign_driver == f"its libraries are in {FOLDER}"
-    host.says("dpkg-query", f"{toolkit}libnvidia-compute\tamd64\t580.1-1\tinstall ok installed\n")
-    assert facts(host, shell).foreign_driver == ""
+@pytest.mark.parametrize("path", [FOLDER, "/usr/lib/x86_64-linux-gnu"])
+def test_a_driver_without_packages(host: FakeHost, shell: tuple[str, ...], path: str) -> None:
+    where = f"its libraries are in {FOLDER}" if path == FOLDER else (
+        "no package has libnvidia-ml.so.580.159.04"
+    )  # fmt: skip
+    host.file(f"{path}/libnvidia-ml.so.580.159.04", "")
+    assert facts(host, shell).foreign_driver == where
+    beside = (
+        "libnvidia-container1 1.20.1-1", "nvidia-docker2 2.14.0-1", "firmware-nvidia 20240709-2",
+        "nvidia-fabricmanager-580 580.1-1", "linux-image-6.8.0-1030-nvidia 6.8.0-1030.33",
+        "nvidia-driver-local-repo-ubuntu2404-580.95.05 1.0-1", "nvidia-settings 570.1-1",
+    )  # fmt: skip
+    lines = ["\t".join((name, "amd64", version, IS_THERE))
+             for name, version in map(str.split, beside)]  # fmt: skip
+    host.says("dpkg-query", "\n".join(lines) + "\n")
+    assert facts(host, shell).foreign_driver == where
+    for name in ("libnvidia-compute", "cuda-drivers", "nvidia-kernel-dkms"):
+        host.says("dpkg-query", f"{name}\tamd64\t580.95.05-1\t{IS_THERE}\n")
+        assert facts(host, shell).foreign_driver == "", name
 
 
 def test_a_module_that_no_kernel_package_has(host: FakeHost, shell: tuple[str, ...]) -> None:

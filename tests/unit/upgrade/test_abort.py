@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -190,6 +191,26 @@ def test_a_run_of_another_user_counts_for_its_inventory(
         assert error.value.findings[0].code == "GF287"
     else:
         upgrade_runs.no_other(inventory, print)
+    assert run.path.exists()
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO, errno.ESTALE, errno.EMFILE])
+def test_a_record_that_is_not_read_for_a_moment_stays(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nodes are out of service: no other run begins as if it had never been."""
+    run = store(*DRAINED)
+    opened = os.open
+
+    def failing(path: Any, *how: Any, **more: Any) -> int:
+        if path == run.path / "run.json":
+            raise OSError(number, os.strerror(number))
+        return opened(path, *how, **more)
+
+    monkeypatch.setattr(os, "open", failing)
+    with pytest.raises(Stopped) as error:
+        upgrade_runs.no_other("/prod.py", print)
+    assert error.value.findings[0].code == "GF064"
     assert run.path.exists()
 
 

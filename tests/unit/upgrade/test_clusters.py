@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,11 +12,17 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
 from gpufleet.upgrade.pods import Policy
 from tests.unit.upgrade.test_pods import pod
+
+
+def system(path: str) -> dict[str, Any]:
+    assert path == "/api/v1/namespaces/kube-system"
+    return {"metadata": {"name": "kube-system", "uid": "uid-1"}}
 
 
 def node(name: str, machine: str, address: str = "10.0.0.9") -> dict[str, Any]:
@@ -41,6 +49,9 @@ def found(
         def list(self, path: str, *how: Any) -> list[dict[str, Any]]:
             return nodes if path == "/api/v1/nodes" else []
 
+        def get(self, path: str) -> dict[str, Any]:
+            return system(path)
+
         def close(self) -> None: ...
 
     monkeypatch.setattr(clusters, "ClusterApi", Api)
@@ -60,6 +71,58 @@ def host(name: str, machine: str) -> HostView:
 def test_a_node_is_found_by_its_machine_id(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = [node("a", "1"), node("b", "2")]
     assert found(monkeypatch, nodes, host("x", "2"), host("y", "1")) == {"x": "b", "y": "a"}
+
+
+class Uid:
+    """An API that gives the UID of its cluster to users who may read it."""
+
+    context, url = "lab", "https://lab"
+
+    def __init__(self, uid: str) -> None:
+        self.uid = uid
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert path == "/api/v1/namespaces/kube-system"
+        if not self.uid:
+            raise ApiError(f"GET {path}", 403, {"reason": "Forbidden"}, "lab")
+        return {"metadata": {"uid": self.uid}}
+
+
+@pytest.mark.parametrize(
+    ("planned", "found", "right"),
+    [("a", "a", True), ("a", "b", False), ("", "b", True), ("a", "", True)],
+)
+def test_a_run_goes_on_in_its_own_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch, planned: str, found: str, right: bool
+) -> None:
+    """`kubectl config use-context` between a pause and `resume` leads to another one."""
+    locked: list[Any] = []
+    monkeypatch.setattr(clusters, "ClusterApi", lambda access: Uid(found))
+    monkeypatch.setattr(clusters, "take_lease", lambda api, *how: locked.append(api))
+    monkeypatch.setattr(clusters, "remove_pods", lambda api: None)
+    places = {"h": NodeAt("n", "/file", "lab", cluster=planned)}
+    if right:
+        assert set(clusters.open_nodes(places, "run", print)) == {"h"}
+        return
+    with pytest.raises(ClusterProblem) as error:
+        clusters.open_nodes(places, "run", print)
+    assert error.value.findings[0].code == "GF288"
+    assert locked == []
+
+
+def test_a_cluster_is_recorded_as_it_was_reached(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever KUBECONFIG, the current context and the folder are when the run goes on."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", f"mine{os.pathsep}/other")
+    api = SimpleNamespace(context="prod", get=system, list=lambda *how: [], close=lambda: None)
+    monkeypatch.setattr(clusters, "ClusterApi", lambda access: api)
+    monkeypatch.setattr(clusters, "every_node", lambda api: [node("x", "1")])
+    _, places = find_nodes([host("x", "1")], [KubeAccess()], {"x": ("x",)})
+    place = places["x"]
+    assert place.access == KubeAccess(f"{tmp_path}/mine{os.pathsep}/other", "prod")
+    assert place.cluster == "uid-1"
 
 
 @pytest.mark.parametrize(("known_as", "is_found"), [(("b",), True), (("x",), False)])
@@ -164,7 +227,9 @@ def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
 
     def opened(access: KubeAccess) -> Any:
         close = lambda: closed.append(access.context)  # noqa: E731
-        return SimpleNamespace(context=access.context, close=close, list=lambda *how: [])
+        return SimpleNamespace(
+            context=access.context, close=close, get=system, list=lambda *how: []
+        )
 
     monkeypatch.setattr(clusters, "every_node", listed)
     monkeypatch.setattr(clusters, "ClusterApi", opened)
@@ -190,7 +255,9 @@ def test_a_copied_machine_id_makes_no_node_a_plain_host(
     monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
     monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
     monkeypatch.setattr(
-        clusters, "ClusterApi", lambda access: SimpleNamespace(context="c", close=lambda: None)
+        clusters,
+        "ClusterApi",
+        lambda access: SimpleNamespace(context="c", get=system, close=lambda: None),
     )
     seen, places = find_nodes(views, [KubeAccess("file", "")], {"a": ("a",), "evil": ("evil",)})
     assert not places
@@ -208,7 +275,9 @@ def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
     monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
     monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
     monkeypatch.setattr(
-        clusters, "ClusterApi", lambda access: SimpleNamespace(context="c", close=lambda: None)
+        clusters,
+        "ClusterApi",
+        lambda access: SimpleNamespace(context="c", get=system, close=lambda: None),
     )
     find_nodes(views, [KubeAccess("file", "")], known)
     assert sorted(asked) == sorted(known)
@@ -228,7 +297,7 @@ def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
     def opened(access: KubeAccess) -> Any:
         if access.context == "missing":
             raise ClusterProblem(API_UNREACHABLE(context="missing", url="u", reason="no file"))
-        return SimpleNamespace(context=access.context, close=lambda: None)
+        return SimpleNamespace(context=access.context, get=system, close=lambda: None)
 
     monkeypatch.setattr(clusters, "ClusterApi", opened)
     monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)

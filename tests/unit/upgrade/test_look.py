@@ -110,6 +110,8 @@ def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
         replace(bare, module_on_disk=module),  # a reboot without the GPU: nothing is loaded
         replace(bare, dkms=(DkmsModule("nvidia", "580.1", "6.8", "built"),)),
         replace(bare, runfile_install=True),
+        replace(bare, foreign_driver="its libraries are in /usr/local/nvidia/lib"),
+        replace(bare, operator_driver=True),
         replace(bare, provenance=converged.provenance),
     ):
         assert view(installed).refusals == (NO_GPU_NOW,)

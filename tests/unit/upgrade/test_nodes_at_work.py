@@ -112,6 +112,33 @@ def test_a_node_that_others_cordon_first_is_theirs() -> None:
     assert api.wrote == []
 
 
+@pytest.mark.parametrize("at", ["before the taint", "before the deletion"])
+def test_clients_of_a_node_that_is_taken_back_stay(at: str) -> None:
+    """Another user uncordons the node and removes the mark, while its pods are listed or tainted
+    away: its device plugin is not taken, and no taint of the run is left."""
+    api = Api(ours(), pod("plugin", "DaemonSet"))
+    seen = api.list
+
+    def listed(path: str, *how: Any, **query: str) -> list[Any]:
+        api.node = node()
+        return seen(path, *how, **query)
+
+    def merged(path: str, patch: Mapping[str, Any]) -> None:
+        api.node = patched(node(), {"spec": {"taints": patch["spec"]["taints"]}})
+
+    if at == "before the taint":
+        api.list = listed  # type: ignore[method-assign]
+    else:
+        api.merge = merged  # type: ignore[method-assign]
+    nodes = nodes_of(api)
+    assert not nodes.drain({"h": Policy()})["h"].drained
+    assert api.wrote == []
+    assert "no mark" in nodes.drain({"h": Policy()})["h"].given_up
+    api.merge = lambda path, patch: Api.merge(api, path, patch)  # type: ignore[method-assign]
+    nodes.give_back("h")
+    assert not (api.node or {})["spec"].get("taints")
+
+
 def test_another_machine_of_the_name_is_not_drained() -> None:
     """The node was deleted while a Job was waited for, and registered again by another machine."""
     other = patched(node(), {"status": {"nodeInfo": {"machineID": "theirs"}}})

@@ -195,6 +195,22 @@ def test_an_api_that_is_away_while_the_image_is_pulled_is_asked_again() -> None:
     assert (state(run), node.pulls) == (State.CHANGED, 1)
 
 
+def test_a_node_short_of_memory_is_waited_for_after_a_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time in which its cluster did not answer is none in which it was waited for."""
+    now = [1000.0]
+    monkeypatch.setattr("gpufleet.upgrade.operations.run.time.monotonic", lambda: now[0])
+    node = Cluster(Round(drained=True))
+    run = running(planned(), Steps(), *DRAINED, clusters={"h": node}, wait=3600)
+    node.problem = ClusterProblem(AWAY)
+    change(run, ["h"])
+    now[0] += 700  # more than a node short of memory is waited for
+    node.problem, node.image = None, Pull("pressed", "short of memory")
+    change(run, ["h"])
+    assert state(run) is State.DRAINED
+
+
 def test_an_image_that_was_pulled_is_not_pulled_again() -> None:
     node = Cluster(Round(drained=True))
     node.has_image = frozenset("h")
