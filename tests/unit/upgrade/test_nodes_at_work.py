@@ -22,7 +22,7 @@ from gpufleet.upgrade.nodes import (
     tainting,
     why_not_begun,
 )
-from gpufleet.upgrade.operations import cluster
+from gpufleet.upgrade.operations import cluster, node_checks
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.pods import Policy
@@ -181,7 +181,7 @@ def test_a_client_that_was_not_ready_before_is_no_fault_of_the_change() -> None:
 
 def test_a_node_whose_gpus_came_late_is_checked_by_a_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
-    monkeypatch.setattr(cluster, "run_pod", lambda api, node, image, gpu, *more: ran.append(gpu))
+    monkeypatch.setattr(node_checks, "run_pod", lambda api, node, image, gpu, *how: ran.append(gpu))
     api = Api(ours())
     nodes = nodes_of(api)
     assert nodes.check("h", "image", 0.01) == ""
@@ -199,9 +199,9 @@ def test_a_node_that_lost_its_gpus_before_the_roll_back_is_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its mark knows of none, what was planned does: the plugin needs a moment."""
-    monkeypatch.setattr(cluster, "POLL", 0.0)
+    monkeypatch.setattr(node_checks, "POLL", 0.0)
     ran: list[str] = []
-    monkeypatch.setattr(cluster, "run_pod", lambda api, node, image, gpu, *more: ran.append(gpu))
+    monkeypatch.setattr(node_checks, "run_pod", lambda api, node, image, gpu, *how: ran.append(gpu))
     api = Api(ours())
     nodes = nodes_of(api, "h")
     nodes.goes_back = True
@@ -297,7 +297,7 @@ def test_an_image_is_pulled_for_nodes_with_gpus(
         asked.append(image)
         return Pull()
 
-    monkeypatch.setattr(cluster, "pulled", pulled)
+    monkeypatch.setattr(node_checks, "pulled", pulled)
     nodes = nodes_of(Api(node()), *offering)
     assert nodes.pull("h", "image", 1.0) == Pull()
     assert (len(asked), "h" in nodes.has_image) == (len(offering), bool(offering))
@@ -355,7 +355,7 @@ def test_a_node_that_was_registered_again_is_not_taken_for_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Without its mark nothing says which GPUs it offered."""
-    monkeypatch.setattr(cluster, "POLL", 0.0)
+    monkeypatch.setattr(node_checks, "POLL", 0.0)
     for there in (node(), None):
         assert nodes_of(Api(there))._not_as_before("h").startswith("the node ")
     assert "replaced" in nodes_of(Api(node())).check("h", "image", 0.01)

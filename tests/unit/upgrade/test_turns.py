@@ -15,7 +15,7 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
-from gpufleet.upgrade.operations import cluster, runner
+from gpufleet.upgrade.operations import node_checks, runner
 from gpufleet.upgrade.operations.changing import change
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
@@ -304,7 +304,7 @@ def test_an_api_that_is_away_during_the_check_says_nothing_of_the_host(
     monkeypatch: pytest.MonkeyPatch, problem: ClusterProblem, after: State
 ) -> None:
     """Else a working driver is rolled back."""
-    monkeypatch.setattr(cluster, "POLL", 0.0)
+    monkeypatch.setattr(node_checks, "POLL", 0.0)
     run = running(planned(), Steps(), *DRAINED, at=time.time(), node_timeout=1)
     api = Api(patched(node(), cordoning(node(), run.store.name, "now") or {}))
     nodes = ClusterNodes(cast(ClusterApi, api), run.store.name, {"h": "n"})

@@ -1,0 +1,138 @@
+"""Nodes of one cluster during a run: what a pod that checks them needs, and what it finds."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
+from gpufleet.upgrade.nodes import is_ready, mark_of, tainting, why_not_ours
+from gpufleet.upgrade.operations.evictions import CONFLICT
+from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run_pod
+from gpufleet.upgrade.operations.listing import of_node
+from gpufleet.upgrade.operations.readable import readable
+from gpufleet.upgrade.pods import gpu_of, gpus_of, is_pod_ready, less, owner_name
+
+TRIES = 5  # of a write that others were faster than
+NO_GPU = "the node offers no GPU now"
+
+
+class CheckedNodes:
+    """The nodes of hosts of a run, each checked by a pod with a GPU."""
+
+    def __init__(
+        self, api: ClusterApi, run: str, nodes: Mapping[str, str], offering: Collection[str]
+    ) -> None:
+        """`nodes`: host -> name of its node; `offering`: hosts whose nodes offered GPUs when the
+        run was planned."""
+        self.api, self.run, self.nodes, self.offering = api, run, nodes, offering
+        self.goes_back = False  # whether the run undoes another, which may have cost GPUs
+        self.has_image: set[str] = set()  # hosts to which this process has pulled the image
+        self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
+        self.stopping = threading.Event()  # of the run: it waits for nothing any more
+        self.is_aborted: Callable[[], bool] = lambda: False
+        self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
+
+    @readable
+    def check_refused(self, host: str, image: str) -> str:
+        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
+        created."""
+        return refusal(self.api, self._node(self.nodes[host]), image)
+
+    @readable
+    def pull(self, host: str, image: str, seconds: float) -> Pull:
+        """Pull the image of that pod to the node; one that has no GPU to check needs none."""
+        node = self._node(self.nodes[host])
+        gpus = {**(mark_of(node).get("gpus") or {}), **gpus_of(node)}
+        if host not in self.offering and not gpu_of(gpus):
+            return Pull()
+        found = pulled(self.api, node, image, seconds, self._over_in)
+        if found.came == "there":
+            self.has_image.add(host)
+        return found
+
+    @readable
+    def check(self, host: str, image: str, seconds: float) -> str:
+        """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
+        not. The node stays cordoned. Raises ClusterProblem where the API does not answer at the
+        end: that says nothing about the host."""
+        name = self.nodes[host]
+        ends = time.monotonic() + seconds
+        problem = ""
+        self.unchecked.discard(host)
+        silent: ClusterProblem | None = None
+        while not self.stopping.is_set():
+            silent = None
+            try:
+                self._patch(name, lambda node: tainting(node, self.run, there=False))
+                problem = self._not_as_before(name) or self._lost(host)
+            except ClusterProblem as error:  # the API may be on this very host
+                if any(each.code == LEASE_LOST.code for each in error.findings):
+                    raise  # another run is at work
+                problem, silent = "; ".join(each.message for each in error.findings), error
+            if not problem or time.monotonic() >= ends:
+                break
+            self.stopping.wait(POLL)
+        if silent and not is_final(silent):
+            raise silent
+        if problem and not (problem == NO_GPU and self.goes_back):
+            return problem  # before a roll-back a user may have removed the plugin
+        node = self._node(name)
+        if reason := why_not_ours(node, self.run):
+            return reason
+        gpu = gpu_of(mark_of(node).get("gpus") or {}) or gpu_of(gpus_of(node))
+        if not gpu:
+            self.unchecked.add(host)
+            return ""
+        return run_pod(self.api, node, image, gpu, seconds, self.stopping)
+
+    def _lost(self, host: str) -> str:
+        """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The
+        mark may know nothing of it: the change that is undone, or a restart, was before it."""
+        if host not in self.offering:
+            return ""
+        return "" if gpu_of(gpus_of(self._node(self.nodes[host]))) else NO_GPU
+
+    def _not_as_before(self, name: str) -> str:
+        """What the node lacks of what it had; "" if nothing."""
+        node = self.api.find(f"/api/v1/nodes/{name}")
+        if node is None or why_not_ours(node, self.run):
+            return why_not_ours(node, self.run)  # what it offered is not known, nor its GPUs
+        mark = mark_of(node)
+        if not is_ready(node):
+            return "the node is not Ready"
+        ready = {owner_name(pod) for pod in of_node(self.api, name) if is_pod_ready(pod)}
+        lacking = [owner for owner in mark.get("clients") or () if owner not in ready]
+        if lacking:
+            return f"pods that are not Ready on the node: {', '.join(lacking)}"
+        gone = less(mark.get("gpus") or {}, gpus_of(node))
+        return f"the node offers less: {gone}" if gone else ""
+
+    def _node(self, name: str) -> dict[str, Any]:
+        return self.api.get(f"/api/v1/nodes/{name}")
+
+    def _patch(self, name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
+        """Write the patch of what the node is now; again where others were faster."""
+        for left in reversed(range(TRIES)):
+            patch = make(self._node(name))
+            if patch is None:
+                return
+            try:
+                self.api.merge(f"/api/v1/nodes/{name}", patch)
+                return
+            except ApiError as error:
+                if error.status != CONFLICT or not left:
+                    raise
+
+    def _over_in(self, seconds: float) -> bool:
+        """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""
+        if self.stopping.wait(seconds):
+            return True
+        now = time.monotonic()
+        if now - self._asked >= POLL:
+            self._asked, self._aborted = now, self.is_aborted()
+        return self._aborted
