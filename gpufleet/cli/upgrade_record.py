@@ -11,7 +11,7 @@ from pydantic import ConfigDict, TypeAdapter
 
 from gpufleet.core.private_file import user_name, why_not_of
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.store import Order, Store

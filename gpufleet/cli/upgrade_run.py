@@ -26,7 +26,8 @@ from gpufleet.core.progress import heartbeat, terminal_lines
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.settings import HostSettings
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings.nodes import ABORT_WAITS
+from gpufleet.upgrade.findings.runs import NOTHING_TO_RETURN, WRONG_SETTINGS
 from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
@@ -127,7 +128,7 @@ def returning(store: Store, say: Callable[[str], None]) -> Started:
     progress = store.progress()
     done = progress.of(State.DONE)
     if not done or not progress.over or plan.kind == "rollback" or plan.subject == "reboot":
-        raise Stopped(findings.NOTHING_TO_RETURN(run=store.name, state=progress.run))
+        raise Stopped(NOTHING_TO_RETURN(run=store.name, state=progress.run))
     return Started(replace(order, origin=store.name), reversed_plan(plan, done))
 
 
@@ -149,7 +150,7 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
     except ClusterProblem as error:
         progress = store.progress()
         waiting = [name for name in progress.at_work if name in store.head()[0].nodes]
-        unfinished = findings.ABORT_WAITS(run=store.name, hosts=names(waiting))
+        unfinished = ABORT_WAITS(run=store.name, hosts=names(waiting))
         raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
 
 
@@ -258,7 +259,7 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
     settings, problems = load_settings(target.data)
     if settings is None:
         text = " ".join(f"{each.code} {each.message}" for each in problems)
-        raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
+        raise Stopped(WRONG_SETTINGS(host=target.name, problem=text))
     if subject == "reboot":  # it ends every pod: none may stay to be ended by it
         return settings.model_copy(update={"drain": "all"})
     if settings.drain != "auto":

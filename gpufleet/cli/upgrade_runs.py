@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from gpufleet.core.private_file import Irregular
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.show import run_state
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, unknown_keys
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.settings import RUN_WIDE, UpgradeSettings
 
 

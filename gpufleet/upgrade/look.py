@@ -21,7 +21,7 @@ from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.models import HostView, names
 from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.pods import LONG

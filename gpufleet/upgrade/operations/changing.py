@@ -6,7 +6,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import is_final
-from gpufleet.upgrade.findings import IMAGE_MISSING, NOT_OURS, NOT_PREPARED
+from gpufleet.upgrade.findings.hosts import NOT_OURS, NOT_PREPARED
+from gpufleet.upgrade.findings.nodes import IMAGE_MISSING
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.draining import policy_of

@@ -18,7 +18,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.operations.output import end_of
 from gpufleet.upgrade.operations.standby import Forked, Standby
 from gpufleet.upgrade.operations.step_report import Part, read_part, read_report

@@ -16,7 +16,7 @@ from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
 from gpufleet.upgrade.operations.cluster import FORBIDDEN, ClusterNodes, operator_owns_driver

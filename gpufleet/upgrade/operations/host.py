@@ -11,7 +11,7 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
 from gpufleet.packages.job import Job
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.settings import UpgradeSettings
 

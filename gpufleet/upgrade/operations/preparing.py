@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import UNTOUCHED, Event, State

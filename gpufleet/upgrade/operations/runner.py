@@ -10,8 +10,9 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import is_final
-from gpufleet.upgrade import findings
 from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
+from gpufleet.upgrade.findings.hosts import COMMAND_FAILED
+from gpufleet.upgrade.findings.nodes import NODE_REFUSED, UNMARKED
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
@@ -93,7 +94,7 @@ def _mark_all(run: Run) -> None:
     ends = run.clock.now() + (0 if run.store.request == "abort" else UNREACHED)
     while run.unmarked and not run.stopping.is_set():
         if run.clock.now() >= ends:
-            raise Stopped(findings.UNMARKED(run=run.store.name, hosts=names(list(run.unmarked))))
+            raise Stopped(UNMARKED(run=run.store.name, hosts=names(list(run.unmarked))))
         run.pause(idle=True)
         mark_left(run)
 
@@ -219,7 +220,7 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
         elif aborts:
             run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
         else:
-            run.unreturned[name] = findings.COMMAND_FAILED(
+            run.unreturned[name] = COMMAND_FAILED(
                 run=run.store.name,
                 key="upgrade_ready_command",
                 host=name,
@@ -229,7 +230,7 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
             run.say(f"{name}: upgrade_ready_command: {problem}")
     for name in hosts:
         if why := kept[name]:
-            run.unreturned[name] = findings.NODE_REFUSED(run=run.store.name, host=name, reason=why)
+            run.unreturned[name] = NODE_REFUSED(run=run.store.name, host=name, reason=why)
             run.say(f"{name}: its node is not returned: {why}")
     run.pause(idle=len(said) < len(hosts))
 

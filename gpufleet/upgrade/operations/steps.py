@@ -31,7 +31,7 @@ from gpufleet.packages.logins import Logins
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.load import load_settings
 from gpufleet.upgrade.look import FOLDER, Health, Seen, gpu_users, view_of, work_on
 from gpufleet.upgrade.models import names

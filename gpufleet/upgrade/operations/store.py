@@ -21,7 +21,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.limits import MIB
 from gpufleet.core.private_file import make_private, read_regular, why_not_of, write_private
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.show import run_state

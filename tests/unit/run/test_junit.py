@@ -17,7 +17,7 @@ from gpufleet.run.junit import as_junit
 from gpufleet.run.lifecycle import Run, requested_reports
 from gpufleet.run.report import HostReport, RunFacts
 from gpufleet.run.report_file import is_junit
-from gpufleet.upgrade.findings import RECORD_SET_ASIDE
+from gpufleet.upgrade.findings.runs import RECORD_SET_ASIDE
 
 START = datetime(2026, 11, 25, tzinfo=timezone.utc)
 FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), START, START + timedelta(seconds=9), False, 1)

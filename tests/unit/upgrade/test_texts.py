@@ -7,15 +7,16 @@ import re
 import pytest
 
 from gpufleet.core.findings import Kind
-from gpufleet.upgrade import findings
+from gpufleet.upgrade.findings import hosts, nodes, runs
 from gpufleet.upgrade.settings import UpgradeSettings
 from tests.unit.documentation.documents import ROOT
 
-KINDS = [each for each in vars(findings).values() if isinstance(each, Kind)]
+KINDS = [each for module in (hosts, nodes, runs) for each in vars(module).values()
+         if isinstance(each, Kind)]  # fmt: skip
 COMMAND = re.compile(r"gpufleet upgrade (?:resume|abort|pause|rollback|status)(?P<more>[^`,;.]*)")
 OF_PACKAGES = (
-    findings.NOT_KEPT, findings.NOTHING_KEPT, findings.KEPT_DAMAGED, findings.NOT_RESTORED,
-    findings.NO_ROOM,
+    hosts.NOT_KEPT, hosts.NOTHING_KEPT, hosts.KEPT_DAMAGED, hosts.NOT_RESTORED,
+    hosts.NO_ROOM,
 )  # fmt: skip
 
 
