@@ -99,8 +99,8 @@ KUBERNETES_GPU_PODS = blocker(
 LOWER_DRIVER = blocker(
     "GF532",
     "Driver downgrade not requested",
-    "Driver {there} is {how}, and this run would replace it with the older {wanted}. A downgrade "
-    "requires an exact driver_version. Nothing was changed.",
+    "Driver {there} is {how}, and this run would replace it with {wanted}, which is older. A "
+    "downgrade requires an exact driver_version. Nothing was changed.",
     'To stay on it, set driver_branch = "{branch}" (or driver_version = "{there}") for this host '
     "in the inventory: --data applies to a single run. To downgrade, set driver_version to an "
     "exact version{example}.",

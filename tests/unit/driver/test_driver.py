@@ -94,6 +94,8 @@ def test_a_driver_moves_down_only_where_a_version_asks_for_it(data: dict[str, st
     (finding,) = [finding for finding in plan_for(canary, **data).findings if finding.blocks]
     assert finding.code == "GF532"
     assert "595.58.03 is installed" in finding.message
+    branch = data.get("driver_branch", "580")
+    assert f"with the newest version of branch {branch}, which is older." in finding.message
     assert 'driver_branch = "595"' in finding.remedy
     assert "driver_version" in finding.remedy
     assert "GF532" not in blocking(canary, driver_branch="595")
@@ -104,7 +106,12 @@ def test_a_driver_moves_down_only_where_a_version_asks_for_it(data: dict[str, st
 def test_the_loaded_module_counts_as_the_packages_do() -> None:
     old = converged_host("580.95.05")
     newer = replace(old, modules={**old.modules, "nvidia": "580.178.04"})
-    assert "GF532" in blocking(newer)
+    (finding,) = [finding for finding in plan_for(newer).findings if finding.blocks]
+    assert finding.code == "GF532"
+    assert (
+        "580.178.04 is loaded, and this run would replace it with 580.95.05, which is older."
+        in (finding.message)
+    )
     assert "GF532" not in blocking(newer, driver_version="580.95.05")
     assert "GF532" not in blocking(old)
     only_loaded = replace(newer, packages={}, module_on_disk=None)
