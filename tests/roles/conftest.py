@@ -69,7 +69,8 @@ def site(
 def controlled(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Controlled]:
     """Starts runs in `site` that are processes of their own."""
     fake = os.environ["PYTHONPATH"]
-    monkeypatch.delenv("PYTHONPATH")
+    before = fake.partition(os.pathsep)[2]
+    monkeypatch.setenv("PYTHONPATH", before)
     runs = Controlled(fake)
     yield runs
     runs.end()

@@ -26,7 +26,8 @@ def site_in(tmp_path: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     """Make `tmp_path` the folder in which workers leave a trace, and where the report goes;
     `fake` the one that has pyinfra."""
     shutil.copy(FAKE, fake / "pyinfra.py")
-    monkeypatch.setenv("PYTHONPATH", str(fake))
+    before = os.environ.get("PYTHONPATH")  # of a copy of the project whose tests run
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (str(fake), before))))
     monkeypatch.setenv("GPUFLEET_REPORT", str(tmp_path / "report.json"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
