@@ -108,6 +108,18 @@ def test_every_host_is_counted_in_one_place(state: State, lines: list[str]) -> N
     assert display.progress() is None
 
 
+def test_the_report_of_a_run_hands_operations_on_to_its_display(
+    state: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = RunReport(state)
+    began.display = Display(state, lambda name: True)
+    monkeypatch.setattr(RunReport, "started", began)
+    assert RunReport.of(state) is began
+    assert list(state.callback_handlers) == [began, began.display]
+    assert RunReport.of(state) is began
+    assert len(state.callback_handlers) == 2
+
+
 def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) -> None:
     carry_out(state)
     assert [line.rpartition(",")[0].strip() for line in lines] == [
