@@ -96,6 +96,8 @@ def _inside(function: Function) -> Iterator[ast.AST]:
     todo: list[ast.AST] = list(function.body)
     while todo:
         node = todo.pop()
+        if isinstance(node, ast.keyword) and node.arg == "strict":
+            continue  # of zip: lengths that are the same stay so
         yield node
         if isinstance(node, ast.JoinedStr):
             continue

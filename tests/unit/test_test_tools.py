@@ -77,6 +77,11 @@ def test_mutants_of_a_function() -> None:
         assert one.function == 6
 
 
+def test_a_mutant_that_changes_nothing_is_none() -> None:
+    found = list(mutants("a.py", "def pairs(a):\n    return zip(a, a, strict=True)\n"))
+    assert [one.new for one in found] == ["return None"]
+
+
 def test_a_marked_function_reports_itself() -> None:
     lines = marked(CODE, {6: 7}).splitlines()
     assert lines[5] == '    __import__("mutant_reached").reached(7)'
