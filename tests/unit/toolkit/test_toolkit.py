@@ -246,6 +246,14 @@ class TestLeftAlone:
         assert done.runtimes[0].change is None
         assert done.runtimes[0].activation == "restart"
         assert codes(done) == ["GF410", "GF411"]
+        assert done.runtimes[0].socket == ""  # it lists no plugins for others
+
+    def test_the_socket_of_containerd_is_asked_for_its_plugins(self) -> None:
+        (found,) = plan(containerd_host(None, "1.7.24")).runtimes
+        assert found.socket == "/run/containerd/containerd.sock"
+        text = 'version = 2\n[grpc]\naddress = "/run/own.sock"\n'
+        (found,) = plan(containerd_host(text, "1.7.24")).runtimes
+        assert found.socket == "/run/own.sock"
 
     def test_runtimes_that_were_not_asked_for(self) -> None:
         done = plan(docker_host(), runtimes=("containerd",))

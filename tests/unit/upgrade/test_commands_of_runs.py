@@ -67,8 +67,11 @@ def test_a_command_that_fails_keeps_no_other_host_out_of_service() -> None:
         progress.states |= {"h": State.CHANGED, "other": of_other}
         assert decide(progress, Around(1.0, unreturned=("h",))) == Act(what, ("other",))
     run = running(planned(), Steps(), *CHANGING, Event.CHANGED, ready_command="false")
+    said: list[str] = []
+    run.say = said.append
     runner.give_back(run, ["h"])
     assert state(run) is State.CHANGED
+    assert said == ["h: upgrade_ready_command: exit status 1: no output"]
     with pytest.raises(Stopped) as error:
         runner.carry_on(run)
     assert [each.code for each in error.value.findings] == ["GF066"]

@@ -21,7 +21,7 @@ from gpufleet.upgrade.kured import (
 )
 from gpufleet.upgrade.nodes import patched
 from gpufleet.upgrade.operations import runner
-from gpufleet.upgrade.operations.kured_lock import KuredLock
+from gpufleet.upgrade.operations.kured_lock import TRIES, KuredLock
 from gpufleet.upgrade.states import Event
 from tests.unit.upgrade.running import Steps, planned, running
 
@@ -158,6 +158,21 @@ def test_a_lock_of_a_cluster() -> None:
     assert held_by_others(api.there[1], "n", NOW) == (OURS,)
     kured(api).give_back()
     assert api.there == [daemonset(name="plugin"), daemonset()]
+
+
+@pytest.mark.parametrize(("status", "tries"), [(409, TRIES), (500, 1)])
+def test_a_write_that_does_not_succeed_is_an_error(status: int, tries: int) -> None:
+    api = Api(daemonset())
+    tried: list[str] = []
+
+    def refused(path: str, patch: Mapping[str, Any]) -> None:
+        tried.append(path)
+        raise ApiError("PATCH", status, {}, "c")
+
+    api.merge = refused  # type: ignore[method-assign]
+    with pytest.raises(ApiError):
+        kured(api).taken()
+    assert len(tried) == tries
 
 
 def test_a_lock_of_others_stays() -> None:
