@@ -117,6 +117,7 @@ def test_toolkit() -> None:
     assert "Container toolkit" in run("toolkit", "--distro", "ubuntu2204").output
     refused = run("toolkit", "--distro", "rhel7", "--version", "1.19.1")
     assert (refused.exit_code, "GF160" in refused.output) == (1, True)
+    assert "No usable container toolkit for" in refused.output
 
 
 @pytest.mark.parametrize(("command", "word"), [("distributions", "rhel7"), ("branches", "580")])

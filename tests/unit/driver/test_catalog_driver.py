@@ -89,6 +89,27 @@ def test_rhel7_ends_with_550_and_says_what_to_do() -> None:
     assert choice.packages.install == ()
 
 
+@pytest.mark.parametrize(
+    ("distribution", "gpu", "settings", "remedy"),
+    [
+        ("debian12", B200, {"source": "distro"}, 'Set driver_source = "nvidia" for this host.'),
+        ("ubuntu2604", V100, {"build": "precompiled"}, 'Set driver_source = "distro" for this'),
+        (
+            "debian12",
+            B200,
+            {"source": "distro", "modules": "proprietary"},
+            'Set driver_source = "nvidia" and remove driver_modules and driver_build for this host',
+        ),
+    ],
+)
+def test_the_setting_that_helps_is_named(
+    distribution: str, gpu: int, settings: dict[str, str], remedy: str
+) -> None:
+    choice = choose(distribution, gpu, **settings)
+    (finding,) = [each for each in choice.findings if each.code == "GF115"]
+    assert finding.remedy.startswith(remedy)
+
+
 def test_rhel7_warns_of_everything_that_is_over() -> None:
     choice = choose("rhel7", T4)
     assert set(codes(choice, Severity.WARNING)) == {"GF103", "GF120", "GF121"}

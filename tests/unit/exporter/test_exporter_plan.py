@@ -186,7 +186,9 @@ def test_our_list_is_for_the_hosts_exporter_and_gpus() -> None:
 def test_the_other_mode_is_retired() -> None:
     facts = with_docker(converged_host())
     facts = installed(facts, exporter_for(facts))
+    assert exporter_for(facts).before == "4.8.3.002"
     plan = exporter_for(facts, exporter_mode="docker")
+    assert plan.before is None  # of a container: what the packages had is no version of it
     assert plan.retire == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert not plan.converged
 

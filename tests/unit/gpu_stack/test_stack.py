@@ -195,6 +195,12 @@ def test_nodes_are_labelled_where_nfd_is_not_wanted() -> None:
 def test_a_cluster_without_known_gpus_is_reported() -> None:
     plan = stack(replace(FACTS, nodes=(node("cpu-1"),)))
     assert codes(plan) == {"GF873"}
+    (finding,) = [each for each in plan.findings if each.code == "GF873"]
+    assert finding.remedy.startswith("NFD labels them once it runs")
+    for own in ({"device_plugin_nfd": False}, {"device_plugin_label_nodes": True}):
+        plain = stack(replace(FACTS, nodes=(node("cpu-1"),)), **own)
+        (finding,) = [each for each in plain.findings if each.code == "GF873"]
+        assert finding.remedy.startswith("Name them in the inventory's group gpu_nodes")
     assert not any(any(release.ready.pods.values()) for release in plan.releases)
 
 

@@ -91,6 +91,11 @@ def test_only_its_history_is_there(facts: ClusterFacts) -> None:
 def test_not_as_wanted(facts: ClusterFacts, wanted: dict[str, Any], reason: str) -> None:
     found = plan(release(adopt=True, **wanted), facts)
     assert (found.action, found.reason) == ("upgrade", reason)
+    before, after = found.diff[:2] if found.diff else ("", "")
+    assert before.startswith("--- tiny 1.0.0, revision ") is ("values" in wanted)
+    assert after.startswith(f"+++ tiny {wanted.get('version', '1.0.0')}, wanted") is (
+        "values" in wanted
+    )
 
 
 def test_a_leading_v_is_no_difference(facts: ClusterFacts) -> None:

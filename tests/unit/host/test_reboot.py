@@ -32,12 +32,16 @@ class Rebooting:
         ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
         return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
 
+    connected = True
+
     def disconnect(self) -> None:
-        """Nothing to do: the next connection is a new one anyway."""
+        self.connected = False
 
     def connect(self, **_: Any) -> None:
+        assert not self.connected  # an old connection is not that of the new boot
         if isinstance(self.answers[0], ConnectError):
             raise self.answers.pop(0)
+        self.connected = True
 
 
 @pytest.fixture
@@ -82,3 +86,25 @@ def test_what_holds_the_reboot_up_is_named(
     (finding,) = noted.findings
     assert finding.code == "GF535"
     assert "train (process 812), pod 1234." in finding.message
+
+
+@pytest.mark.parametrize(
+    ("answers", "seconds"),
+    [
+        (("old", "", "old", "old"), 60),
+        (((False, []), ""), 0),  # without an ID of the boot before, none is waited for
+        (("old", (False, [])), 0),  # the command that reboots was refused
+    ],
+)
+def test_how_long_a_reboot_was_waited_for_is_said(
+    answers: tuple[Any, ...], seconds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted, now = HostReport("gpu-07"), [0.0]
+    monkeypatch.setattr(reboot.RunReport, "of", lambda _: SimpleNamespace(host=lambda _: noted))
+    monkeypatch.setattr(reboot, "privileges", lambda _: {})
+    monkeypatch.setattr(reboot.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(reboot.time, "sleep", lambda _: now.__setitem__(0, now[0] + 30.0))
+    host = Rebooting(*answers)
+    assert reboot._reboot(None, host, 60, False) is False  # type: ignore[arg-type]
+    (finding,) = noted.findings
+    assert f" {seconds} s" in finding.message

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_runs import no_other
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.store import Order, Store
 from gpufleet.upgrade.progress import Entry
@@ -97,6 +98,19 @@ def test_a_command_guesses_no_run(command: str) -> None:
     assert f"{runs[1].name} over test.py (paused)" in found.output
     assert runs[0].request == runs[1].request == ""
     assert "GF282" not in done(command, "--run", "lost").output
+
+
+@pytest.mark.parametrize(
+    ("status", "ended"), [(None, 0), (ExitStatus.CONVERGED, 0), (ExitStatus.FAILED, 1)]
+)
+def test_an_abort_ends_with_the_status_of_its_run(
+    status: ExitStatus | None, ended: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone("begun")
+    monkeypatch.setattr(upgrade, "aborted", lambda store, say: status)
+    found = done("abort")
+    assert found.exit_code == ended
+    assert ("abort requested of the process" in found.output) is (status is None)
 
 
 def test_one_unfinished_run_needs_no_name() -> None:
