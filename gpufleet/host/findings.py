@@ -119,6 +119,13 @@ MODULE_NOT_BUILT = blocker(
     "then run again to rebuild.",
 )
 
+REBOOT_NOT_BEGUN = blocker(
+    "GF536",
+    "Host was not rebooted",
+    "The host was not rebooted: {why}.",
+    "Read what the host printed above, correct it, then run again.",
+)
+
 REBOOT_FAILED = blocker(
     "GF554",
     "Host did not come back after the reboot",

@@ -10,6 +10,7 @@ from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
+from gpufleet.core.findings import Finding
 from gpufleet.host import findings
 from gpufleet.host.asking import answer, framed, privileges
 from gpufleet.host.lock import lock_of
@@ -45,6 +46,8 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool)
 def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     """pyinfra honours the return value only of a function that takes `state` and `host`."""
     before = _boot_id(host)
+    if not before:  # its return could not be seen
+        return _failed(state, host, findings.REBOOT_NOT_BEGUN(why="its boot ID cannot be read"))
     work = ""
     try:  # detached, so that it returns; the host may still be faster
         command = framed(script("host/reboot", "" if end_work else "spare"))
@@ -53,13 +56,17 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")
         ok = True
-    if ok and before and _wait_for_new_boot(host, before, timeout):
-        if lock := lock_of(host):
-            lock.renew()
-        return True
-    seconds = timeout if ok and before else 0
-    put_off = findings.REBOOT_PUT_OFF(work=work) if work else None
-    problem = put_off or findings.REBOOT_FAILED(seconds=seconds)
+    if not ok:
+        refused = findings.REBOOT_NOT_BEGUN(why="the command that reboots it failed")
+        return _failed(state, host, findings.REBOOT_PUT_OFF(work=work) if work else refused)
+    if not _wait_for_new_boot(host, before, timeout):
+        return _failed(state, host, findings.REBOOT_FAILED(seconds=timeout))
+    if lock := lock_of(host):
+        lock.renew()
+    return True
+
+
+def _failed(state: State, host: Host, problem: Finding) -> bool:
     RunReport.of(state).host(host.name).findings.append(problem)
     logger.error(explain(host.name, problem))
     return False

@@ -89,15 +89,15 @@ def test_what_holds_the_reboot_up_is_named(
 
 
 @pytest.mark.parametrize(
-    ("answers", "seconds"),
+    ("answers", "code", "message"),
     [
-        (("old", "", "old", "old"), 60),
-        (((False, []), ""), 0),  # without an ID of the boot before, none is waited for
-        (("old", (False, [])), 0),  # the command that reboots was refused
+        (("old", "", "old", "old"), "GF554", "a new boot ID within 60 seconds."),
+        (((False, []),), "GF536", "not rebooted: its boot ID cannot be read."),
+        (("old", (False, [])), "GF536", "not rebooted: the command that reboots it failed."),
     ],
 )
-def test_how_long_a_reboot_was_waited_for_is_said(
-    answers: tuple[Any, ...], seconds: int, monkeypatch: pytest.MonkeyPatch
+def test_why_a_host_did_not_come_back_or_was_not_rebooted(
+    answers: tuple[Any, ...], code: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noted, now = HostReport("gpu-07"), [0.0]
     monkeypatch.setattr(reboot.RunReport, "of", lambda _: SimpleNamespace(host=lambda _: noted))
@@ -107,4 +107,5 @@ def test_how_long_a_reboot_was_waited_for_is_said(
     host = Rebooting(*answers)
     assert reboot._reboot(None, host, 60, False) is False  # type: ignore[arg-type]
     (finding,) = noted.findings
-    assert f" {seconds} s" in finding.message
+    assert (finding.code, host.answers) == (code, [])
+    assert finding.message.endswith(message)
