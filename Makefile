@@ -69,7 +69,7 @@ test-unit: $(READY) ## the tests that need no hosts
 test-hosts: setup ## the tests on sandbox hosts
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q tests/hosts
 
-test-gpu: $(READY) ## on a machine with a GPU and its driver, as root: facts, decisions, checks; changes nothing
+test-gpu: $(READY) ## on a machine with a GPU and its driver, as root: facts, decisions, checks; leaves no file
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV)/bin/pytest -q -m gpu tests/gpu
 
 test-slow: setup ## real packages of the distribution, with a real DKMS build

@@ -38,7 +38,6 @@ class Smi:
     """What `nvidia-smi -q -x` prints."""
 
     driver: str
-    cuda: str
     gpus: dict[str, str]  # slot on the PCI bus, as the kernel writes it -> name of the product
     minors: frozenset[str]  # of the device nodes
     pids: frozenset[int]  # of processes that compute
@@ -50,7 +49,6 @@ def smi() -> Smi:
     gpus = root.findall("gpu")
     return Smi(
         driver=root.findtext("driver_version", ""),
-        cuda=root.findtext("cuda_version", ""),
         # eight digits of the domain, of which the kernel writes four
         gpus={g.attrib["id"][4:].lower(): g.findtext("product_name", "") for g in gpus},
         minors=frozenset(gpu.findtext("minor_number", "") for gpu in gpus),

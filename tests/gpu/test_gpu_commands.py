@@ -64,10 +64,11 @@ def machine() -> dict[str, str]:
 
 @pytest.fixture
 def recorded(facts: NodeFacts) -> Iterator[Path]:
-    """A record of the loaded driver, as if gpufleet had installed it. One that is there stays."""
+    """A record of the loaded driver, as if gpufleet had installed it, on a machine that does
+    nothing else: what is written for a test would count for its containers and other runs."""
     path = Path(PROVENANCE_PATH)
-    if path.exists():
-        pytest.skip(f"gpufleet has installed the driver here: `gpufleet verify`, not {path}")
+    if facts.runtimes or facts.kubelet or facts.cdi_specs or path.exists():
+        pytest.skip("this machine runs containers or has a record: `gpufleet verify` checks it")
     version = facts.loaded_driver or ""
     modules = "open" if "Open Kernel Module" in VERSION.read_text() else "proprietary"
     branch = version.split(".")[0]
@@ -87,13 +88,18 @@ def spec(recorded: Path) -> Iterator[Path]:
     if not shutil.which("nvidia-ctk"):
         pytest.skip("nvidia-ctk is not installed here")
     path = Path("/etc/cdi/gpufleet-test.yaml")
+    added = not path.parent.exists()
     words = ("nvidia-ctk", "cdi", "generate", f"--output={path}")
-    shell(script("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
     record = json.loads(recorded.read_text())
     toolkit = {"version": "1.20.1", "cdi": {"path": str(path)}}
-    recorded.write_text(json.dumps({**record, "toolkit": toolkit}))
-    yield path
-    path.unlink()
+    try:
+        shell(script("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
+        recorded.write_text(json.dumps({**record, "toolkit": toolkit}))
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+        if added and path.parent.exists():
+            path.parent.rmdir()
 
 
 def checks(inventory: Path, report: Path) -> dict[str, dict[str, Any]]:

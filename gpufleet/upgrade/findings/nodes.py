@@ -90,7 +90,7 @@ UNMARKED = blocker(
 OTHER_CLUSTER = blocker(
     "GF288",
     "Context points to another cluster",
-    "Context {context!r} points to {url} now, which is not the cluster that the run was planned "
-    "for. No node was changed.",
-    "Point the context to the cluster of the run again, then repeat the command.",
+    "Context {context!r} of {paths} points to {url} now, which is not the cluster that run {run} "
+    "was planned for. No node was changed.",
+    "Point that context to the cluster of the run again, then repeat the command.",
 )

@@ -206,7 +206,7 @@ def open_nodes(
     found = {}
     for access, nodes in hosts.items():
         api = ClusterApi(access)
-        _require(api, {places[host].cluster for host in nodes})
+        _require(api, {places[host].cluster for host in nodes}, access, run)
         say(f"taking the lock of cluster {api.context}; {EXPIRY}")
         take_lease(api, LOCK_TIMEOUT, say)
         remove_pods(api)
@@ -219,11 +219,15 @@ def open_nodes(
 
 
 @readable
-def _require(api: ClusterApi, wanted: Collection[str]) -> None:
+def _require(api: ClusterApi, wanted: Collection[str], access: KubeAccess, run: str) -> None:
     """Raises ClusterProblem for another cluster than that of the plan, where both are known."""
     found = uid_of(api) if any(wanted) else ""
     if found and set(wanted) - {"", found}:
-        raise ClusterProblem(findings.OTHER_CLUSTER(context=api.context, url=api.url))
+        raise ClusterProblem(
+            findings.OTHER_CLUSTER(
+                context=api.context, paths=access.kubeconfig, url=api.url, run=run
+            )
+        )
 
 
 def _same(names: Sequence[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

@@ -106,7 +106,9 @@ def test_a_run_goes_on_in_its_own_cluster_alone(
         return
     with pytest.raises(ClusterProblem) as error:
         clusters.open_nodes(places, "run", print)
-    assert error.value.findings[0].code == "GF288"
+    (finding,) = error.value.findings
+    assert finding.code == "GF288"
+    assert "Context 'lab' of /file points to https://lab now" in finding.message
     assert locked == []
 
 
