@@ -106,6 +106,7 @@ def site(worker_id: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     join(cluster, host)
     for image in (node_images.probe(), node_images.device_plugin(print)):
         node_images.load_image(image, host)
+        assert not host.engine("images", "--quiet", image.name).stdout, "it stays on this machine"
     yield found
     if os.environ.get("GPUFLEET_KEEP_SANDBOX") != "1":
         cluster.down()

@@ -2,7 +2,8 @@
 
 Mutants are distributed over the packages of the product by lines. The tests first run once on a
 copy with instrumented functions, to find the tests that reach each mutant. Then each mutant is
-applied to the copy and its tests run: first the pure ones, then whole files of the others.
+applied to the copy and its tests run: first the pure ones, then whole files of the others, and
+mypy in between, which `make test` runs too.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def reached(number):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result for one mutant: `killer` is the test that failed, "" if none did."""
+    """The result for one mutant: `killer` is the test that failed or mypy's error, or ""."""
 
     mutant: Mutant
     killer: str
@@ -145,6 +146,17 @@ class Copy:
         ]
         return done.returncode, failed[0] if failed else done.stdout[-1500:] + done.stderr[-500:]
 
+    def wrong_type(self) -> str:
+        """mypy's first error in the copy, "" if it finds none; its cache is the copy's."""
+        words = [sys.executable, "-m", "mypy", "--no-error-summary", "--no-pretty"]
+        done = subprocess.run(
+            words, cwd=self.root, env=self.environment, capture_output=True, text=True
+        )
+        if done.returncode not in (0, 1):
+            sys.exit(f"mypy exited with status {done.returncode}: {done.stdout}{done.stderr}")
+        errors = [line for line in done.stdout.splitlines() if ": error: " in line]
+        return f"mypy: {errors[0] if errors else done.stdout}" if done.returncode else ""
+
     def mark(self, chosen: Sequence[Mutant]) -> None:
         """Instrument every function with a mutant."""
         for mutant in chosen:
@@ -172,12 +184,15 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
     fast, files = copy.tests_of(mutant)
     target = copy.root / mutant.path
     target.write_text(mutant.applied((ROOT / mutant.path).read_text()))
-    killer = ""
+
+    def failed(tests: Sequence[str], workers: int) -> str:
+        if not tests:
+            return ""
+        status, first = copy.pytest(tests, workers, "-x", "-m", SELECTED)
+        return (first or f"exit status {status}") if status else ""
+
     try:
-        for tests, workers in ((fast, 2 if len(fast) > 60 else 1), (files, 3)):
-            if tests and not killer:
-                status, first = copy.pytest(tests, workers, "-x", "-m", SELECTED)
-                killer = (first or f"exit status {status}") if status else ""
+        killer = failed(fast, 2 if len(fast) > 60 else 1) or copy.wrong_type() or failed(files, 3)
     finally:
         copy.restore(mutant.path)
     return Verdict(mutant, killer, len(fast) + len(files), time.monotonic() - start)
@@ -187,7 +202,7 @@ def judge(copy: Copy, mutant: Mutant) -> Verdict:
 @click.option("--count", default=60, show_default=True, help="Number of mutants.")
 @click.option("--seed", default=1, show_default=True, help="Seed of the random generator.")
 @click.option("--only", help="Mutate only files whose path contains this text.", default="")
-@click.option("--fast", is_flag=True, help="Run only tests without hosts and clusters.")
+@click.option("--fast", is_flag=True, help="Run only mypy, and tests without hosts and clusters.")
 def main(count: int, seed: int, only: str, fast: bool) -> None:
     """Report surviving mutants; exit status 1 if less than 90 % are killed."""
     files = [name for name in product_files() if only in name]
@@ -206,6 +221,8 @@ def main(count: int, seed: int, only: str, fast: bool) -> None:
             sys.exit(f"the tests fail without a mutant: {first}")
         for path in {mutant.path for mutant in chosen}:
             copy.restore(path)
+        if wrong := copy.wrong_type():
+            sys.exit(f"without a mutant: {wrong}")
         # the bytecode of unchanged modules is there now; that of a mutant must not stay
         copy.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         verdicts = []

@@ -189,6 +189,7 @@ ERRORS: dict[str, tuple[str, Exception, str]] = {
     "a step times out": ("write-it-down", TimeoutError(), "GF504"),
     "the connection ends in a step": ("write-it-down", EOFError(), "GF504"),
     "the connection ends between two commands": ("lock_holder", ConnectionResetError(), "GF504"),
+    "this machine has no space": ("uname -nrm", OSError(28, "No space left"), "GF503"),
     "a step has a fault": ("write-it-down", LookupError(SECRET), "GF503"),
     "the gathering has a fault": ("uname -nrm", RecursionError(SECRET), "GF503"),
 }  # fmt: skip
@@ -222,6 +223,9 @@ def test_an_error_that_pyinfra_would_end_the_run_for(
     word, error, code = ERRORS[kind]
     part = judged(run(Raising(word, error), monkeypatch))
     assert [finding.code for finding in part.findings if finding.blocks] == [code]
+    if code == "GF504":
+        doing = part.findings[-1].message
+        assert ("in the step 'Work'" in doing) is (word != "uname -nrm"), doing
     if code == "GF503":  # the location is named
         assert " line " in part.findings[-1].message
     assert SECRET not in str(part)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from gpufleet.host.shell import command, script
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.node.settings import load_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
+from gpufleet.packages.operations import locks
 from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.roles.removal.remove import remove
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
@@ -163,6 +166,26 @@ def test_a_run_that_waits_in_vain_says_whether_it_has_changed_the_host(
     (line,) = [text for text in caplog.messages if "GF308" in text]
     assert "apt-get (7) held" in line
     assert said in line
+
+
+def test_a_wait_is_reported_every_ten_seconds(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    passed = [1000.0]
+    clock = SimpleNamespace(
+        monotonic=lambda: passed[0], sleep=lambda seconds: passed.append(passed.pop() + seconds)
+    )
+    monkeypatch.setattr(locks, "time", clock)
+    monkeypatch.setattr(locks, "read", lambda kind: "apt-get (7)" * (kind is LockHolder))
+    caplog.set_level("INFO", "pyinfra")
+    waiting: Any = SimpleNamespace(print_prefix="[gpu-1] ")
+    problem = locks.wait_before_planning(waiting, 25)
+    assert problem
+    assert problem.code == "GF308"
+    assert [text.rpartition(": ")[2] for text in caplog.messages] == [
+        "0 of 25 s", "10 of 25 s", "20 of 25 s",
+    ]  # fmt: skip
+    assert passed == [1025.0]
 
 
 def test_a_removal_waits_before_it_takes_anything_away(

@@ -14,6 +14,7 @@ from gpufleet_sandbox.cluster.node_files import PAUSE
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.debian import unpacked
 from gpufleet_sandbox.host import Host
+from gpufleet_sandbox.locks import exclusive
 from gpufleet_sandbox.paths import cache_dir
 
 PROBE = "localhost/probe:sandbox"
@@ -62,7 +63,8 @@ def device_plugin_name() -> str:
 
 
 def load_image(image: NodeImage, host: Host) -> None:
-    """Build the image and import it into the host's containerd, for its kubelet."""
+    """Build the image and import it into the host's containerd, for its kubelet. The engine of
+    this machine does not keep it."""
     with TemporaryDirectory(prefix="gpufleet-image-") as name:
         folder = Path(name)
         root = folder / "root"
@@ -72,8 +74,12 @@ def load_image(image: NodeImage, host: Host) -> None:
         changes = [f"ENTRYPOINT {json.dumps(image.command)}"]
         changes += [f"ENV {key}={value}" for key, value in image.environment.items()]
         flags = [word for change in changes for word in ("--change", change)]
-        host.engine("import", *flags, tree, image.name)
-        host.engine("save", "-o", folder / "image.tar", image.name)
+        with exclusive(cache_dir() / "images", "import"):  # another process may need the name
+            host.engine("import", *flags, tree, image.name)
+            try:
+                host.engine("save", "-o", folder / "image.tar", image.name)
+            finally:
+                host.engine("rmi", image.name)
         host.engine("cp", folder / "image.tar", f"{host.state.container}:{ARCHIVE}")
     host.run(f"ctr -n k8s.io images import {ARCHIVE} && rm {ARCHIVE}")
 

@@ -31,6 +31,7 @@ STUB = '#comment\ndisabled_plugins = ["cri"]\n'
 ROOM = ClusterHost(name="gpu-01", cgroups=2, processors=16, memory=64 * 2**20)
 PLACE = Place(frozenset({"control_plane"}), ("gpu-01",))
 DEBIAN_11 = OsRelease("debian", "11", (), "bullseye", "Debian 11")
+AMAZON = OsRelease("amzn", "2023", ("fedora",), "", "Amazon Linux 2023")
 ROCKY_9 = OsRelease("rocky", "9.4", ("rhel", "centos"), "", "Rocky Linux 9.4")
 ENTRY = {
     "version": "1.7.28",
@@ -154,6 +155,7 @@ def test_the_keys_are_dockers() -> None:
             ["GF990", "GF934"],
         ),
         (host(os=DEBIAN_11), {"containerd_install": "distribution"}, ["GF990", "GF934"]),
+        (host(os=AMAZON, package_manager="dnf"), {}, ["GF934"]),  # neither has one
     ],
 )
 def test_where_none_is_installed_the_host_stops(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -71,6 +72,12 @@ def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
     instance = PrometheusInstance("infra", "main", {"serviceMonitorSelector": selector})
     crd = Crd(MONITOR, "ServiceMonitor", ("v1",), {})
     return replace(FACTS, prometheuses=(instance,), crds={MONITOR: crd})
+
+
+def silent(plan: StackPlan) -> set[str]:
+    """The alerts that GF897 names."""
+    found = [finding.message for finding in plan.findings if finding.code == "GF897"]
+    return set(re.findall(r"\bGpu\w+", " ".join(found)))
 
 
 def stack(facts: ClusterFacts = FACTS, hosts: tuple[str, ...] = (), **data: Any) -> StackPlan:

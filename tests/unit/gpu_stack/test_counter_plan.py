@@ -12,7 +12,7 @@ from gpufleet.exporter.counters_file import counters_csv, fields_of
 from gpufleet.gpu_stack.counters import CHECKSUM, CONFIG_MAP, FILE
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.kube.objects import ObjectSet
-from tests.unit.gpu_stack.gpu_clusters import OLD, codes, stack, values
+from tests.unit.gpu_stack.gpu_clusters import OLD, codes, silent, stack, values
 
 COUNTERS = load_counters()
 PATH = f"/etc/gpufleet/{FILE}"
@@ -29,12 +29,6 @@ def exporter(plan: StackPlan) -> Any:
 
 def list_of(plan: StackPlan) -> ObjectSet:
     return plan.counters
-
-
-def silent(plan: StackPlan) -> set[str]:
-    """The alerts that GF897 names."""
-    found = [finding.message for finding in plan.findings if finding.code == "GF897"]
-    return set(re.findall(r"\bGpu\w+", " ".join(found)))
 
 
 def test_a_chart_without_the_value_mounts_our_config_map() -> None:

@@ -9,7 +9,7 @@ import pytest
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import counters_csv
 from gpufleet.gpu_stack.counters import FILE
-from tests.unit.gpu_stack.gpu_clusters import OLD, codes, stack
+from tests.unit.gpu_stack.gpu_clusters import OLD, codes, silent, stack
 
 COUNTERS = load_counters()
 
@@ -91,3 +91,16 @@ def test_a_tag_without_a_version_blocks_nothing_and_is_said(tag: object) -> None
     assert "2.6.10, the chart's" in found.message
     [config_map] = ours.counters.objects
     assert config_map["data"][FILE] == counters_csv(COUNTERS, "2.6.10")
+
+
+@pytest.mark.parametrize(("tag", "version"), [("3.1.8-3.1.5-ubuntu20.04", "3.1.5"), ("mine", "")])
+def test_the_images_own_list_is_that_of_its_version(tag: str, version: str) -> None:
+    """An alert without its counter is named by the version of the image, where its tag has one."""
+    words = ["--collectors=/etc/dcgm-exporter/dcp-metrics-included.csv"]
+    plan = stack(OLD, monitoring_exporter_values={"arguments": words, "image": {"tag": tag}})
+    pin = {"dcgm-exporter": version or "2.6.10"}
+    same = stack(cluster_chart_versions=pin, monitoring_exporter_values={"arguments": words})
+    assert silent(plan) == silent(same)
+    assert silent(stack(OLD, monitoring_exporter_values={"arguments": words})) != (
+        silent(plan) if version else set()
+    )

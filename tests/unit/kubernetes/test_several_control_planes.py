@@ -128,6 +128,7 @@ GATES: list[tuple[NodeFacts, Place, str | None, list[str]]] = [
     (node_at("https://old.lab:6443"), place(0, ("cp-1",)), None, []),
     (node_at(OWN), place(0), ENDPOINT, ["GF083"]),
     (node_at(OWN), place(0), None, ["GF083"]),
+    (node_at(OWN), place(1, ("cp-1", "cp-2")), ENDPOINT, ["GF083"]),
     (node_at(OWN), place(0, ("cp-1",)), None, []),
     (node_at(OWN), place(0, ("cp-1",)), ENDPOINT, ["GF082"]),
     (node_at(OWN), place(0, endpoint="10.0.0.1:6443"), "10.0.0.1:6443", []),

@@ -106,6 +106,16 @@ def test_a_stock_host_is_stopped_and_the_setting_is_named() -> None:
     assert "node_archives" in plan.findings[1].remedy
 
 
+def test_what_is_used_and_what_is_not_is_named() -> None:
+    [stock] = [f for f in plan_for(el7(CentOS_Base=STOCK), node_archives=True).findings
+               if not f.blocks]  # fmt: skip
+    [none] = [f for f in plan_for(el7(), node_archives=True).findings if not f.blocks]
+    assert "centos7-base" in stock.message
+    assert "updates" in stock.message
+    assert "none" not in stock.message
+    assert "none" in none.message
+
+
 def test_a_foreign_key_beside_the_archives_is_a_blocker() -> None:
     facts = el7(CentOS_Base=STOCK)
     done = after(facts, plan_for(facts, node_archives=True))
