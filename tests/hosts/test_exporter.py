@@ -9,7 +9,16 @@ import pytest
 from checking import verify
 from containers import started_at
 from deploying import Outcome, run_deploy
-from exporting import COUNTERS, IMAGE, collectors, gpus, import_exporter, scrape, temperatures
+from exporting import (
+    COUNTERS,
+    IMAGE,
+    collectors,
+    gpus,
+    import_exporter,
+    rival,
+    scrape,
+    temperatures,
+)
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -71,6 +80,21 @@ def starts(host: Host) -> list[str]:
     return [
         started_at(host, unit) for unit in ("nvidia-dcgm", "nvidia-dcgm-exporter", UNIT, "docker")
     ]
+
+
+def test_a_bare_host_with_another_exporter_is_not_touched(
+    fleet: dict[str, Host], before: dict[str, Snapshot]
+) -> None:
+    """test_exporter_refused.py has other collectors, on a GPU node."""
+    host = fleet["ubuntu2204"]
+    host.put("/root/counters.csv", COUNTERS)
+    with rival(host, "an exporter of a DaemonSet"):
+        done = deploy(host)
+    host.run("rm /root/counters.csv")
+    assert done.returncode == 1
+    assert "GF581" in done.codes(host.name)
+    assert "of a pod of Kubernetes" in done.output
+    assert differences(before[host.name], snapshot(host, *LEFT)) == {}
 
 
 def test_every_gpu_has_metrics(fleet: dict[str, Host], installed: Outcome) -> None:
