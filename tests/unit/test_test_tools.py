@@ -133,11 +133,21 @@ def test_no_two_test_files_share_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "first", "killer"),
-    [(0, "", ""), (1, "tests/unit/a.py::b", "tests/unit/a.py::b"), (124, "", "exit status 124")],
+    ("status", "first", "wrong", "killer"),
+    [
+        (0, "", "", ""),
+        (1, "tests/unit/a.py::b", "", "tests/unit/a.py::b"),
+        (124, "", "", "exit status 124"),
+        (0, "", "mypy: a.py:1: error: x", "mypy: a.py:1: error: x"),
+    ],
 )
 def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
-    status: int, first: str, killer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    status: int,
+    first: str,
+    wrong: str,
+    killer: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (mutant, *_) = mutants(
         "gpufleet/core/redact.py", (ROOT / "gpufleet/core/redact.py").read_text()
@@ -145,8 +155,30 @@ def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
     copy = mutation.Copy(tmp_path)
     monkeypatch.setattr(copy, "tests_of", lambda mutant: (["tests/unit/a.py::b"], []))
     monkeypatch.setattr(copy, "pytest", lambda *words: (status, first))
+    monkeypatch.setattr(copy, "wrong_type", lambda: wrong)
     assert mutation.judge(copy, mutant).killer == killer
     assert (copy.root / mutant.path).read_text() == (ROOT / mutant.path).read_text()
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "wrong"),
+    [
+        (0, "", ""),
+        (1, "a.py:1: note: y\na.py:1: error: x\n", "mypy: a.py:1: error: x"),
+        (2, "a.py:3: error: Source file found twice\n", None),
+    ],
+)
+def test_what_mypy_finds_in_a_mutant(
+    status: int, said: str, wrong: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = mutation.Copy(tmp_path)
+    done = subprocess.CompletedProcess([], status, said, "")
+    monkeypatch.setattr(subprocess, "run", lambda *words, **options: done)
+    if wrong is None:  # mypy itself failed
+        with pytest.raises(SystemExit):
+            copy.wrong_type()
+    else:
+        assert copy.wrong_type() == wrong
 
 
 def test_more_mutants_than_there_are_are_all_of_them() -> None:
