@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.core.findings import Finding
 from gpufleet.host import findings
-from gpufleet.host.asking import answer, framed, privileges
+from gpufleet.host.asking import MARK, answer, framed, is_connected, privileges
 from gpufleet.host.lock import lock_of
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
@@ -53,6 +53,7 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
         command = framed(script("host/reboot", "" if end_work else "spare"))
         ok, output = run(host, command, **privileges(host))
         work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
+        ok = ok or _was_cut(host, output.stdout_lines)
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")
         ok = True
@@ -64,6 +65,14 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     if lock := lock_of(host):
         lock.renew()
     return True
+
+
+def _was_cut(host: Host, lines: list[str]) -> bool:
+    """Whether the connection ended before the exit status came: paramiko reports that as a failure.
+
+    A command that never began, as without sudo's password, leaves no mark and a connection.
+    """
+    return answer(lines) is None and (MARK in lines or not is_connected(host))
 
 
 def _failed(state: State, host: Host, problem: Finding) -> bool:

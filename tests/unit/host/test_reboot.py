@@ -15,6 +15,15 @@ from gpufleet.host.asking import MARK
 from gpufleet.run.report import HostReport
 
 
+class Unframed:
+    """A command that failed without its closing mark; `stands`: the connection still does."""
+
+    def __init__(self, *lines: str, stands: bool) -> None:
+        self.lines = list(lines)
+        transport = SimpleNamespace(is_active=lambda: stands)
+        self.connector = SimpleNamespace(client=SimpleNamespace(get_transport=lambda: transport))
+
+
 class Rebooting:
     """Stands for pyinfra's host; `answers`: to each command in turn, an exception is raised."""
 
@@ -28,6 +37,9 @@ class Rebooting:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, Unframed):
+            self.connector = answer.connector
+            return False, SimpleNamespace(stdout_lines=answer.lines)
         banner = f"Welcome, it is {len(self.answers)} o'clock"  # of a .bashrc: no part of an answer
         ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
         return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
@@ -69,6 +81,8 @@ CUT = SSHException("Channel is not open")
         ("old", "", CUT, ConnectError(), "", "new"),  # cut between the connection and the command
         ("old", "", EOFError(), OSError("reset by peer"), "new"),
         ("old", CUT, "new"),  # the reboot was quicker than the command that asked for it
+        ("old", Unframed("", MARK, stands=True), "old", "new"),  # status -1, and no closing mark
+        ("old", Unframed(stands=False), ConnectError(), "new"),
     ],
 )
 def test_a_reboot_is_waited_for_however_the_connection_ends(
@@ -94,6 +108,7 @@ def test_what_holds_the_reboot_up_is_named(
         (("old", "", "old", "old"), "GF554", "a new boot ID within 60 seconds."),
         (((False, []),), "GF536", "not rebooted: its boot ID cannot be read."),
         (("old", (False, [])), "GF536", "not rebooted: the command that reboots it failed."),
+        (("old", Unframed("sudo: a password is required", stands=True)), "GF536", "it failed."),
     ],
 )
 def test_why_a_host_did_not_come_back_or_was_not_rebooted(
