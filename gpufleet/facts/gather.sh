@@ -3,10 +3,11 @@
 # Runs as `sh -c` on hosts without Python: POSIX sh, the coreutils, grep, awk and sed of EL 7.
 # A process costs about a millisecond, so one process serves many items and the shell's own
 # globs and `read` do the rest. Comment lines and leading blanks are removed before it is sent.
-# Four variables are set before: `mark` begins the line above every section and is the whole of the
+# Six variables are set before: `mark` begins the line above every section and is the whole of the
 # last line; `configs` names further files to print, one per line; `ports` are TCP ports in
 # hexadecimal, separated by |, whose listeners are reported; `words` are dpkg=WORD and rpm=WORD, the
-# words in ID and ID_LIKE of /etc/os-release that say how packages are kept.
+# words in ID and ID_LIKE of /etc/os-release that say how packages are kept; `mls` and `kos` are regular
+# expressions of the packages that usually have the driver's library and its modules.
 # Every section is printed, empty or not: a missing one means that the output was cut off. What
 # stands outside of them, for example what a user's .bashrc prints, is not read.
 #
@@ -52,6 +53,26 @@ for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
 # count PATH...: how many there are, where the first exists (a glob without match is left as is).
 count() {
 if [ -e "$1" ]; then total=$#; else total=0; fi
+}
+
+# owner KIND PATH...: what the package manager says of a file of the driver. Paths under /lib and
+# /usr/lib are the same file on most hosts, and dpkg knows one of them.
+owner() {
+say "asked $1 $2"
+shift
+[ "$carried" -gt 0 ] || return
+set -- "$1" $(readlink -f "$1")
+if [ "$format" = rpm ]; then
+rpm -qf --nodigest --nosignature --qf '%{NAME}\n' "$@" 2>&1
+else
+for item; do
+case $item in
+/usr/lib*) set -- "$@" "${item#/usr}" ;;
+/lib*) set -- "$@" "/usr$item" ;;
+esac
+done
+dpkg-query -S "$@" 2>&1
+fi | sed 's/^/answer /'
 }
 
 gather() {
@@ -145,8 +166,9 @@ say "module ${path##*/} ${line:--} $version"
 done
 
 section modinfo
+ondisk=
 [ -d "/lib/modules/$release" ] && modinfo nvidia nvidia-current |
-grep -E '^(filename|version|license|signer):'
+grep -E '^(filename|version|license|signer):' && ondisk=yes
 
 section library
 set -- $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.[0-9]*.[0-9]* \
@@ -154,6 +176,7 @@ set -- $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.[0-9]*.[0-9]* \
 /usr/lib64/libnvidia-ml.so.[0-9]*.[0-9]* /usr/lib64/nvidia/libnvidia-ml.so.[0-9]*.[0-9]* \
 /usr/lib/libnvidia-ml.so.[0-9]*.[0-9]*)
 printf 'file %s\n' $*
+libraries=$*
 # The loader's link says which of several is used; with one file there is nothing to ask.
 [ $# -gt 1 ] && for path in $(exist /usr/lib/*-linux-gnu/libnvidia-ml.so.1 \
 /usr/lib64/libnvidia-ml.so.1 /usr/lib/libnvidia-ml.so.1); do
@@ -188,24 +211,36 @@ for path in /dev/nvidia*; do [ -c "$path" ] && say "$path"; done
 
 section packages
 # What plan functions ask for, and whatever dpkg has not fully installed or holds.
-families='nvidia|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
+families='nvidia|^NVIDIA-|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
 families="$families|^(dkms|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
 families="$families|^(linux|kernel)-(image|headers|modules|devel)|^kernel(-uek|-core)?\$"
 families="$families|^(docker|containerd|cri-(o|tools)|moby|runc|crun|podman|kube(let|adm|ctl|rnetes-cni)|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
+# Which of the driver's packages there are: the exit status is 0 where none was read at all, else 1,
+# and 1 more for the library's, 2 for the modules'.
+carriers='$1 ~ families && $2 !~ /^i.86$/ && $4 !~ /(config-files|not-installed)$/ {
+if ($1 ~ mls) ml = 1
+if ($1 ~ kos) ko = 2
+}
+END { exit NR ? 1 + ml + ko : 0 }'
+carried=0
 say "format $format"
 for path in apt-get dnf yum zypper; do have "$path" && say "tool $path"; done
 case $format in
 dpkg)
 dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
-awk -F '\t' -v families="$families" '$1 ~ families ||
-$4 !~ /^(install ok installed|.* (config-files|not-installed))$/'
+awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families ||
+$4 !~ /^(install ok installed|.* (config-files|not-installed))$/
+'"$carriers"
+carried=$?
 count /var/lib/dpkg/updates/[0-9]*
 ;;
 rpm)
 rpm -qa --nodigest --nosignature --qf \
 '%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
-awk -F '\t' -v families="$families" '$1 ~ families'
+awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families
+'"$carriers"
+carried=$?
 count /var/lib/yum/transaction-all*
 ;;
 *) total=0 ;;
@@ -437,11 +472,32 @@ section oddities
 [ -e /var/log/nvidia-installer.log ] && say "runfile log"
 count /run/nvidia/driver/*
 [ "$total" -gt 0 ] && say operator-driver
-# Where images, clouds and their installers put a driver: no package has these folders.
-for path in /usr/local/nvidia/lib64 /usr/local/nvidia/lib; do
+# Where images, clouds and their installers put a driver.
+for path in /usr/local/nvidia/lib64 /usr/local/nvidia/lib /opt/nvidia/lib64 /opt/nvidia/lib \
+/var/lib/nvidia/lib64 /var/lib/nvidia/lib /usr/local/lib64 /usr/local/lib; do
 count "$path"/libnvidia-ml.so.[0-9]*.[0-9]*
-[ "$total" -gt 0 ] && say "driver $path"
+[ "$total" -gt 0 ] || continue
+say "driver $path"
+libraries="$libraries $(exist "$path"/libnvidia-ml.so.[0-9]*.[0-9]*)"
 done
+# Whose the driver is, where no usual package has it.
+case $carried in 0 | 1 | 3)
+# The loader may know of a library elsewhere, whose folder may be of another machine.
+if [ -z "$libraries" ] && [ -d /sys/module/nvidia ]; then
+for path in $(grep -aoE '/[!-~]+/libnvidia-ml\.so\.1' /etc/ld.so.cache); do
+case $path in
+/usr/* | /lib/* | /lib64/*) [ -e "$path" ] && libraries="$libraries $path" ;;
+*) say "cache $path" ;;
+esac
+done
+fi
+for path in $libraries; do owner library "$path"; done
+esac
+case $ondisk$carried in yes[012])
+path=$(modinfo nvidia nvidia-current | sed -n 's/^filename: *//p' | head -n 1)
+owner module "$path"
+for path in $(exist /var/lib/dkms/nvidia*/*/source); do owner source "$(readlink -f "$path")"; done
+esac
 
 section cdi
 IFS=$nl

@@ -69,6 +69,15 @@ class ModuleOnDisk:
 
 
 @dataclass(frozen=True, slots=True)
+class DriverFile:
+    """A file of the driver whose owner the package manager was asked for."""
+
+    kind: str  # library, module, source (DKMS's)
+    path: str
+    owners: tuple[str, ...] | None  # packages; None: its database was not read
+
+
+@dataclass(frozen=True, slots=True)
 class DkmsModule:
     """One line of `dkms status`."""
 
@@ -255,6 +264,8 @@ class NodeFacts:
     runfile_install: bool = False  # installed by NVIDIA's .run file
     operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
     foreign_driver: str = ""  # what shows that the driver came without packages; "" if nothing does
+    # where no package of a usual name has them: the driver's libraries and module
+    driver_files: tuple[DriverFile, ...] = ()
     controller: bool = False  # the machine that runs gpufleet is this host
     cdi_specs: tuple[CdiSpec, ...] = ()
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete

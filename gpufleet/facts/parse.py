@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpufleet.facts.cluster_host import parse_cluster_host
 from gpufleet.facts.collectors import parse_collectors
+from gpufleet.facts.drivers import foreign, packaged, parse_driver_files
 from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
 from gpufleet.facts.hardware import (
     parse_dkms,
@@ -18,7 +18,7 @@ from gpufleet.facts.hardware import (
     parse_pci,
     parse_taken,
 )
-from gpufleet.facts.model import Kernel, Keyring, ModuleOnDisk, NodeFacts, OsRelease, Package
+from gpufleet.facts.model import Keyring, NodeFacts, OsRelease
 from gpufleet.facts.packages import (
     keyring,
     parse_lock,
@@ -31,12 +31,6 @@ from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, records
 from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
 
-_ELSEWHERE = "driver "
-_DRIVER = re.compile(r"\d{3}\.\d+(\.\d+)?")  # the version that a driver's own packages have
-# Packages with such a version that also accompany a driver of another source.
-_BESIDE = re.compile(
-    "container|toolkit|fabricmanager|imex|persistenced|nscq|nvlsm|modprobe|settings|xconfig"
-)
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",
     "/etc/pki/rpm-gpg/",
@@ -72,7 +66,9 @@ def parse_node_facts(
     if trouble:
         files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
+    driver_files = sections.parse("oddities", parse_driver_files)
     kernel = sections.parse("kernel", parse_kernel)
+    dkms = sections.parse("dkms", parse_dkms)
     modules = sections.parse("modules", parse_modules)
     processes, pods = sections.parse("gpu", parse_gpu)
     collectors, listeners = sections.parse("collectors", parse_collectors)
@@ -90,7 +86,7 @@ def parse_node_facts(
         modules=modules,
         module_on_disk=on_disk,
         library=library,
-        dkms=sections.parse("dkms", parse_dkms),
+        dkms=dkms,
         device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),
         packages=packages.packages,
         holds=packages.held | versionlocks(files),
@@ -111,11 +107,16 @@ def parse_node_facts(
         noted_runtimes=parse_notes(files),
         free_bytes=sections.parse("space", _parse_space),
         unattended_upgrades=unattended(packages, files, services),
-        runfile_install=_runfile(oddities, packages.packages, on_disk, library),
-        operator_driver="operator-driver" in oddities,
-        foreign_driver=_foreign(
-            oddities, packages.packages, kernel, library, loaded="nvidia" in modules
+        runfile_install=_runfile(
+            oddities,
+            driver=on_disk is not None or library is not None,
+            packaged=packaged(packages.packages, driver_files),
         ),
+        operator_driver="operator-driver" in oddities,
+        foreign_driver=foreign(
+            oddities, driver_files, packages.packages, dkms, kernel, loaded="nvidia" in modules
+        ),
+        driver_files=driver_files,
         controller=bool(controller_machine_id and controller_boot_id)
         and (identity.get("machine"), identity["boot"])
         == (controller_machine_id, controller_boot_id),
@@ -168,48 +169,8 @@ def _keyrings(contents: Mapping[str, bytes]) -> tuple[Keyring, ...]:
     )
 
 
-def _runfile(
-    oddities: set[str],
-    packages: Mapping[str, Package],
-    on_disk: ModuleOnDisk | None,
-    library: str | None,
-) -> bool:
+def _runfile(oddities: set[str], *, driver: bool, packaged: bool) -> bool:
     """The installer's log alone may be old; it counts where a driver is there without packages."""
-    if "runfile uninstaller" in oddities:
-        return True
-    driver = on_disk is not None or library is not None
-    return "runfile log" in oddities and driver and not _packaged(packages)
-
-
-def _foreign(
-    oddities: set[str],
-    packages: Mapping[str, Package],
-    kernel: Kernel,
-    library: str | None,
-    *,
-    loaded: bool,
-) -> str:
-    """What shows that no package installed the driver: its library, or a kernel without modules. A
-    module alone may be left of one that was removed."""
-    if _packaged(packages):
-        return ""
-    folders = sorted(
-        line.removeprefix(_ELSEWHERE) for line in oddities if line.startswith(_ELSEWHERE)
-    )
-    if folders:
-        return f"its libraries are in {folders[0]}"
-    if library:
-        return f"no package has libnvidia-ml.so.{library}"
-    if loaded and not kernel.modules:
-        return f"its module is loaded, and there is no /lib/modules/{kernel.release}"
-    return ""
-
-
-def _packaged(packages: Mapping[str, Package]) -> bool:
-    """Whether a package of a driver is installed, of whatever branch and source."""
-    return any(
-        ("nvidia" in name or name.startswith("cuda-drivers"))
-        and _DRIVER.fullmatch(package.upstream) is not None
-        and not _BESIDE.search(name)
-        for name, package in packages.items()
+    return "runfile uninstaller" in oddities or (
+        "runfile log" in oddities and driver and not packaged
     )

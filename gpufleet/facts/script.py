@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 
 from gpufleet.core.distributions import load_families
+from gpufleet.facts.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
 
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
 LINE_END = "\36"  # of the lines that gather.sh prints, which are one line for pyinfra
@@ -51,6 +52,7 @@ def gather_command(
     asked = shlex.quote("|".join(f"{port:04X}" for port in ports))
     variables = f"mark={mark}\nconfigs={listed}\nports={asked}"
     variables += f"\nwords={shlex.quote(_words())}"
+    variables += f"\nmls='{LIBRARY_PACKAGES}'\nkos='{MODULE_PACKAGES}'"
     command = f"{variables}\n{_script()}"
     if len(shlex.quote(command)) >= MAX_ARGUMENT:
         raise ValueError(f"{len(paths)} paths are more than fit into one command")

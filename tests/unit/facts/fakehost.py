@@ -63,6 +63,31 @@ class FakeHost:
         self.file(f"/fakes/{name}.out", output)
         self.command(name, f"cat '{self.commands}/{name}.out'")
 
+    def has_packages(self, *names: str, owns: dict[str, str] | None = None) -> None:
+        """The names and versions ("nvidia-utils 580.1-1") that dpkg or rpm lists, beside itself.
+        `owns`: the packages of paths, for who asks whose these are."""
+        tool = "rpm" if "rhel" in (self.root / "etc/os-release").read_text() else "dpkg-query"
+        rows = [f"{tool[:4].rstrip('-')} 1-1", *names]
+        self.file(
+            "/fakes/rows",
+            "".join(f"{name}\tamd64\t{version}\tinstall ok installed\n"
+                    for name, version in (row.split() for row in rows)),
+        )  # fmt: skip
+        known = "".join(
+            f"{self.root}{path}) echo {name if tool == 'rpm' else name + ':amd64: $item'} ;;\n"
+            for path, name in (owns or {}).items()
+        )
+        no = {
+            "rpm": 'echo "file $item is not owned by any package"',
+            "dpkg-query": 'echo "dpkg-query: no path found matching pattern $item" >&2',
+        }[tool]
+        self.command(
+            tool,
+            f"echo $* >>'{self.commands}/asked'\n"
+            f"case $1 in -S | -qf) ;; *) cat '{self.commands}/rows'; exit ;; esac\n"
+            f"for item; do case $item in -* | %*) ;;\n{known}*) {no} ;; esac; done",
+        )
+
     def gather(
         self,
         shell: tuple[str, ...],

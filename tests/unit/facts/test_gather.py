@@ -199,41 +199,6 @@ def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert (found.runfile_install, found.operator_driver) == (True, True)
 
 
-FOLDER = "/usr/local/nvidia/lib64"
-IS_THERE = "install ok installed"
-
-
-@pytest.mark.parametrize("path", [FOLDER, "/usr/lib/x86_64-linux-gnu"])
-def test_a_driver_without_packages(host: FakeHost, shell: tuple[str, ...], path: str) -> None:
-    where = f"its libraries are in {FOLDER}" if path == FOLDER else (
-        "no package has libnvidia-ml.so.580.159.04"
-    )  # fmt: skip
-    host.file(f"{path}/libnvidia-ml.so.580.159.04", "")
-    assert facts(host, shell).foreign_driver == where
-    beside = (
-        "libnvidia-container1 1.20.1-1", "nvidia-docker2 2.14.0-1", "firmware-nvidia 20240709-2",
-        "nvidia-fabricmanager-580 580.1-1", "linux-image-6.8.0-1030-nvidia 6.8.0-1030.33",
-        "nvidia-driver-local-repo-ubuntu2404-580.95.05 1.0-1", "nvidia-settings 570.1-1",
-    )  # fmt: skip
-    lines = ["\t".join((name, "amd64", version, IS_THERE))
-             for name, version in map(str.split, beside)]  # fmt: skip
-    host.says("dpkg-query", "\n".join(lines) + "\n")
-    assert facts(host, shell).foreign_driver == where
-    for name in ("libnvidia-compute", "cuda-drivers", "nvidia-kernel-dkms"):
-        host.says("dpkg-query", f"{name}\tamd64\t580.95.05-1\t{IS_THERE}\n")
-        assert facts(host, shell).foreign_driver == "", name
-
-
-def test_a_module_that_no_kernel_package_has(host: FakeHost, shell: tuple[str, ...]) -> None:
-    host.file("/sys/module/nvidia/version", "580.159.04\n")
-    found = facts(host, shell)
-    assert found.foreign_driver == ("its module is loaded, and there is no /lib/modules/6.1.0-9")
-    assert not found.kernel.modules
-    host.file("/lib/modules/6.1.0-9/modules.order", "")
-    found = facts(host, shell)
-    assert (found.foreign_driver, found.kernel.modules) == ("", True)
-
-
 def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file(
         "/var/run/cdi/nvidia.yaml",
