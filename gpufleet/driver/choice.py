@@ -20,6 +20,7 @@ class DriverPackages:
     family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
     companions: tuple[str, ...] = ()  # installed with the driver, with versions of their own
     rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
+    others: tuple[str, ...] = ()  # the same of driver packages that gpufleet does not replace
     module: str = "nvidia"  # modprobe's name of the main kernel module
 
 

@@ -52,6 +52,7 @@ class PackagePatterns(Sourced):
     style: Style
     patterns: tuple[str, ...]
     pinning: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # driver packages of sources that gpufleet does not replace
 
 
 class Packages(Entry):

@@ -22,12 +22,14 @@ def driver_packages(
     filled = _Names(branch, settings.version, request.kernel)
     names = partial(_names, packages, branch, modules, settings.profile)
     build = settings.build == "dkms"
+    known = request.catalog.family(distribution.style)
     return DriverPackages(
         install=filled(names("dkms", "kernel", "modules", "userland", "desktop")),
         build=distribution.build if build else (),
         headers=filled(distribution.headers) if build else (),
         fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
-        family=request.catalog.family(distribution.style).patterns,
+        family=known.patterns,
+        others=known.others,
         companions=filled(names("own")),
         module=packages.module,
         rivals=filled(_rivals(packages, branch, modules)),
@@ -58,8 +60,8 @@ def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
 
 def no_packages(request: Request) -> DriverPackages:
     """For a choice with a blocker: only the patterns that recognise an installed driver."""
-    family = request.catalog.family(request.distribution.style).patterns
-    return DriverPackages((), (), (), (), family)
+    known = request.catalog.family(request.distribution.style)
+    return DriverPackages((), (), (), (), known.patterns, others=known.others)
 
 
 def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:

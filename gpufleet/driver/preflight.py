@@ -33,6 +33,7 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
         unknown = "of an unknown version" if "nvidia" in facts.modules else "(not loaded)"
         version = facts.loaded_driver or facts.library or unknown
         found.append(findings.FOREIGN_DRIVER(version=version, evidence=facts.foreign_driver))
+    found += _owners(facts, plan)
     if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
         found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))
     if _secure_boot_refuses(settings, facts, plan):
@@ -44,6 +45,24 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
         found.append(package_findings.UNATTENDED_UPGRADES())
     if plan.changes_packages:
         found += _obstacles(facts, plan)
+    return found
+
+
+def _owners(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
+    """Findings about a driver whose packages are not those that the plan replaces."""
+    found: list[Finding] = []
+    known = plan.choice.packages
+    family, others = (re.compile("|".join(p) or "(?!)") for p in (known.family, known.others))
+    owners = {name for file in facts.driver_files for name in file.owners or ()}
+    names = {name for name in owners if known.family and not family.fullmatch(name)}
+    names |= {name for name in facts.packages if others.fullmatch(name)}
+    if names:
+        found.append(findings.OTHER_SOURCE(packages=", ".join(sorted(names))))
+    unknown = [file.path for file in facts.driver_files if file.owners is None]
+    if unknown and not (facts.runfile_install or facts.operator_driver):
+        ask = "dpkg -S" if facts.package_manager == "apt" else "rpm -qf"
+        command = f"{ask} {unknown[0]}"
+        found.append(findings.OWNER_UNKNOWN(files=", ".join(unknown), command=command))
     return found
 
 

@@ -37,6 +37,25 @@ FOREIGN_DRIVER = blocker(
     "what installed it (the image, an installer, a cloud's agent), reboot, then run again.",
 )
 
+OTHER_SOURCE = blocker(
+    "GF147",
+    "Driver from packages that gpufleet does not replace",
+    "The driver here is from {packages}. The configured driver would be installed beside these "
+    "packages and its module loaded instead of theirs.",
+    "To use this driver, set driver_enabled = False for this host. To replace it, remove "
+    "{packages} with the package manager, reboot, then run again.",
+)
+
+OWNER_UNKNOWN = blocker(
+    "GF148",
+    "Source of the driver is not known",
+    "A driver is here ({files}), and the package manager did not say whether a package has it: its "
+    "database is missing, damaged or not readable. Packages might overwrite a driver of another "
+    "source.",
+    "Run `{command}` on the host, repair what it reports, then run again. To use this driver, set "
+    "driver_enabled = False for this host.",
+)
+
 VERSION_MISMATCH = warning(
     "GF520",
     "Module and library versions differ",

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from datetime import date
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpufleet.driver.choice import DriverChoice
+from gpufleet.driver.package_names import PackageSet
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -147,3 +150,19 @@ def test_toolkit_is_within_limits_or_blocked(
     assert len(choice.packages) == 4
     assert choice.repository.key_fingerprints
     assert version is None or choice.version == version
+
+
+@pytest.mark.parametrize("packages", CATALOG.packages.sets, ids=lambda found: found.id)
+def test_a_host_with_any_set_is_not_asked_whose_its_driver_is(packages: PackageSet) -> None:
+    """The two expressions of gather.sh know a package of each set and branch."""
+    branches = [b.branch for b in CATALOG.branches.branches if packages.covers(b.branch)]
+    assert branches
+    for branch in branches:
+        names = [
+            name.replace("{branch}", str(branch))
+            for group in packages.groups
+            if group.covers(branch) and "compute" in group.profiles
+            for name in group.names
+        ]
+        for usual in (LIBRARY_PACKAGES, MODULE_PACKAGES):
+            assert any(re.match(usual, name) for name in names), (branch, usual)

@@ -6,11 +6,20 @@ from dataclasses import replace
 
 import pytest
 
+from gpufleet.core.findings import Finding
 from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import BEGUN
-from gpufleet.facts.model import GpuProcess, Keyring, ManagedFile, NodeFacts, Package
+from gpufleet.facts.model import (
+    DriverFile,
+    GpuProcess,
+    Keyring,
+    ManagedFile,
+    NodeFacts,
+    OsRelease,
+    Package,
+)
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
@@ -291,6 +300,49 @@ def test_a_foreign_driver_is_named(changes: dict[str, object], version: str) -> 
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     (finding,) = [finding for finding in found if finding.code == "GF146"]
     assert finding.message.startswith(version)
+
+
+LIBRARY = "/usr/lib64/libnvidia-ml.so.580.95.05"
+EL = {"os": OsRelease("rocky", "9.4", ("rhel",), "", "Rocky 9"), "package_manager": "dnf"}
+
+
+def blockers(facts: NodeFacts) -> dict[str, Finding]:
+    settings = load_settings({})[0]
+    assert settings
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
+    return {finding.code: finding for finding in found if finding.blocks}
+
+
+@pytest.mark.parametrize(
+    ("changes", "names"),
+    [
+        ({}, ("nvidia-linux-grid-580",)),
+        ({}, ("nvidia-vgpu-ubuntu-580",)),
+        (EL, ("nvidia-linux-grid-580",)),
+        (EL, ("akmod-nvidia", "xorg-x11-drv-nvidia")),
+        (EL, ("nvidia-x11-drv", "kmod-nvidia")),
+    ],
+)
+def test_driver_packages_of_other_sources_block(
+    changes: dict[str, object], names: tuple[str, ...]
+) -> None:
+    packages = {name: Package(name, "580.95.05-1", "x86_64") for name in names}
+    finding = blockers(bare_host(packages=packages, **changes))["GF147"]
+    assert f"from {', '.join(name for name in names if name != 'kmod-nvidia')}." in finding.message
+
+
+@pytest.mark.parametrize("kind", ["library", "module", "source"])
+def test_the_owner_of_the_driver_decides(kind: str) -> None:
+    for owners, code in (
+        (("gpu-driver",), "GF147"), (("libnvidia-ml",), None), ((), None), (None, "GF148"),
+    ):  # fmt: skip
+        file = DriverFile(kind, LIBRARY, owners)
+        found = blockers(bare_host(driver_files=(file,), **EL))
+        assert set(found) == ({code} if code else set()), owners
+    assert f"({LIBRARY})" in found["GF148"].message
+    assert f"`rpm -qf {LIBRARY}`" in found["GF148"].remedy
+    foreign = bare_host(driver_files=(file,), operator_driver=True)
+    assert "GF148" not in blockers(foreign)
 
 
 def test_secure_boot_blocks_unless_the_key_is_enrolled(bare: NodeFacts) -> None:
