@@ -149,9 +149,10 @@ def test_a_database_that_is_not_read(host: FakeHost, shell: tuple[str, ...], out
     el(host)
     host.file(f"{EL}/{ML}", "")
     loaded(host, on_disk=MODULE)
-    row = "rpm\tx86_64\t4-1\tinstall ok installed"
-    lists = f"case $1 in -qf) echo '{output}' >&2 ;; *) echo '{row}' ;; esac" if output else ""
-    host.command("rpm", f"{lists}\nexit 1")
+    row = "echo 'rpm\tx86_64\t4-1\tinstall ok installed'" if output else ":"
+    trouble = f"echo '{output}' >&2" if output else ":"
+    no = 'case $path in /*) echo "file $path is not owned by any package" ;; esac'
+    host.command("rpm", f"[ $1 = -qf ] || {{ {row}; exit 1; }}\n{trouble}\nfor path; do {no}; done")
     found = facts(host, shell)
     assert {file.kind: file.owners for file in found.driver_files} == {
         "library": None, "module": None,
