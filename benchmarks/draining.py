@@ -27,8 +27,9 @@ from gpufleet.role.place import NO_PLACE
 from gpufleet.upgrade.look import Health, Seen, view_of
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.children import Children, Result
-from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_nodes
+from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
 from gpufleet.upgrade.operations.draining import drain
+from gpufleet.upgrade.operations.opening import open_nodes
 from gpufleet.upgrade.operations.preparing import prepare
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store

@@ -11,9 +11,10 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
+from gpufleet.cli.upgrade_clusters import opened
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
-from gpufleet.cli.upgrade_record import enter, places_of, settings_of
+from gpufleet.cli.upgrade_record import enter, settings_of
 from gpufleet.cli.upgrade_runs import no_other
 from gpufleet.cli.upgrade_signals import SIGNALS, without_hangup
 from gpufleet.cli.upgrade_wanted import Wanted
@@ -25,14 +26,13 @@ from gpufleet.core.progress import Progress as Shown
 from gpufleet.core.progress import heartbeat, terminal_lines
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.settings import HostSettings
-from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.findings.nodes import ABORT_WAITS
 from gpufleet.upgrade.findings.runs import NOTHING_TO_RETURN, WRONG_SETTINGS
 from gpufleet.upgrade.load import load_settings, of_run
 from gpufleet.upgrade.models import HostView, Plan, names
 from gpufleet.upgrade.operations.children import Children, Result
-from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes, open_nodes
+from gpufleet.upgrade.operations.clusters import ending_pods, find_nodes
 from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.runner import carry_on
@@ -150,7 +150,8 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
     except ClusterProblem as error:
         progress = store.progress()
         waiting = [name for name in progress.at_work if name in store.head()[0].nodes]
-        unfinished = ABORT_WAITS(run=store.name, hosts=names(waiting))
+        problem = error.findings[0].message
+        unfinished = ABORT_WAITS(run=store.name, hosts=names(waiting), problem=problem)
         raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
 
 
@@ -179,7 +180,9 @@ def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | No
     fresh = next(iter(store.entries()), None) is None
     if not fresh:
         settings = with_commands_of_now(order, settings, say)
-    run = Run(store, plan, settings, children, say, _opened(store, order, say))
+    clusters, waits = opened(store, order, say)
+    run = Run(store, plan, settings, children, say, clusters)
+    run.unreturned.update(waits)
     ended: list[ExitStatus] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -217,31 +220,6 @@ def _live(run: Run) -> LiveProgress:
     return LiveProgress(
         lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat(now())
     )
-
-
-def _opened(store: Store, order: Order, say: Callable[[str], None]) -> Mapping[str, ClusterNodes]:
-    """The clusters of a run's nodes, with their locks. An abort needs those alone whose nodes are
-    out of service: where there are none, no cluster is asked. Nodes that are left behind may have
-    their mark already: a cluster that has no others may be away."""
-    places = places_of(store, order.nodes)
-    places_of(store, order.others)
-    if store.request != "abort":
-        return open_nodes(places, store.name, say, order.others)
-    progress = store.progress()
-    used = {places[name].access for name in progress.at_work if name in places}
-    found = open_nodes(_of(places, used), store.name, say, order.others)
-    left = [places[name].access for name in progress.of(State.STUCK) if name in places]
-    for access in dict.fromkeys(left):
-        try:
-            found |= {} if access in used else open_nodes(_of(places, {access}), store.name, say)
-        except ClusterProblem as error:
-            say(f"nodes that are left behind may lack their mark: {error.findings[0].message}")
-    return found
-
-
-def _of(places: Mapping[str, NodeAt], accesses: Collection[KubeAccess]) -> dict[str, NodeAt]:
-    """The nodes of these clusters."""
-    return {name: place for name, place in places.items() if place.access in accesses}
 
 
 def _status(store: Store) -> ExitStatus:

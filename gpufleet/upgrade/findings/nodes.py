@@ -44,7 +44,7 @@ ABORT_WAITS = blocker(
     "GF074",
     "Run cannot be aborted while its cluster is away",
     "Hosts of run {run} are out of service: {hosts}. Their cluster is needed to return them to "
-    "service; nothing was changed.",
+    "service: {problem}. Those of other clusters are returned.",
     "Repeat `gpufleet upgrade abort --run {run}` once the cluster answers. The nodes stay cordoned "
     "until then.",
 )
@@ -92,5 +92,7 @@ OTHER_CLUSTER = blocker(
     "Context points to another cluster",
     "Context {context!r} of {paths} points to {url} now, which is not the cluster that run {run} "
     "was planned for. No node was changed.",
-    "Point that context to the cluster of the run again, then repeat the command.",
+    "Point that context to the cluster of the run again, then repeat the command. If that cluster "
+    "is gone, for example rebuilt, `gpufleet upgrade abort --run {run}` ends the run: its nodes "
+    "count as deleted, and one that is still there stays cordoned.",
 )

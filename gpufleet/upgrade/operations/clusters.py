@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
@@ -15,19 +15,13 @@ from gpufleet.core.findings import Finding
 from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ApiError, ClusterApi
-from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
-from gpufleet.upgrade.operations.cluster import FORBIDDEN, ClusterNodes, operator_owns_driver
-from gpufleet.upgrade.operations.gpu_pod import remove_pods
+from gpufleet.upgrade.operations.cluster import FORBIDDEN, operator_owns_driver
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
 from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
-
-LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
-EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
-NO_OTHERS: Mapping[str, Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,44 +184,6 @@ def _ending_in(
     listed = pods_of(api, list(hosts), len(every_node(api)))
     ends = {hosts[node]: ending(pods, policies[hosts[node]]) for node, pods in listed.items()}
     return {host: names for host, names in ends.items() if names}
-
-
-def open_nodes(
-    places: Mapping[str, NodeAt],
-    run: str,
-    say: Callable[[str], None],
-    others: Mapping[str, Mapping[str, Any]] = NO_OTHERS,
-) -> dict[str, ClusterNodes]:
-    """The cluster of each host, with its lock held until this process ends. `others`: NodeAt of
-    the hosts that the run leaves out. Raises ClusterProblem."""
-    hosts: dict[KubeAccess, dict[str, str]] = {}
-    for host, place in places.items():
-        hosts.setdefault(place.access, {})[host] = place.node
-    found = {}
-    for access, nodes in hosts.items():
-        api = ClusterApi(access)
-        _require(api, {places[host].cluster for host in nodes}, access, run)
-        say(f"taking the lock of cluster {api.context}; {EXPIRY}")
-        take_lease(api, LOCK_TIMEOUT, say)
-        remove_pods(api)
-        left = [place["node"] for place in others.values() if NodeAt(**place).access == access]
-        machines = {host: places[host].machine for host in nodes}
-        offering = [host for host in nodes if places[host].offers]
-        cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
-        found.update(dict.fromkeys(nodes, cluster))
-    return found
-
-
-@readable
-def _require(api: ClusterApi, wanted: Collection[str], access: KubeAccess, run: str) -> None:
-    """Raises ClusterProblem for another cluster than that of the plan, where both are known."""
-    found = uid_of(api) if any(wanted) else ""
-    if found and set(wanted) - {"", found}:
-        raise ClusterProblem(
-            findings.OTHER_CLUSTER(
-                context=api.context, paths=access.kubeconfig, url=api.url, run=run
-            )
-        )
 
 
 def _same(names: Sequence[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:

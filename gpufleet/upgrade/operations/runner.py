@@ -18,6 +18,7 @@ from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.draining import drain, leave
+from gpufleet.upgrade.operations.gone_nodes import GoneNodes
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.progress import OVER
@@ -69,7 +70,8 @@ def _ended(run: Run, end: End) -> bool:
     """Write down the end of a run or of this process; False where it is interrupted meanwhile.
     Raises Stopped."""
     if end.event == UNRETURNED:
-        raise _unreturned(run)
+        _interrupted(run)
+        raise Stopped(*dict.fromkeys(run.unreturned.values()))
     if end.event in OVER:
         _mark_all(run)
         release(run)
@@ -216,7 +218,9 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
     aborts = run.store.request == "abort"
     for name, problem in said.items():
         if not problem:
-            run.write(Event.RETURNED, name)
+            cluster = run.clusters.get(name)
+            gone = cluster.why if isinstance(cluster, GoneNodes) else ""
+            run.write(Event.RETURNED, name, gone)
         elif aborts:
             run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
         else:
@@ -233,11 +237,6 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
             run.unreturned[name] = NODE_REFUSED(run=run.store.name, host=name, reason=why)
             run.say(f"{name}: its node is not returned: {why}")
     run.pause(idle=len(said) < len(hosts))
-
-
-def _unreturned(run: Run) -> Stopped:
-    """Why the process ends where hosts could not be returned."""
-    return Stopped(*run.unreturned.values())
 
 
 def _kept(run: Run, name: str) -> str | None:

@@ -6,24 +6,28 @@ import errno
 import fcntl
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from gpufleet.cli import upgrade_run, upgrade_runs
+from gpufleet.cli import upgrade_clusters, upgrade_run, upgrade_runs
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
-from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade.decide import End
+from gpufleet.upgrade.operations import opening
 from gpufleet.upgrade.operations import store as store_module
+from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store, runs_folder
 from gpufleet.upgrade.progress import Entry
-from gpufleet.upgrade.states import Event
-from tests.unit.upgrade.running import DRAINED, planned
+from gpufleet.upgrade.states import Event, State
+from tests.unit.upgrade.running import CHANGING, DRAINED, HOST, planned
 
 AWAY = API_UNREACHABLE(context="c", url="https://c", reason="timed out")
 NODE = {"h": {"node": "n", "kubeconfig": "/k", "context": "c"}}
@@ -43,7 +47,7 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
     monkeypatch.chdir(tmp_path)  # a run goes on in its own folder
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(upgrade_run, "open_nodes", away)
+    monkeypatch.setattr(upgrade_clusters, "open_nodes", away)
     monkeypatch.setattr(SIGNALS, lambda *args: None)
     monkeypatch.setattr("gpufleet.upgrade.operations.store.LOOK", 0.01)
     return asked
@@ -66,7 +70,7 @@ def test_an_abort_needs_no_cluster_whose_nodes_are_in_service(
     monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
     run = store(Event.PREPARED)
     assert upgrade_run.aborted(run, print) is ExitStatus.CONVERGED
-    assert opened == [set()]
+    assert opened == []
     assert run.progress().run == "aborted"
     assert upgrade_run.aborted(run, print) is ExitStatus.CONVERGED  # it is over
 
@@ -88,19 +92,129 @@ def test_an_abort_marks_nodes_that_are_left_behind_where_their_cluster_answers(
     run = store(*DRAINED, *stuck)
     said: list[str] = []
     assert upgrade_run.aborted(run, said.append) is ExitStatus.FAILED
-    assert opened == [set(), {"h"}]  # it does not answer
+    assert opened == [{"h"}]  # it does not answer
     assert any("lack their mark" in line for line in said)
     assert run.progress().run == "aborted"
 
 
 def test_an_abort_without_the_cluster_says_who_stays_out_of_service() -> None:
     run = store(*DRAINED)
+    said: list[str] = []
     with pytest.raises(Stopped) as error:
-        upgrade_run.aborted(run, print)
-    assert [each.code for each in error.value.findings] == [AWAY.code, "GF074"]
-    assert "h" in error.value.findings[1].message
+        upgrade_run.aborted(run, said.append)
+    assert [each.code for each in error.value.findings] == ["GF074"]
+    assert "out of service: h. " in error.value.findings[0].message
+    assert any(line.startswith(AWAY.code) for line in said)
     assert not run.progress().over
     assert run.request == "abort"
+
+
+class Rebuilt:
+    """Two clusters of a run by their contexts, each with a UID; their nodes are gone."""
+
+    uids: Mapping[str, str] = {}
+    locked: ClassVar[list[str]] = []
+
+    def __init__(self, access: KubeAccess) -> None:
+        self.context, self.url = access.context, f"https://{access.context}"
+
+    def get(self, path: str) -> dict[str, Any]:
+        if self.context not in self.uids:
+            raise ClusterProblem(AWAY)
+        return {"metadata": {"uid": self.uids[self.context]}}
+
+    def find(self, path: str) -> None: ...
+
+    def list(self, path: str, *how: Any) -> list[Any]:
+        return []
+
+    def create(self, path: str, body: Any) -> None: ...
+
+
+def of_two(monkeypatch: pytest.MonkeyPatch, *events: Event, **uids: str) -> Store:
+    """A run of h in cluster A, with these events, and of i, drained in cluster B. `uids`: of the
+    clusters that answer now."""
+    monkeypatch.setattr(opening, "ClusterApi", Rebuilt)
+    monkeypatch.setattr(Rebuilt, "uids", uids)
+    monkeypatch.setattr(Rebuilt, "locked", [])
+    monkeypatch.setattr(opening, "take_lease", lambda api, *how: api.locked.append(api.context))
+    monkeypatch.setattr(opening, "remove_pods", lambda api: None)
+    monkeypatch.setattr(upgrade_clusters, "open_nodes", opening.open_nodes)
+    monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
+    monkeypatch.setattr("gpufleet.upgrade.operations.run.POLL", 0.0)
+    monkeypatch.setattr(Children, "step", lambda self, step, hosts, *how, **more: {
+        host: Result(True) for host in hosts})  # fmt: skip
+    nodes = {
+        host: {"node": host, "kubeconfig": f"/{at}", "context": at, "cluster": at}
+        for host, at in (("h", "A"), ("i", "B"))
+    }
+    order = Order("prod.py", "/", hosts={"h": {}, "i": {}}, nodes=nodes)
+    made = Store.create(order, planned(replace(HOST, name="i"), max_unavailable=2))
+    for host, begun in (("h", events), ("i", DRAINED)):
+        for event in begun:
+            made.append(Entry(1.0, event.value, host))
+    made.release()
+    return Store(made.path)
+
+
+@pytest.mark.parametrize(
+    ("events", "after"),
+    [
+        (DRAINED, State.NOT_REACHED),
+        ((*CHANGING, Event.CHANGED), State.DONE),
+        (CHANGING, State.STUCK),
+        ((*CHANGING, Event.CHANGE_FAILED, Event.RESTORE_BEGAN, Event.RESTORE_FAILED), State.STUCK),
+    ],
+)
+def test_an_abort_ends_a_run_whose_cluster_was_rebuilt(
+    events: tuple[Event, ...], after: State, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its nodes count as deleted; nothing is done in the cluster that is there now."""
+    run = of_two(monkeypatch, *events, A="new", B="B")
+    said: list[str] = []
+    status = upgrade_run.aborted(run, said.append)
+    progress = run.progress()
+    assert progress.states == {"h": after, "i": State.NOT_REACHED}
+    assert (progress.run, Rebuilt.locked) == ("aborted", ["B"])
+    assert (status is ExitStatus.CONVERGED) is (after is not State.STUCK)
+    assert "h: its node h is not in the cluster any more" in said
+    if events[-1] is not Event.RESTORE_FAILED:
+        assert "not in the cluster any more: Context 'A' of /A" in progress.reasons["h"]
+
+
+def test_an_abort_returns_hosts_of_other_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one that is away wait for another abort."""
+    run = of_two(monkeypatch, *DRAINED, B="B")
+    with pytest.raises(Stopped) as error:
+        upgrade_run.aborted(run, print)
+    assert [each.code for each in error.value.findings] == ["GF074"]
+    assert "out of service: h. " in error.value.findings[0].message
+    assert run.progress().states == {"h": State.UNCHANGED, "i": State.NOT_REACHED}
+    assert not run.progress().over
+    run.release()
+    monkeypatch.setattr(Rebuilt, "uids", {"A": "A"})
+    assert upgrade_run.aborted(run, print) is ExitStatus.CONVERGED
+    assert run.progress().states["h"] is State.NOT_REACHED
+
+
+def test_a_run_goes_on_without_clusters_whose_hosts_have_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = of_two(monkeypatch, *CHANGING, Event.CHANGED, Event.RETURNED, A="new", B="B")
+    seen: list[Run] = []
+    monkeypatch.setattr(upgrade_run, "carry_on", lambda run: seen.append(run) or End("paused"))
+    upgrade_run.carry_out(upgrade_run.reopened(run), print)
+    assert (Rebuilt.locked, set(seen[0].clusters)) == (["B"], {"i"})
+
+
+def test_a_run_does_not_go_on_in_a_cluster_that_was_rebuilt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = of_two(monkeypatch, *DRAINED, A="new", B="B")
+    with pytest.raises(Stopped) as error:
+        upgrade_run.carry_out(upgrade_run.reopened(run), print)
+    assert error.value.findings[0].code == "GF288"
+    assert f"`gpufleet upgrade abort --run {run.name}`" in error.value.findings[0].remedy
 
 
 def test_an_abort_is_left_to_the_process_that_carries_the_run_out() -> None:
@@ -113,7 +227,7 @@ def test_an_abort_is_left_to_the_process_that_carries_the_run_out() -> None:
 
 def test_what_a_run_says_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrade_run, "carry_on", lambda run: End("interrupted"))
-    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    monkeypatch.setattr(upgrade_clusters, "open_nodes", lambda *args: {})
     said: list[str] = []
     run = store(Event.PREPARED)
     upgrade_run.carry_out(run, said.append)
@@ -129,7 +243,7 @@ def test_no_command_outlives_a_run_that_is_stopped(monkeypatch: pytest.MonkeyPat
         raise ClusterProblem(AWAY)
 
     monkeypatch.setattr(upgrade_run, "carry_on", stopped)
-    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    monkeypatch.setattr(upgrade_clusters, "open_nodes", lambda *args: {})
     with pytest.raises(Stopped):
         upgrade_run.carry_out(store(Event.PREPARED, Event.REFUSED), print)
     assert begun[0].process.poll() is not None
@@ -150,7 +264,7 @@ def test_no_command_outlives_a_run_whose_display_fails(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(upgrade_run, "carry_on", stopped)
     monkeypatch.setattr(upgrade_run, "_live", lambda run: Broken())
-    monkeypatch.setattr(upgrade_run, "open_nodes", lambda *args: {})
+    monkeypatch.setattr(upgrade_clusters, "open_nodes", lambda *args: {})
     with pytest.raises(RuntimeError):
         upgrade_run.carry_out(store(Event.PREPARED, Event.REFUSED), print)
     assert begun[0].process.poll() is not None

@@ -14,7 +14,7 @@ from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.operations import clusters
+from gpufleet.upgrade.operations import clusters, opening
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
 from gpufleet.upgrade.pods import Policy
 from tests.unit.upgrade.test_pods import pod
@@ -97,15 +97,15 @@ def test_a_run_goes_on_in_its_own_cluster_alone(
 ) -> None:
     """`kubectl config use-context` between a pause and `resume` leads to another one."""
     locked: list[Any] = []
-    monkeypatch.setattr(clusters, "ClusterApi", lambda access: Uid(found))
-    monkeypatch.setattr(clusters, "take_lease", lambda api, *how: locked.append(api))
-    monkeypatch.setattr(clusters, "remove_pods", lambda api: None)
+    monkeypatch.setattr(opening, "ClusterApi", lambda access: Uid(found))
+    monkeypatch.setattr(opening, "take_lease", lambda api, *how: locked.append(api))
+    monkeypatch.setattr(opening, "remove_pods", lambda api: None)
     places = {"h": NodeAt("n", "/file", "lab", cluster=planned)}
     if right:
-        assert set(clusters.open_nodes(places, "run", print)) == {"h"}
+        assert set(opening.open_nodes(places, "run", print)) == {"h"}
         return
     with pytest.raises(ClusterProblem) as error:
-        clusters.open_nodes(places, "run", print)
+        opening.open_nodes(places, "run", print)
     (finding,) = error.value.findings
     assert finding.code == "GF288"
     assert "Context 'lab' of /file points to https://lab now" in finding.message
