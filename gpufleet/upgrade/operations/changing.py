@@ -159,7 +159,9 @@ def _checkable(run: Run, hosts: Sequence[str]) -> list[str]:
     """Those of drained hosts that can be checked after their change. The others are not changed, or
     wait: the image may not have been pulled before the drain, for lack of room or by this process.
     """
-    found = run.each(lambda name: _without_image(run, name), hosts)
+    since = run.clock.now()
+    found = run.each(lambda name: _without_image(run, name, since), hosts)
+    run.round_over(hosts, IMAGE)
     if run.stopping.is_set() or run.store.request == "abort":
         return []
     for name, reason in found.items():
@@ -169,15 +171,16 @@ def _checkable(run: Run, hosts: Sequence[str]) -> list[str]:
     return [name for name, reason in found.items() if reason == ""]
 
 
-def _without_image(run: Run, name: str) -> str | None:
-    """Why a drained node could not be checked; "" if it can, None while that is not known."""
+def _without_image(run: Run, name: str, since: float) -> str | None:
+    """Why a drained node could not be checked; "" if it can, None while that is not known. `since`:
+    when this round of looks began."""
     cluster, settings = run.clusters.get(name), run.settings[name]
     if cluster is None or run.goes_back or name in cluster.has_image:
         return ""
     try:
         pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
-        if run.is_silent_for_long(name, max(settings.wait, UNREACHED), IMAGE):
+        if run.is_silent_for_long(name, max(settings.wait, UNREACHED), IMAGE, since=since):
             return passing(error)
         run.say_waits(name, passing(error))
         return None

@@ -15,7 +15,8 @@ from gpufleet.upgrade.states import UNTOUCHED, Event, State
 def prepare(run: Run, hosts: Sequence[str]) -> None:
     """Fetch packages; a roll-back takes over those that its hosts have kept."""
     silent: dict[ClusterNodes, str] = {}
-    refused = run.each(lambda name: _check_refused(run, name, silent), hosts)
+    since = run.clock.now()
+    refused = run.each(lambda name: _check_refused(run, name, silent, since), hosts)
     waiting = [name for name, reason in refused.items() if reason is None]
     run.round_over(waiting)
     good = [name for name, reason in refused.items() if reason == ""]
@@ -31,24 +32,26 @@ def prepare(run: Run, hosts: Sequence[str]) -> None:
     run.pause(idle=bool(waiting))
 
 
-def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str | None:
+def _check_refused(
+    run: Run, name: str, silent: dict[ClusterNodes, str], since: float
+) -> str | None:
     """Why a node is not disturbed: it could not be checked after its change, or its cluster has not
     answered for long; "" if it may be, None while that is not known. `silent`: clusters that were
-    not reached in this round, which are not asked again."""
+    not reached in this round, which are not asked again; `since`: when the round began."""
     cluster = run.clusters.get(name)
     if cluster is None:
         return ""
     if run.stopping.is_set():
         return None
     if cluster in silent:
-        return _waited_for(run, name, silent[cluster])
+        return _waited_for(run, name, silent[cluster], since)
     try:
         problem = _unchecked(run, name, cluster)
     except ApiError as error:  # an answer about this node alone: it may be gone
-        return passing(error) if error.is_final else _waited_for(run, name, passing(error))
+        return passing(error) if error.is_final else _waited_for(run, name, passing(error), since)
     except ClusterProblem as error:
         silent[cluster] = passing(error)
-        return _waited_for(run, name, silent[cluster])
+        return _waited_for(run, name, silent[cluster], since)
     run.answered([name])
     if not problem:
         return problem
@@ -56,9 +59,9 @@ def _check_refused(run: Run, name: str, silent: dict[ClusterNodes, str]) -> str 
     return f"{found.code} {found.message}"
 
 
-def _waited_for(run: Run, name: str, problem: str) -> str | None:
+def _waited_for(run: Run, name: str, problem: str, since: float) -> str | None:
     """None while a cluster may still answer."""
-    if run.is_silent_for_long(name, max(run.settings[name].wait, UNREACHED)):
+    if run.is_silent_for_long(name, max(run.settings[name].wait, UNREACHED), since=since):
         return problem
     run.say_waits(name, problem)
     return None

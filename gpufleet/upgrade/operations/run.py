@@ -29,7 +29,7 @@ from gpufleet.upgrade.states import Event, State
 LONGEST_REASON = 1000  # characters: it may quote hosts and clusters
 POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited for
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
-UNASKED = 180.0  # seconds without a look after which the wait for a cluster starts over
+UNASKED = 180.0  # seconds without a look that do not count into the wait for a cluster
 THREADS = 16
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
@@ -154,13 +154,16 @@ class Run:
         self.say_waits(name, reason)
         return True
 
-    def is_silent_for_long(self, name: str, limit: float, asked: str = "") -> bool:
+    def is_silent_for_long(
+        self, name: str, limit: float, asked: str = "", *, since: float | None = None
+    ) -> bool:
         """Whether a cluster has not answered for a host in so many seconds, of which none counts
-        that nobody asked in. To be called at each look that it does not answer; `asked`: about what
-        besides its nodes."""
+        that nobody asked in. To be called at each look that it does not answer; `since`: when the
+        look, or its round, began; `asked`: about what besides its nodes."""
         now = self.clock.now()
-        began, last = self.silent.get((name, asked), (now, now))
-        began = now if now - last > UNASKED else began
+        since = now if since is None else since
+        began, last = self.silent.get((name, asked), (since, since))
+        began += since - last if since - last > UNASKED else 0
         self.silent[name, asked] = (began, now)
         return now - began >= limit
 

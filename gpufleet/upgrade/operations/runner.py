@@ -133,10 +133,11 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
     """Raises ClusterProblem."""
     away, behind = list[str](), list[str]()
     for cluster, hosts in _asked(run).items():
+        since = run.clock.now()
         try:
             away += cluster.away()
         except ClusterProblem as error:
-            _leave_alone(run, hosts, error)
+            _leave_alone(run, hosts, error, since)
         else:
             behind += cluster.behind
             run.answered(hosts)
@@ -162,12 +163,16 @@ def _asked(run: Run) -> dict[ClusterNodes, list[str]]:
     return found
 
 
-def _leave_alone(run: Run, hosts: Sequence[str], error: ClusterProblem, asked: str = "") -> None:
-    """Pass over what is not begun of a cluster that has not answered for long. Raises the error
-    where it may still answer."""
+def _leave_alone(
+    run: Run, hosts: Sequence[str], error: ClusterProblem, since: float, asked: str = ""
+) -> None:
+    """Pass over what is not begun of a cluster that has not answered for long. `since`: when it was
+    asked. Raises the error where it may still answer."""
     reason = passing(error)
     limits = {name: max(run.settings[name].wait, UNREACHED) for name in hosts}
-    silent = [run.is_silent_for_long(name, limit, asked) for name, limit in limits.items()]
+    silent = [
+        run.is_silent_for_long(name, limit, asked, since=since) for name, limit in limits.items()
+    ]
     if not all(silent):
         raise error
     for name in hosts:
@@ -188,10 +193,11 @@ def _reboots(run: Run, hosts: Sequence[str], passed: set[ClusterNodes]) -> tuple
     for cluster, mine in _asked(run).items():
         if cluster in passed or not set(mine) & set(hosts):
             continue
+        since = run.clock.now()
         try:
             found += cluster.kured.taken()
         except ClusterProblem as error:
-            _leave_alone(run, mine, error, "kured")
+            _leave_alone(run, mine, error, since, "kured")
             passed.add(cluster)
         else:
             run.answered(mine, "kured")

@@ -232,6 +232,39 @@ def test_time_in_which_nobody_asked_is_no_silence() -> None:
     assert silent
 
 
+@pytest.mark.parametrize(
+    ("method", "begun"),
+    [("pull", DRAINED), ("check_refused", ()), ("away", (Event.PREPARED,)),
+     ("taken", (Event.PREPARED,))],
+)  # fmt: skip
+def test_a_cluster_that_hangs_is_not_waited_for_without_end(
+    method: str, begun: tuple[Event, ...]
+) -> None:
+    """One look at it takes longer than the time that counts as none in which nobody asked."""
+    clock = [1000.0]
+
+    def hangs(*how: Any) -> None:
+        clock[0] += 370.0
+        raise AWAY
+
+    node = Node()
+    where: Any = node.kured if method == "taken" else node
+    setattr(where, method, hangs)
+    run = running(planned(), Steps(), *begun, clusters={"h": node}, wait=0)
+    run.clock = SimpleNamespace(now=lambda: clock[0])  # type: ignore[assignment]
+    before = state(run)
+    while state(run) is before and clock[0] < 5000.0:
+        if method == "pull":
+            change(run, ["h"])
+        elif method == "check_refused":
+            prepare(run, ["h"])
+        else:
+            runner._decided(run)
+        clock[0] += 60.0
+    assert state(run) in (State.UNCHANGED, State.REFUSED)
+    assert clock[0] < 2000.0  # begun at 1000, for 600 seconds
+
+
 def test_a_host_whose_cluster_is_away_keeps_no_other_host_out_of_service(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
