@@ -121,6 +121,7 @@ def test_a_lost_gpu_is_found() -> None:
     assert "GF725" in {finding["code"] for finding in parts["findings"]}
     text = printed(lost)
     assert f"GPUs missing    at {slots[1]}" in text
+    assert "does not respond" not in text.split("GPUs missing")[0]
     assert "GF725 warning gpu-07" in text
 
 

@@ -164,3 +164,8 @@ def test_a_word_is_hidden_where_its_key_says_that_it_is_a_secret() -> None:
         "env": [{"name": "PASSWORD", "value": "horse"}],
     }
     assert without("ImagePullBackOff: horse", values) == "ImagePullBackOff: ***"
+
+
+def test_a_secret_that_begins_as_another_is_hidden_whole() -> None:
+    values = {"password": "abcd1234", "token": "abcd1234efgh"}
+    assert without("with abcd1234efgh and abcd1234", values) == "with *** and ***"

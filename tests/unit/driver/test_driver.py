@@ -285,6 +285,24 @@ def test_what_is_in_the_way_blocks(changes: dict[str, object], code: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("broken", "ours"),
+    [
+        ("dkms is half-configured", True),
+        ("an interrupted run of dpkg", True),
+        ("an interrupted run of dpkg, dkms is half-configured", True),
+        ("dkms is half-configured, slurm-wlm is half-configured", False),
+        ("nvidia-dkms-580-open is half-configured, slurm-wlm is unpacked", True),
+    ],
+)
+def test_what_a_killed_run_left_does_not_block(broken: str, ours: bool) -> None:
+    facts = bare_host(broken=broken)
+    settings = load_settings({})[0]
+    assert settings
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
+    assert ("GF306" not in {finding.code for finding in found}) is ours
+
+
+@pytest.mark.parametrize(
     ("changes", "version"),
     [
         ({"modules": {"nvidia": "580.1"}}, "Driver 580.1 is"),

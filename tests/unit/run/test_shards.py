@@ -157,3 +157,16 @@ def test_what_is_shown_fits() -> None:
         "Running on 90 hosts with 2 workers, 72 s: 10 done, 3 failed; gpu-[8-17], 8 s: Running"
     )
     assert beat(Whole(1.0, 1, 1, (), 0, 0)) == "Running on 1 host with 1 worker, 1 s: 0 done"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "label"),
+    [
+        (("gpu-1",), "gpu-1"),
+        (("a", "b"), "a, b"),
+        (("a", "b", "c"), "a, b, …"),
+        (("gpu-1", "gpu-2", "gpu-3"), "gpu-[1-3]"),
+    ],
+)
+def test_a_part_is_named_by_its_first_hosts(hosts: tuple[str, ...], label: str) -> None:
+    assert Shard(1, hosts).label == label
