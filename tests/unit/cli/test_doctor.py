@@ -121,8 +121,18 @@ def test_a_lost_gpu_is_found() -> None:
     assert "GF725" in {finding["code"] for finding in parts["findings"]}
     text = printed(lost)
     assert f"GPUs missing    at {slots[1]}" in text
-    assert "does not respond" not in text.split("GPUs missing")[0]
     assert "GF725 warning gpu-07" in text
+
+
+def test_a_gpu_that_does_not_respond_is_marked() -> None:
+    host = captured("ubuntu2204-sandbox")
+    assert host.facts
+    first, second = host.facts.pci[:2]
+    assert "does not respond" not in printed(host, width=200)
+    silent = replace(host, facts=replace(host.facts, pci=(replace(first, answers=False), second)))
+    text = printed(silent, width=200)
+    assert f"at {first.slot}, kernel driver nvidia, does not respond" in text
+    assert text.count("does not respond") == 1
 
 
 @pytest.mark.parametrize(("name", "code"), [("none.py", "GF003"), ("empty.py", "GF701")])
