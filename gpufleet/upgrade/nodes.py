@@ -11,6 +11,10 @@ MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordo
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was left behind
 CORDONED = "another user cordoned the node"
+MARK_REFUSED = (
+    f"the cluster did not keep the annotation {MARK} of the node, as where an admission webhook "
+    "removes it: allow it, then run `gpufleet upgrade` again"
+)
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
@@ -143,6 +147,30 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
         },
         "spec": {"unschedulable": True},
     }
+
+
+def uncordoning(node: Node, run: str, before: Node) -> Patch | None:
+    """The merge patch that takes back a cordon whose mark the API did not keep. `before`: the node
+    before it; what others have changed since stays. None where nothing is to be taken back."""
+    is_other = before["metadata"].get("uid") != node["metadata"].get("uid")
+    if is_other or mark_of(node).get("run", run) != run:
+        return None
+    annotations = _taken_back(_annotations(node), _annotations(before), SCALE_DOWN, "true")
+    labels = _taken_back(_labels(node), _labels(before), UNMANAGED, "false")
+    spec = {"unschedulable": None} if is_cordoned(node) and not is_cordoned(before) else {}
+    if mark_of(node):
+        annotations[MARK] = None
+    if not (annotations or labels or spec):
+        return None
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    return {"metadata": {**version, "annotations": annotations, "labels": labels}, "spec": spec}
+
+
+def _taken_back(
+    there: Mapping[str, str], before: Mapping[str, str], key: str, ours: str
+) -> dict[str, str | None]:
+    """The earlier value of a key that has ours; {} where it has another one."""
+    return {key: before.get(key)} if there.get(key) == ours and before.get(key) != ours else {}
 
 
 def returning(node: Node, run: str) -> Patch | None:

@@ -11,6 +11,7 @@ from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.nodes import (
+    MARK_REFUSED,
     TAINT,
     cordoning,
     is_left_behind,
@@ -19,6 +20,7 @@ from gpufleet.upgrade.nodes import (
     mark_of,
     returning,
     tainting,
+    uncordoning,
     why_not_begun,
     why_not_ours,
 )
@@ -68,6 +70,8 @@ class ClusterNodes(CheckedNodes):
         super().__init__(api, run, nodes, offering)
         self.others, self.machines = others, machines
         self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
+        # host -> its node before a cordon that the cluster did without the mark, to be taken back
+        self._unmarked: dict[str, Mapping[str, Any]] = {}
         self.evictions = Evictions(api, self._over_in, self._given_up)
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
@@ -129,6 +133,8 @@ class ClusterNodes(CheckedNodes):
 
     def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
         """Why a node is not to be drained, or not any more; "" if it may be."""
+        if host in self._unmarked:
+            return MARK_REFUSED
         if reason := why_not_begun(node, self.run, self.machines.get(host, "")):
             return reason
         return why_not_ours(node, self.run) if host in self._begun else ""
@@ -200,6 +206,7 @@ class ClusterNodes(CheckedNodes):
     @readable
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""
+        self._uncordon(host)
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: returning(node, self.run))
         self._begun.discard(host)
@@ -218,16 +225,21 @@ class ClusterNodes(CheckedNodes):
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
     def _cordoned(self, host: str) -> Round:
-        """Cordon a node, unless others were faster: it is given up, then."""
-        name = self.nodes[host]
+        """Cordon a node. It is given up where others were faster, or the mark is refused."""
+        name, read = self.nodes[host], list[Mapping[str, Any]]()
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
         def patch(found: Mapping[str, Any]) -> Any:
             if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
                 return None
+            read.append(found)
             return cordoning(found, self.run, since, gpus_of(found))
 
-        self._patch(name, patch)
+        written = self._patch(name, patch)
+        if written is not None and why_not_ours(written, self.run):
+            self._unmarked[host] = read[-1]
+            self._uncordon(host)
+            return Round(given_up=MARK_REFUSED)
         node = self._node(name)
         given_up = self._why_not_begun(host, node)
         if why_not_ours(node, self.run):  # nothing leaves a node without the mark
@@ -235,6 +247,14 @@ class ClusterNodes(CheckedNodes):
             return Round(given_up=given_up) if given_up else Round(reasons=[why])
         self._begun.add(host)
         return Round(given_up=given_up)
+
+    def _uncordon(self, host: str) -> None:
+        """Take a cordon back whose mark the cluster did not keep: nothing else would know of it."""
+        if before := self._unmarked.get(host):
+            name = self.nodes[host]
+            if self.api.find(f"/api/v1/nodes/{name}"):
+                self._patch(name, lambda node: uncordoning(node, self.run, before))
+            del self._unmarked[host]
 
     def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
         """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it

@@ -115,18 +115,21 @@ class CheckedNodes:
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")
 
-    def _patch(self, name: str, make: Callable[[Mapping[str, Any]], Any]) -> None:
-        """Write the patch of what the node is now; again where others were faster."""
+    def _patch(
+        self, name: str, make: Callable[[Mapping[str, Any]], Any]
+    ) -> Mapping[str, Any] | None:
+        """Write the patch of what the node is now; again where others were faster. The node as the
+        API wrote it; None where there was nothing to write."""
         for left in reversed(range(TRIES)):
             patch = make(self._node(name))
             if patch is None:
-                return
+                break
             try:
-                self.api.merge(f"/api/v1/nodes/{name}", patch)
-                return
+                return self.api.merge(f"/api/v1/nodes/{name}", patch)
             except ApiError as error:
                 if error.status != CONFLICT or not left:
                     raise
+        return None
 
     def _over_in(self, seconds: float) -> bool:
         """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""

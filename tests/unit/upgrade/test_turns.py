@@ -326,8 +326,9 @@ class Api:
     def list(self, path: str, *how: Any, **query: str) -> list[Any]:
         return [self.node, *self.others] if path.endswith("nodes") else []
 
-    def merge(self, path: str, patch: Any) -> None:
+    def merge(self, path: str, patch: Any) -> dict[str, Any]:
         self.node = patched(self.node, patch)
+        return self.node
 
 
 @pytest.mark.parametrize(
