@@ -145,7 +145,8 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
     try:
         status = carry_out(store, say)
         progress = store.progress()
-        ended = progress.over and not progress.out_of_service
+        left = progress.out_of_service or progress.of(State.UNCHECKED)
+        ended = progress.over and not left
         return ExitStatus.CONVERGED if ended and status is ExitStatus.FAILED else status
     except ClusterProblem as error:
         progress = store.progress()

@@ -11,6 +11,10 @@ MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordo
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was left behind
 CORDONED = "another user cordoned the node"
+TAKEN_BACK = (
+    "its node has no mark of the run and is not cordoned: another user took it back, or it was "
+    "registered again. What it runs now was not checked"
+)
 MARK_REFUSED = (
     f"the cluster did not keep the annotation {MARK} of the node, as where an admission webhook "
     "removes it: allow it, then run `gpufleet upgrade` again"
@@ -201,12 +205,14 @@ def _without_taint(node: Node, run: str) -> Patch | None:
 
 
 def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:
-    """The merge patch that adds or removes the taint that keeps GPU clients away; none is added to
-    a node without the mark of the run. `clients`: that are there; the mark remembers them."""
-    if there and why_not_ours(node, run):
+    """The merge patch that adds or removes the taint of the run, which keeps GPU clients away; none
+    is added to a node without its mark. `clients`: that are there; the mark remembers them."""
+    if not there:
+        return _without_taint(node, run)
+    if why_not_ours(node, run):
         return None
     others = [each for each in _taints(node) if each.get("key") != TAINT]
-    taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}] if there else others
+    taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}]
     mark = mark_of(node)
     known = sorted({*(mark.get("clients") or ()), *clients})
     if taints == list(_taints(node)) and known == (mark.get("clients") or []):
@@ -215,7 +221,7 @@ def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) 
         "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
         "spec": {"taints": taints},
     }
-    if mark.get("run") == run and clients:
+    if clients:
         text = json.dumps({**mark, "clients": known}, sort_keys=True)
         patch["metadata"]["annotations"] = {MARK: text}
     return patch

@@ -24,6 +24,7 @@ class State(str, Enum):
     PASSED = "passed over"
     NOT_REACHED = "not reached"  # it was drained and not changed, and is in service
     REFUSED = "refused"
+    UNCHECKED = "not checked"  # others took its node back during its change, and it is in service
     STUCK = "stuck"
 
 
@@ -44,6 +45,7 @@ class Event(str, Enum):
     RESTORE_BEGAN = "roll-back began"
     RESTORED = "rolled back"
     RESTORE_FAILED = "roll-back failed"
+    TAKEN_BACK = "taken back"  # by others: its node has no mark of the run, and is not cordoned
     RETURNED = "returned"
 
 
@@ -64,6 +66,7 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
     (State.RESTORING, Event.RESTORED): State.RESTORED,
     (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
+    (State.RESTORING, Event.TAKEN_BACK): State.UNCHECKED,
     (State.CHANGED, Event.RETURNED): State.DONE,
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,
@@ -74,8 +77,8 @@ OUT_OF_SERVICE = frozenset(
      State.RESTORED, State.LEAVING, State.UNCHANGED, State.STUCK}
 )  # fmt: skip
 UNTOUCHED = frozenset({State.PASSED, State.NOT_REACHED, State.REFUSED})  # as before, at the end
-ENDED = frozenset({State.DONE, State.REVERTED, State.STUCK, *UNTOUCHED})
-BAD = frozenset({State.REVERTED, State.STUCK})  # what counts against the failure budget
+BAD = frozenset({State.REVERTED, State.UNCHECKED, State.STUCK})  # in the failure budget
+ENDED = frozenset({State.DONE, *BAD, *UNTOUCHED})
 
 
 class WrongEvent(ValueError):

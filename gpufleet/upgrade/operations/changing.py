@@ -56,7 +56,7 @@ def change(run: Run, hosts: Sequence[str]) -> None:
 
 def restore(run: Run, hosts: Sequence[str]) -> None:
     """Roll hosts back. One whose GPUs are in use is waited for, then left out of service with the
-    reason: its work is not ended."""
+    reason: its work is not ended. One whose node others have in service is left to them."""
     for name in hosts:
         if run.progress.states[name] is State.FAILED:
             run.write(Event.RESTORE_BEGAN, name)
@@ -72,11 +72,25 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
             continue
         if _waits_for_cluster(run, name, result):
             continue
+        if not result.ok and (taken := _taken_back(run, name)):
+            why = run.progress.reasons.get(name, result.reason)  # of the change that failed
+            run.write(Event.TAKEN_BACK, name, f"{taken}: {why}")
+            continue
         run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
         if not result.ok and name in run.clusters:
             run.unmarked[name] = result.reason
     mark_left(run)
     run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
+
+
+def _taken_back(run: Run, name: str) -> str:
+    """That others have the host's node in service; "" if not, or if its cluster does not answer."""
+    cluster = run.clusters.get(name)
+    try:
+        return cluster.taken_back(name) if cluster else ""
+    except ClusterProblem as error:
+        run.say(f"{name}: whether its node is in service is not known: {passing(error)}")
+        return ""
 
 
 def mark_left(run: Run) -> None:

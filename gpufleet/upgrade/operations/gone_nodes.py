@@ -21,6 +21,9 @@ class GoneNodes(ClusterNodes):
     def clear(self, host: str, policy: Policy) -> Round:
         return Round(given_up=self.why)
 
+    def taken_back(self, host: str) -> str:
+        return ""
+
     def give_back(self, host: str) -> None:
         pass
 

@@ -10,7 +10,14 @@ from typing import Any
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
-from gpufleet.upgrade.nodes import is_ready, mark_of, tainting, why_not_ours
+from gpufleet.upgrade.nodes import (
+    TAKEN_BACK,
+    is_cordoned,
+    is_ready,
+    mark_of,
+    tainting,
+    why_not_ours,
+)
 from gpufleet.upgrade.operations.evictions import CONFLICT
 from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run_pod
 from gpufleet.upgrade.operations.listing import of_node
@@ -89,6 +96,17 @@ class CheckedNodes:
             self.unchecked.add(host)
             return ""
         return run_pod(self.api, node, image, gpu, seconds, self.stopping)
+
+    @readable
+    def taken_back(self, host: str) -> str:
+        """That others have the node in service, by a node without the mark of the run that is not
+        cordoned; "" if it is not. From a node without the mark the taint of the run is removed."""
+        name = self.nodes[host]
+        node = self.api.find(f"/api/v1/nodes/{name}")
+        if node is None or not why_not_ours(node, self.run):
+            return ""
+        self._patch(name, lambda node: tainting(node, self.run, there=False))
+        return "" if is_cordoned(self._node(name)) else TAKEN_BACK
 
     def _lost(self, host: str) -> str:
         """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.decide import Act, Around, Do, decide
 from gpufleet.upgrade.nodes import (
     MARK,
     SCALE_DOWN,
@@ -18,6 +20,7 @@ from gpufleet.upgrade.nodes import (
     UNMANAGED,
     cordoning,
     is_cordoned,
+    is_left_behind,
     mark_of,
     patched,
     returning,
@@ -26,9 +29,14 @@ from gpufleet.upgrade.nodes import (
     why_not_begun,
 )
 from gpufleet.upgrade.operations import cluster, node_checks
+from gpufleet.upgrade.operations.changing import change, restore
+from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.gpu_pod import Pull
+from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
+from gpufleet.upgrade.states import Event, State
+from tests.unit.upgrade.running import CHANGING, DRAINED, HOST, Steps, planned, running, state
 
 RUN = "run-1"
 OWNER = {"kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
@@ -442,7 +450,7 @@ def test_a_node_that_was_registered_again_is_not_taken_for_checked(
 
 
 def test_a_lost_lease_fails_no_host() -> None:
-    tainted = patched(ours(), {"spec": {"taints": [{"key": TAINT, "effect": "NoSchedule"}]}})
+    tainted = patched(ours(), tainting(ours(), RUN, there=True) or {})
     api = Api(tainted)
 
     def lost() -> None:
@@ -473,6 +481,79 @@ def test_fields_of_a_mark_that_no_run_writes_are_left_out() -> None:
     assert tainting(there, RUN, there=True, clients=["ns/plugin"])
     back = patched(there, returning(there, RUN) or {})
     assert not is_cordoned(back)
+
+
+BACK = {"metadata": {"annotations": {MARK: None}}, "spec": {"unschedulable": None}}
+OTHERS = {"key": TAINT, "value": "run-0", "effect": "NoSchedule"}
+
+
+def at_work(steps: Steps, *events: Event) -> tuple[Run, Api]:
+    """A run whose host is a node that it has tainted, and its API."""
+    run = running(planned(replace(HOST, name="i", model="b")), steps, *events, wait=0)
+    name = run.store.name
+    there = patched(node(), cordoning(node(), name, "now") or {})
+    api = Api(patched(there, tainting(there, name, there=True) or {}))
+    nodes = ClusterNodes(cast(ClusterApi, api), name, {"h": "n"}, machines={"h": "mine"})
+    nodes.has_image.add("h")
+    nodes.stopping, run._posts, run.clusters = run.stopping, False, {"h": nodes}
+    return run, api
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("result", [Result(True), Result(False, "GF303 apt failed")])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_node_that_is_taken_back_during_its_change_is_in_service(
+    again: bool, result: Result, killed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user removes the mark and uncordons the node, or it is registered again: nothing of the run
+    is left on it, the host is not touched any more, and takes no room from others."""
+    monkeypatch.setattr(node_checks, "POLL", 0.0)
+    steps = Steps(change=result)
+    run, api = at_work(steps, *(CHANGING if killed else DRAINED))
+    run.settings["h"] = run.settings["h"].model_copy(update={"node_timeout": 0.01})
+
+    def taken() -> None:
+        api.node = node() if again else patched(api.node or {}, BACK)
+        api.node["spec"]["taints"] = [*api.node["spec"].get("taints", ()), OTHERS]
+
+    if killed:
+        taken()
+    else:
+        steps.before = lambda: taken() if steps.asked == ["change"] else None
+    change(run, ["h"])
+    assert state(run) is State.FAILED
+    restore(run, ["h"])
+    assert (state(run), run.unmarked) == (State.UNCHECKED, {})
+    assert "restore" not in steps.asked
+    assert "was not checked" in run.progress.reasons["h"]
+    assert ("GF303" in run.progress.reasons["h"]) is not (result.ok or killed)
+    assert (api.node or {})["spec"].get("taints") == [OTHERS]
+    assert run.progress.out_of_service == 0
+    run.progress.states["i"] = State.READY
+    assert decide(run.progress, Around(1e9)) == Act(Do.DRAIN, ("i",))
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("there", [None, {"spec": {"unschedulable": True}}])
+def test_a_node_without_its_mark_that_takes_no_pods_is_out_of_service(
+    there: dict[str, Any] | None,
+) -> None:
+    """It was deleted, or its cordon stayed: that may be the one of the run."""
+    run, api = at_work(Steps(), *CHANGING, Event.CHANGE_FAILED)
+    api.node = patched(api.node or {}, {**BACK, **there}) if there else None
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
+    assert not (api.node or {"spec": {}})["spec"].get("taints")
+
+
+@pytest.mark.usefixtures("own_folder")
+def test_a_node_that_keeps_its_mark_is_not_taken_back() -> None:
+    run, api = at_work(Steps(restore=Result(False, "GF057 why")), *CHANGING, Event.CHANGE_FAILED)
+    assert run.clusters["h"].taken_back("h") == ""
+    assert not api.wrote
+    restore(run, ["h"])
+    assert (state(run), is_left_behind(api.node or {})) == (State.STUCK, True)
 
 
 def test_a_check_that_begins_when_the_run_ends_raises_nothing() -> None:

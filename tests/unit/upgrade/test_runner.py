@@ -75,6 +75,9 @@ class Cluster:
     def check(self, host: str, image: str, seconds: float) -> str:
         return ""
 
+    def taken_back(self, host: str) -> str:
+        return ""
+
     def leave_behind(self, host: str, reason: str) -> None:
         self.left_behind = reason
 

@@ -101,6 +101,10 @@ class Node:
     def give_back(self, host: str) -> None:
         self._answer("give_back")
 
+    def taken_back(self, host: str) -> str:
+        self._answer("taken_back")
+        return ""
+
     def leave_behind(self, host: str, reason: str) -> None:
         self._answer("leave_behind")
         self.marked = reason
