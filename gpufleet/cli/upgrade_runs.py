@@ -34,8 +34,8 @@ def paused(name: str) -> Store:
 
 
 def no_other(inventory: str, say: Say) -> None:
-    """Raises Stopped for an unfinished run over the same inventory. Records that cannot be used are
-    set aside, and that is said."""
+    """Raises Stopped for an unfinished run over the same inventory, and for one of another version
+    of gpufleet. Records that are damaged are set aside, and that is said."""
     wanted = os.path.realpath(inventory)
     for store in Store.all():
         try:
@@ -44,6 +44,10 @@ def no_other(inventory: str, say: Say) -> None:
             cause = error.__cause__
             if isinstance(cause, OSError) and not isinstance(cause, DAMAGED):
                 raise  # another user may be at work, or the disk does not answer for a moment
+            if _is_of_other_version(error):
+                if store.is_over:
+                    continue
+                raise
             aside = store.set_aside(error.findings[0].message)
             if aside is None:
                 raise
@@ -57,6 +61,10 @@ def no_other(inventory: str, say: Say) -> None:
             raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
 
 
+def _is_of_other_version(error: Stopped) -> bool:
+    return error.findings[0].code == findings.OTHER_VERSION.code
+
+
 def _unfinished(store: Store) -> str:
     """A run in words; "" for one that is over, or of another user. One whose record cannot be used
     may not be over."""
@@ -65,7 +73,8 @@ def _unfinished(store: Store) -> str:
     try:
         progress = store.progress()
         order, _ = store.head()
-    except Stopped:
-        return f"{store.name} (its record cannot be used)"
+    except Stopped as error:
+        ended = _is_of_other_version(error) and store.is_over
+        return "" if ended else f"{store.name} (its record cannot be used)"
     state = run_state(progress, locked=store.is_locked)
     return "" if progress.over else f"{store.name} over {order.inventory} ({state})"

@@ -52,6 +52,15 @@ RECORD_DAMAGED = blocker(
     "at work on too (GF053), and their nodes stay cordoned.",
 )
 
+OTHER_VERSION = blocker(
+    "GF289",
+    "Run of another version of gpufleet",
+    "{file} was written by another version of gpufleet, and this one cannot use it: {problem}. It "
+    "stays where it is; no host was touched.",
+    "Continue or end the run with that version: `gpufleet upgrade resume --run {run}` or "
+    "`gpufleet upgrade abort --run {run}`.",
+)
+
 NOTHING_TO_RETURN = blocker(
     "GF065",
     "Nothing to roll back",

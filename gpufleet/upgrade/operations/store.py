@@ -23,11 +23,11 @@ from gpufleet.core.private_file import make_private, read_regular, why_not_of, w
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
-from gpufleet.upgrade.progress import Entry, Progress
+from gpufleet.upgrade.progress import OVER, Entry, Progress
 from gpufleet.upgrade.show import run_state
 from gpufleet.upgrade.states import WrongEvent
+from gpufleet.upgrade.versions import SCHEMA, is_of_other_version, require_schema
 
-SCHEMA = 1
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
 LARGEST = 256 * MIB  # of a record; that of 1,500 hosts has some
@@ -153,9 +153,14 @@ class Store:
 
     def damaged(self, problem: object, name: str = "run.json") -> Stopped:
         """Why a file of the record cannot be used."""
+        is_whole = is_of_other_version(problem)
         if isinstance(problem, ValidationError):
             first = problem.errors()[0]
             problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        if is_whole:
+            return Stopped(
+                findings.OTHER_VERSION(file=self.path / name, problem=problem, run=self.name)
+            )
         return Stopped(findings.RECORD_DAMAGED(file=self.path / name, problem=problem))
 
     def lock(self) -> None:
@@ -240,8 +245,7 @@ class Store:
     def _head(self) -> tuple[Order, Plan]:
         try:
             data = json.loads(read_regular(self.path / "run.json", LARGEST))
-            if data["schema"] != SCHEMA:
-                raise ValueError(f"its schema is {data['schema']}")
+            require_schema(data["schema"])
             return Order.from_dict(data["order"]), Plan.from_dict(data["plan"])
         except WRONG as error:
             raise self.damaged(error) from error
@@ -268,6 +272,17 @@ class Store:
         text = read_regular(file, LARGEST) if file.exists() else b""
         for line in text[: text.rfind(b"\n") + 1].splitlines():
             yield Entry.from_dict(json.loads(line))
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last event of the run is its end, whatever else the record has."""
+        last = ""
+        try:
+            for entry in self.entries():
+                last = last if entry.host else entry.event
+        except WRONG:
+            return False
+        return last in OVER
 
     def append(self, entry: Entry) -> None:
         """Write down an event; it is on the disk when this returns."""

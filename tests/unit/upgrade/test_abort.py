@@ -25,7 +25,7 @@ from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.store import Order, Store, runs_folder
-from gpufleet.upgrade.progress import Entry
+from gpufleet.upgrade.progress import OVER, Entry
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import CHANGING, DRAINED, HOST, planned
 
@@ -407,9 +407,10 @@ def test_commands_without_a_name_pass_over_runs_of_other_users(
     ("change", "said"),
     [
         ({"hosts": {}}, "it has no settings of 'h'"),
-        ({"hosts": {"h": {"upgrade_soak": "x"}}}, "GF064"),
+        ({"hosts": {"h": {"soak": "x", "later": 1}}}, "soak: "),
         ({"nodes": {"h": {"node": 5}}}, "h.node: "),
-        ({"nodes": {"h": {**NODE["h"], "later": 1}}}, "h.later: "),
+        ({"hosts": {"h": {"later": 1}}}, "GF289"),
+        ({"nodes": {"h": {**NODE["h"], "later": 1}}}, "GF289"),
         ({"others": {"i": {}}}, "i.node: "),
     ],
 )
@@ -421,8 +422,41 @@ def test_a_run_with_a_damaged_order_does_not_go_on(change: dict[str, Any], said:
     file.write_text(json.dumps(data))
     with pytest.raises(Stopped) as error:
         upgrade_run.aborted(run, print)
-    assert error.value.findings[0].code == "GF064"
+    assert error.value.findings[0].code == ("GF289" if said == "GF289" else "GF064")
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "change", [{"schema": 2}, {"schema": 2, "order": []}, {"order": {"later": 1}}]
+)
+@pytest.mark.parametrize("last", ["", "begun", "paused", *OVER])
+def test_a_run_of_another_version_stays(change: dict[str, Any], last: str) -> None:
+    """Its nodes are out of service, and that version can return them."""
+    run = store(*DRAINED)
+    if last:
+        run.append(Entry(2.0, last))
+    file = run.path / "run.json"
+    data = json.loads(file.read_text())
+    for part, new in change.items():
+        data[part] = data[part] | new if part == "order" and new else new
+    file.write_text(json.dumps(data))
+    if last in OVER:
+        upgrade_runs.no_other("/prod.py", pytest.fail)
+    else:
+        with pytest.raises(Stopped) as error:
+            upgrade_runs.no_other("/prod.py", print)
+        assert error.value.findings[0].code == "GF289"
+    assert file.exists()
+
+
+def test_a_run_of_another_version_may_have_other_events() -> None:
+    run = store(*DRAINED)
+    (run.path / "run.json").write_text('{"schema": 2}')
+    with (run.path / "record.jsonl").open("a") as record:
+        record.write('{"time": 1, "event": "finished"}\n{"at": 1}\n')
+    with pytest.raises(Stopped):
+        upgrade_runs.no_other("/prod.py", print)
+    assert run.path.exists()
 
 
 def test_an_unfinished_run_does() -> None:

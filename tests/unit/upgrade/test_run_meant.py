@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, upgrade
-from gpufleet.cli.upgrade_runs import no_other
+from gpufleet.cli.upgrade_runs import no_other, to_change
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.store import Order, Store
@@ -60,6 +60,16 @@ def test_a_record_that_cannot_be_read_may_be_the_one_that_is_meant() -> None:
     found = done("abort")
     assert f"{damaged.name} (its record cannot be used)" in found.output
     assert found.exit_code == 1
+
+
+def test_a_run_of_another_version_that_is_over_is_not_the_one_that_is_meant() -> None:
+    for last in ("finished", "paused"):
+        theirs = gone("begun", last, inventory="other.py")
+        (theirs.path / "run.json").write_text('{"schema": 2}')
+        mine = gone("begun", inventory=f"{last}.py")
+        if last == "finished":
+            assert to_change("").name == mine.name
+    assert f"{theirs.name} (its record cannot be used)" in done("abort").output
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,9 @@ def test_a_damaged_record_is_refused(store: Store, line: str) -> None:
     assert code(error) == "GF064"
 
 
-@pytest.mark.parametrize("text", ['{"schema": 2}', "", "5", "[" * 200_000, "\udcff"])
+@pytest.mark.parametrize(
+    "text", ['{"schema": 0}', '{"schema": "2"}', '{"schema": 2', "", "5", "[" * 200_000, "\udcff"]
+)
 def test_a_damaged_plan_is_refused(store: Store, text: str) -> None:
     (store.path / "run.json").write_text(text, "utf-8", "surrogateescape")
     with pytest.raises(Stopped) as error:
@@ -85,10 +87,9 @@ def test_a_damaged_plan_is_refused(store: Store, text: str) -> None:
         ("order", {"inventory": None}, "inventory: "),
         ("order", {"inventory": "a\0b"}, "zero byte"),
         ("order", {"hosts": {"h": []}}, "hosts.h: "),
-        ("order", {"later": 1}, "later: "),
+        ("order", {"later": 1, "folder": 5}, "folder: "),
         ("plan", {"waves": [{"hosts": ["zz"], "canary": True}]}, "it lacks: zz"),
         ("plan", {"waves": [{"hosts": [5], "canary": True}]}, "waves.0.hosts.0: "),
-        ("plan", {"limits": {"later": 1}}, "limits.later: "),
         ("plan", {"subject": "else"}, "subject: "),
     ],
 )
@@ -102,6 +103,28 @@ def test_a_plan_of_wrong_types_is_refused(
     with pytest.raises(Stopped) as error:
         store.head()
     assert code(error) == "GF064"
+    assert said in error.value.findings[0].message
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"schema": 2, "plan": {}}, "its schema is 2"),
+        ({"order": {"later": 1}}, "later: Unexpected"),
+        ({"plan": {"limits": {"later": 1}}}, "limits.later: Unexpected"),
+    ],
+)
+def test_a_record_of_another_version_is_not_damaged(
+    store: Store, change: dict[str, Any], said: str
+) -> None:
+    file = store.path / "run.json"
+    data = json.loads(file.read_text())
+    for part, new in change.items():
+        data[part] = new if part == "schema" else data[part] | new
+    file.write_text(json.dumps(data))
+    with pytest.raises(Stopped) as error:
+        store.head()
+    assert code(error) == "GF289"
     assert said in error.value.findings[0].message
 
 
