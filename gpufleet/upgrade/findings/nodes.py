@@ -74,8 +74,8 @@ NODE_REFUSED = blocker(
     "The cluster refuses to return the node of {host} to service: {reason}. It stays cordoned; its "
     "driver is changed and checked, or as before.",
     "Remove what refuses it, such as an admission webhook or a missing permission, then run "
-    "`gpufleet upgrade resume --run {run}`. Or uncordon the node by hand and remove its annotation "
-    "gpufleet/upgrade.",
+    "`gpufleet upgrade resume --run {run}`. Or return the node by hand, as docs/how-to/upgrade.md "
+    "says of a host that was left behind.",
 )
 
 UNMARKED = blocker(
