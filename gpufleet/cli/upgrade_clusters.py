@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from gpufleet.cli.upgrade_inventory import accesses_now
 from gpufleet.cli.upgrade_record import places_of
 from gpufleet.core.findings import Finding
-from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade.findings.nodes import ABORT_WAITS
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.cluster import ClusterNodes
@@ -32,7 +33,12 @@ def opened(store: Store, order: Order, say: Say) -> tuple[Clusters, dict[str, Fi
     states = store.progress().states
     used = {place.access for name, place in places.items() if states[name] not in OVER}
     needed = {name: place for name, place in places.items() if place.access in used}
-    return open_nodes(needed, store.name, say, order.others), {}
+    return open_nodes(needed, store.name, say, order.others, _elsewhere(order)), {}
+
+
+def _elsewhere(order: Order) -> Callable[[], list[KubeAccess]]:
+    """Where a cluster may be that is not where it was."""
+    return lambda: accesses_now(order.inventory)
 
 
 def _for_abort(
@@ -48,7 +54,7 @@ def _for_abort(
         if left.union(work).isdisjoint(mine):
             continue
         try:
-            found |= open_nodes(mine, store.name, say, order.others)
+            found |= open_nodes(mine, store.name, say, order.others, _elsewhere(order))
         except OtherCluster as error:
             found |= _gone(error, store.name, mine)
             for name in filter(left.union(work).__contains__, mine):

@@ -11,7 +11,7 @@ from gpufleet.cli.deploy import arguments, deploy_file, targets_of
 from gpufleet.core.inventory import CLUSTERS, exactly
 from gpufleet.core.python import python_module
 from gpufleet.kube.operations.access import KubeAccess
-from gpufleet.verify.inventory import Target
+from gpufleet.verify.inventory import Target, VerifyError, load_targets
 
 DEPLOY = "upgrade_driver"
 
@@ -33,7 +33,19 @@ def step_words(
 def accesses_of(inventory: str) -> list[KubeAccess]:
     """The clusters of the inventory: of its group gpu_cluster, by default that of the user's own
     kubeconfig, and of its control plane."""
-    every = targets_of(inventory, ())
+    return _accesses(targets_of(inventory, ()))
+
+
+def accesses_now(inventory: str) -> list[KubeAccess]:
+    """By which the clusters of a run may be reached that are not any more by those of its plan:
+    what KUBECONFIG is now, and the inventory, where it can be read."""
+    try:
+        return [KubeAccess(), *_accesses(load_targets(inventory))]
+    except VerifyError:
+        return [KubeAccess()]
+
+
+def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
     found = [
         (target.data.get("cluster_kubeconfig") or "", target.data.get("cluster_context") or "")
         for target in every

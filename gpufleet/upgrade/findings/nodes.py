@@ -87,6 +87,15 @@ UNMARKED = blocker(
     "the run.",
 )
 
+CONTEXT_LOST = blocker(
+    "GF272",
+    "Kubeconfig of the run is gone",
+    "Run {run} was planned for the cluster of context {context!r} in kubeconfig {paths}, which is "
+    "not there now: {problem} {tried} No node was changed.",
+    "Put that kubeconfig back, or set KUBECONFIG to one whose current context is that cluster, "
+    "then repeat the command.",
+)
+
 OTHER_CLUSTER = blocker(
     "GF288",
     "Context points to another cluster",

@@ -19,6 +19,7 @@ from gpufleet.cli.upgrade_signals import SIGNALS
 from gpufleet.cli.upgrade_wanted import Wanted
 from gpufleet.core.paths import shipped
 from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.upgrade.decide import End
 from gpufleet.upgrade.operations.children import Children, Result
@@ -292,3 +293,9 @@ def test_every_cluster_of_an_inventory_is_asked(
     monkeypatch.setattr(upgrade_inventory, "targets_of", lambda inventory, limit: targets)
     found = upgrade_inventory.accesses_of("prod.py")
     assert [(each.kubeconfig, each.context) for each in found] == wanted
+    monkeypatch.setattr(upgrade_inventory, "load_targets", lambda inventory: targets)
+    assert upgrade_inventory.accesses_now("prod.py") == [KubeAccess(), *found]
+
+
+def test_a_run_whose_inventory_is_gone_asks_the_cluster_of_kubeconfig() -> None:
+    assert upgrade_inventory.accesses_now("/nosuch/prod.py") == [KubeAccess()]

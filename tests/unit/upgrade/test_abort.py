@@ -130,6 +130,8 @@ class Rebuilt:
 
     def create(self, path: str, body: Any) -> None: ...
 
+    def close(self) -> None: ...
+
 
 def of_two(monkeypatch: pytest.MonkeyPatch, *events: Event, **uids: str) -> Store:
     """A run of h in cluster A, with these events, and of i, drained in cluster B. `uids`: of the
