@@ -74,7 +74,7 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
             continue
         if not result.ok and (taken := _taken_back(run, name)):
             why = run.progress.reasons.get(name, result.reason)  # of the change that failed
-            run.write(Event.TAKEN_BACK, name, f"{taken}: {why}")
+            run.write(Event.TAKEN_BACK, name, f"{taken}; its change: {why}")
             continue
         run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
         if not result.ok and name in run.clusters:
