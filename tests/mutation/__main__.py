@@ -46,7 +46,12 @@ import os
 def reached(number):
     path = os.path.join(os.environ["GPUFLEET_MUTANTS"], str(number))
     with open(path, "a") as file:
-        file.write(os.environ.get("PYTEST_CURRENT_TEST", "") + "\\n")
+        file.write(os.environ.get("GPUFLEET_TEST", "") + "\\n")
+
+
+def pytest_runtest_logstart(nodeid, location):
+    """Names the test for processes that it starts: one may be pytest, with tests of its own."""
+    os.environ["GPUFLEET_TEST"] = nodeid
 '''
 
 
@@ -176,7 +181,7 @@ class Copy:
         """Pure tests that reach the mutant, and the files of the others."""
         note = self.reached / str(self.numbers[mutant.path, mutant.function])
         lines = note.read_text().splitlines() if note.exists() else []
-        ids = {line.rpartition(" ")[0] for line in lines}
+        ids = set(lines)
         fast = sorted(one for one in ids if one.startswith(FAST))
         files = {one.split("::")[0] for one in ids if one.startswith(SLOW)}
         return fast, sorted(files)
@@ -218,7 +223,8 @@ def main(count: int, seed: int, only: str, fast: bool) -> None:
         copy = Copy(Path(folder))
         print(f"{len(chosen)} mutants; finding the tests that reach them", flush=True)
         copy.mark(chosen)
-        status, first = copy.pytest(FAST if fast else [], 4, "-m", SELECTED)
+        noting = ("-p", "mutant_reached")
+        status, first = copy.pytest(FAST if fast else [], 4, *noting, "-m", SELECTED)
         if status:
             print(copy.output)
             sys.exit(f"the tests fail without a mutant: {first}")

@@ -11,6 +11,9 @@ OPPOSITES = {
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+# Arguments whose change changes nothing: zip's `strict` where lengths are the same, `n` of
+# get_close_matches where the best of the matches is used.
+SAME = ("strict", "n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,8 @@ def _inside(function: Function) -> Iterator[ast.AST]:
     todo: list[ast.AST] = list(function.body)
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.keyword) and node.arg == "strict":
-            continue  # of zip: lengths that are the same stay so
+        if isinstance(node, ast.keyword) and node.arg in SAME:
+            continue
         yield node
         if isinstance(node, ast.JoinedStr):
             continue

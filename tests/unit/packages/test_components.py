@@ -76,6 +76,7 @@ def test_missing_components_are_added_for_every_suite() -> None:
         ("deb-src http://a/debian bookworm main\n", ""),
         ("deb http://a/debian/ ./\n", ""),
         ("deb cdrom:[Debian 12 _Bookworm_ - Official amd64 DVD]/ bookworm main contrib\n", ""),
+        ("deb cdrom:[Debian]/ bookworm main contrib\n", ""),
         ("deb http://a/debian trixie main\n", ""),
         (
             "deb [arch=amd64,i386 signed-by=/k.gpg trusted=yes] http://a/debian bookworm main\n",

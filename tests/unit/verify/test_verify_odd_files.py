@@ -55,3 +55,9 @@ def test_locks_that_cannot_be_read_are_named(fake_host: FakeHost, locks: str) ->
     outcome = fake_host.outcomes()["driver_held"]
     assert outcome.startswith("GF722")
     assert "versionlock.toml cannot be read" in outcome
+
+
+def test_a_value_with_an_equals_sign_in_os_release_is_read(fake_host: FakeHost) -> None:
+    address = 'BUG_REPORT_URL="https://bugs.example/?id=1&b=2"'
+    fake_host.set("os-release", f'ID=debian\n{address}\nVERSION_ID="12"')
+    assert not fake_host.failures()

@@ -1,0 +1,127 @@
+"""The steps of the roles, by name and in order: none is left out of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+
+from gpufleet.facts.model import ManagedFile, NodeFacts, Runtime
+from gpufleet.node.operations import node as of_node
+from gpufleet.node.operations import removal as of_removal
+from gpufleet.node.settings import load_settings
+from gpufleet.node.unfinished import NOTHING_LEFT
+from gpufleet.roles.node import install_roles
+from gpufleet.roles.removal.remove import remove
+from gpufleet.run.reporting import RunReport
+from tests.unit.hosts import bare_host
+from tests.unit.node.test_removal_plan import host as recorded_host
+
+RUNTIMES = {
+    "docker": Runtime("docker", "25.0.0", "docker.service", "/etc/docker/daemon.json", True),
+    "containerd": Runtime(
+        "containerd", "1.7.27", "containerd.service", "/etc/containerd/config.toml", True
+    ),
+    "crio": Runtime("crio", "1.36.0", "crio.service", "/etc/crio/crio.conf", True),
+}
+FILES = {each.config_path: ManagedFile(each.config_path, None) for each in RUNTIMES.values()}
+
+
+def install() -> None:
+    node = of_node.current_node()
+    assert node
+    install_roles(node)
+
+
+def take_away() -> None:
+    target = of_removal.removal_target()
+    assert target
+    remove(target)
+
+
+def steps(
+    deploy: Callable[[], None], facts: NodeFacts, monkeypatch: pytest.MonkeyPatch, **data: Any
+) -> list[str]:
+    """The names of the operations that a deploy has for a host."""
+    settings, problems = load_settings(data)
+    assert settings, problems
+    for module in (of_node, of_removal):
+        monkeypatch.setattr(module, "settings_and_facts", lambda: (settings, facts))
+    monkeypatch.setattr(of_removal, "_left", lambda: NOTHING_LEFT)
+    quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, **data}
+    state = State(Inventory((["@fake/host"], quick), {}), Config())
+    state.add_callback_handler(RunReport(state))
+    connect_all(state)
+    add_deploy(state, deploy)
+    assert not state.failed_hosts
+    return [" ".join(sorted(state.get_op_meta(one).names)) for one in state.get_op_order()]
+
+
+def test_a_node_gets_every_role(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = bare_host(runtimes=RUNTIMES, files=FILES)
+    assert steps(install, facts, monkeypatch, exporter_enabled=True) == [
+        "NVIDIA driver | Switch discontinued repositories to their archives",
+        "NVIDIA driver | Enable the distribution's components",
+        "NVIDIA driver | Trust NVIDIA's driver repository",
+        "NVIDIA driver | Resolve and download the driver packages",
+        "NVIDIA driver | Blacklist other drivers and pin the driver",
+        "NVIDIA driver | Unload the old driver's modules",
+        "NVIDIA driver | Install the driver packages",
+        "NVIDIA driver | Hold the driver packages",
+        "NVIDIA driver | Check that the module is built for the running kernel",
+        "NVIDIA driver | Rebuild the initramfs with the blacklist",
+        "NVIDIA driver | Load the NVIDIA modules",
+        "NVIDIA driver | Reboot if required",
+        "NVIDIA driver | Start the persistence daemon and the fabric manager",
+        "NVIDIA driver | Compare the versions of packages, module and library",
+        "NVIDIA driver | Record what was installed",
+        "Container toolkit | Switch discontinued repositories to their archives",
+        "Container toolkit | Trust the toolkit's repository",
+        "Container toolkit | Resolve and download the toolkit packages",
+        "Container toolkit | Install the toolkit packages",
+        "Container toolkit | Hold the toolkit packages",
+        "Container toolkit | Configure docker",
+        "Container toolkit | Configure containerd",
+        "Container toolkit | Configure CRI-O",
+        "Container toolkit | Configure k3s",
+        "Container toolkit | Configure RKE2",
+        "Container toolkit | Generate the CDI specification",
+        "Container toolkit | Record what was installed",
+        "Exporter | Pull the exporter's image",
+        "Exporter | Configure the exporter",
+        "Exporter | Resolve and download DCGM",
+        "Exporter | Install DCGM",
+        "Exporter | Resolve and download dcgm-exporter",
+        "Exporter | Install dcgm-exporter",
+        "Exporter | Hold the packages",
+        "Exporter | Stop the previous exporter",
+        "Exporter | Start the exporter and check its metrics",
+        "Exporter | Record what was installed",
+    ]
+
+
+def test_a_removal_takes_every_role_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert steps(take_away, recorded_host(), monkeypatch) == [
+        "Removal | Wait for the package manager",
+        "Removal | Take workers out of the cluster",
+        "Removal | Take control planes out of the cluster",
+        "Removal | Remove the kubeconfig",
+        "Removal | Take the last control plane out of the cluster",
+        "Removal | Check that containerd runs no containers",
+        "Removal | Unload the NVIDIA modules",
+        "Removal | Restore containerd's configuration",
+        "Removal | Stop the exporter",
+        "Removal | Remove the runtime nvidia from docker",
+        "Removal | Remove the runtime nvidia from containerd",
+        "Removal | Remove the runtime nvidia from CRI-O",
+        "Removal | Restore containerd's packaged configuration",
+        "Removal | Remove the device files and the CDI spec",
+        "Removal | Remove the packages that were installed",
+        "Removal | Remove the files that were written",
+        "Removal | Rebuild the initramfs without the blacklist",
+        "Removal | Remove the record",
+    ]
