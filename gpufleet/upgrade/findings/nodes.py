@@ -68,6 +68,15 @@ MAYBE_A_NODE = blocker(
     "its nodes.",
 )
 
+SEVERAL_CLUSTERS = blocker(
+    "GF273",
+    "Host is a node of several clusters",
+    "The host is node {nodes}; number of these that are ready: {ready}. Which of them runs its "
+    "pods is not known. It was not changed.",
+    "Delete the node from the clusters that the host has left, with `kubectl delete node`, or use "
+    "an inventory without them.",
+)
+
 NODE_REFUSED = blocker(
     "GF278",
     "Cluster refuses to take a node back into service",

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
 from gpufleet.kube.kubeconfig import kubeconfig_paths
@@ -44,11 +44,19 @@ class NodeAt:
         return asdict(self)
 
 
+class Candidate(NamedTuple):
+    """A node that a host is in one of the clusters."""
+
+    place: NodeAt
+    uid: str  # of the node: several contexts may lead to one cluster
+    reason: str  # why it is not to be changed
+
+
 @dataclass(slots=True)
 class Found:
     """What the clusters say of hosts."""
 
-    places: dict[str, NodeAt] = field(default_factory=dict)
+    candidates: dict[str, list[Candidate]] = field(default_factory=dict)  # by host
     reasons: dict[str, str] = field(default_factory=dict)  # why a host is not to be changed
     silent: list[str] = field(default_factory=list)  # findings of clusters that do not answer
 
@@ -72,7 +80,8 @@ def find_nodes(
             context = access.context or "of the kubeconfig"
             silent = findings.MAYBE_A_NODE(context=context, problem=error.findings[0].message)
             found.silent.append(_text(silent))
-    return [_refused(view, found) for view in views], found.places
+    places = _places(found)
+    return [_refused(view, found, places) for view in views], places
 
 
 @readable
@@ -88,9 +97,9 @@ def _find_in(
     operator = operator_owns_driver(api)
     access, uid = pinned(api, access), uid_of(api)
     count = Counter(view.machine for view in views)
-    left = [each for each in views if each.machine in nodes and each.name not in found.places]
+    same_id = [each for each in views if each.machine in nodes]
 
-    def one(view: HostView) -> tuple[NodeAt | None, str]:
+    def one(view: HostView) -> tuple[Candidate | None, str]:
         same = nodes[view.machine]
         is_shared = count[view.machine] > 1 or len(same) > 1  # several say that they are it
         try:
@@ -99,11 +108,36 @@ def _find_in(
             return None, _text(error.findings[0])
 
     with ThreadPoolExecutor(AT_ONCE) as pool:  # DNS is asked
-        for view, (place, reason) in zip(left, pool.map(one, left), strict=True):
-            if place and operator:
-                reason = _text(findings.OPERATOR_DRIVER(context=api.context))
-            found.places |= {view.name: replace(place, cluster=uid)} if place else {}
-            found.reasons |= {view.name: reason} if place or reason else {}
+        for view, (node, reason) in zip(same_id, pool.map(one, same_id), strict=True):
+            if not node:
+                found.reasons |= {view.name: reason} if reason else {}
+                continue
+            if operator:
+                node = node._replace(reason=_text(findings.OPERATOR_DRIVER(context=api.context)))
+            node = node._replace(place=replace(node.place, cluster=uid))
+            found.candidates.setdefault(view.name, []).append(node)
+
+
+def _places(found: Found) -> dict[str, NodeAt]:
+    """The node of each host. Where it is not known which one is, the reason is added."""
+    places: dict[str, NodeAt] = {}
+    for host, candidates in found.candidates.items():
+        node, reason = _chosen(candidates)
+        places |= {host: node} if node else {}
+        found.reasons[host] = reason
+    return places
+
+
+def _chosen(candidates: Sequence[Candidate]) -> tuple[NodeAt | None, str]:
+    """The node that a host is, and why it is not to be changed: a machine that moved to another
+    cluster may be left in its first one, where it is not ready."""
+    nodes = list({each.uid: each for each in reversed(candidates)}.values())[::-1]
+    ready = [each for each in nodes if each.place.ready]
+    if len(nodes) > 1 and len(ready) != 1:
+        where = ", ".join(f"{each.place.node} of context {each.place.context}" for each in nodes)
+        return None, _text(findings.SEVERAL_CLUSTERS(nodes=where, ready=len(ready)))
+    node = ready[0] if len(nodes) > 1 else nodes[0]
+    return node.place, node.reason
 
 
 @readable
@@ -115,13 +149,15 @@ def _node_of(
     nodes: Sequence[Mapping[str, Any]],
     *,
     is_shared: bool,
-) -> tuple[NodeAt | None, str]:
+) -> tuple[Candidate | None, str]:
     """The node that a host is, of those with its machine id, and why it is not to be changed."""
     node = _same(names, nodes)
     if is_shared:
         return None, _text(findings.NODE_UNKNOWN()) if node else ""
     if node:
-        return _place(access, node), why_not_begun(node, "")
+        place = _place(access, node)
+        uid = str(node["metadata"].get("uid") or place)
+        return Candidate(place, uid, why_not_begun(node, "")), ""
     if not view.kubelet:  # a plain host from the same image
         return None, ""
     name = nodes[0]["metadata"]["name"]
@@ -153,12 +189,12 @@ def _text(finding: Finding) -> str:
     return f"{finding.code} {finding.message}"
 
 
-def _refused(view: HostView, found: Found) -> HostView:
+def _refused(view: HostView, found: Found, places: Mapping[str, NodeAt]) -> HostView:
     """The host, with why the clusters keep it from being changed."""
     reason = found.reasons.get(view.name, "")
-    if view.name not in found.places and view.machine and found.silent:
+    if view.name not in places and view.machine and found.silent:
         reason = reason or found.silent[0]
-    if view.kubelet and view.name not in found.places:
+    if view.kubelet and view.name not in places:
         reason = reason or _text(findings.NODE_UNKNOWN())
     return replace(view, refusals=(reason, *view.refusals)) if reason else view
 
