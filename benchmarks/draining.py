@@ -32,7 +32,8 @@ from gpufleet.upgrade.operations.draining import drain
 from gpufleet.upgrade.operations.opening import open_nodes
 from gpufleet.upgrade.operations.preparing import prepare
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import Event, State

@@ -14,7 +14,8 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.gone_nodes import GoneNodes
 from gpufleet.upgrade.operations.opening import OtherCluster, by_access, open_nodes
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.states import ENDED, State
 
 OVER = ENDED - {State.STUCK}  # a node that is left behind may have no mark yet

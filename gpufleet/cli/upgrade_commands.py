@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpufleet.core.visible import one_line
 from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.operations.store import Order
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.verify.inventory import VerifyError, load_targets
 

@@ -14,7 +14,8 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.clusters import NodeAt
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.settings import UpgradeSettings
 
 _NODES = TypeAdapter(dict[str, NodeAt], config=ConfigDict(extra="forbid"))

@@ -37,7 +37,8 @@ from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.runner import carry_on
 from gpufleet.upgrade.operations.standby import Standby
-from gpufleet.upgrade.operations.store import Order, Store, creating
+from gpufleet.upgrade.operations.store import Store, creating
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan, reversed_plan
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.show import shown_progress

@@ -10,7 +10,8 @@ from kubernetes import client
 
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.upgrade.operations.cluster import ClusterNodes, Round, operator_owns_driver
+from gpufleet.upgrade.operations.cluster import ClusterNodes, Round
+from gpufleet.upgrade.operations.clusters import operator_owns_driver
 from gpufleet.upgrade.pods import Policy
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until

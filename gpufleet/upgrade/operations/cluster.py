@@ -44,7 +44,6 @@ from gpufleet.upgrade.pods import (
 from gpufleet.upgrade.states import Event
 
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
-FORBIDDEN = 403
 MEANWHILE = "the node changed in the moment of its cordon"
 NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
@@ -288,15 +287,3 @@ def _stays(leaving: Leaving) -> str:
             "during the change"
         )
     return ""
-
-
-def operator_owns_driver(api: ClusterApi) -> bool:
-    """Whether a GPU Operator installs the drivers of a cluster."""
-    try:
-        found = api.list("/apis/nvidia.com/v1/clusterpolicies")
-    except ApiError as error:
-        if error.status not in (MISSING, FORBIDDEN):
-            raise
-        return False
-    wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]
-    return any(each is not False for each in wanted)

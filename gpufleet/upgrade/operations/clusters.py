@@ -18,10 +18,12 @@ from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
-from gpufleet.upgrade.operations.cluster import FORBIDDEN, operator_owns_driver
+from gpufleet.upgrade.operations.evictions import MISSING
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
 from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
+
+FORBIDDEN = 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,18 +187,30 @@ def uid_of(api: ClusterApi) -> str:
         return ""
 
 
+def operator_owns_driver(api: ClusterApi) -> bool:
+    """Whether a GPU Operator installs the drivers of a cluster."""
+    try:
+        found = api.list("/apis/nvidia.com/v1/clusterpolicies")
+    except ApiError as error:
+        if error.status not in (MISSING, FORBIDDEN):
+            raise
+        return False
+    wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]
+    return any(each is not False for each in wanted)
+
+
 def _text(finding: Finding) -> str:
     return f"{finding.code} {finding.message}"
 
 
 def _refused(view: HostView, found: Found, places: Mapping[str, NodeAt]) -> HostView:
     """The host, with why the clusters keep it from being changed."""
-    reason = found.reasons.get(view.name, "")
-    if view.name not in places and view.machine and found.silent:
-        reason = reason or found.silent[0]
-    if view.kubelet and view.name not in places:
-        reason = reason or _text(findings.NODE_UNKNOWN())
-    return replace(view, refusals=(reason, *view.refusals)) if reason else view
+    reasons = [each for each in (found.reasons.get(view.name),) if each]
+    if view.name not in places and view.machine:
+        reasons = reasons or found.silent
+    if view.name not in places and view.kubelet:
+        reasons = reasons or [_text(findings.NODE_UNKNOWN())]
+    return replace(view, refusals=(*reasons, *view.refusals))
 
 
 def ending_pods(

@@ -9,13 +9,12 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, ClassVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import MIB
@@ -23,6 +22,7 @@ from gpufleet.core.private_file import make_private, read_regular, why_not_of, w
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import OVER, Entry, Progress
 from gpufleet.upgrade.show import run_state
 from gpufleet.upgrade.states import WrongEvent
@@ -59,34 +59,6 @@ def alone_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """What a run was started with."""
-
-    inventory: str
-    folder: str  # the working directory: paths of the inventory count from it
-    options: tuple[str, ...] = ()  # of pyinfra
-    metrics: str = ""  # file for those of the run
-    origin: str = ""  # run that a roll-back returns from
-    hosts: dict[str, dict[str, Any]] = field(default_factory=dict)  # settings of each host
-    reboots: dict[str, str] = field(default_factory=dict)  # node_reboot that steps keep
-    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)  # NodeAt of each node
-    others: dict[str, dict[str, Any]] = field(default_factory=dict)  # of hosts left out, if Ready
-    owner: int | None = None  # of the folder, a user's number; unknown to earlier versions
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    @classmethod
-    def from_dict(cls, data: object) -> Order:
-        """Raises ValueError for what is none."""
-        order: Order = _ORDER.validate_python(data)
-        if "\0" in order.inventory + order.folder + order.metrics:
-            raise ValueError("a path has a zero byte")
-        return order
-
-
-_ORDER = TypeAdapter(Order)
 
 
 def _new_owner(folder: Path) -> int:

@@ -25,7 +25,8 @@ from gpufleet.upgrade.decide import End
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.verify.inventory import Target, VerifyError
 from tests.unit.upgrade.running import HOST, planned

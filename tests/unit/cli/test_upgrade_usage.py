@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_run import Started
 from gpufleet.cli.upgrade_wanted import wanted_of
-from gpufleet.upgrade.operations.store import Order
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.settings import UpgradeSettings
 from tests.unit.upgrade.running import HOST

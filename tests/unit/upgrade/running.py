@@ -9,7 +9,8 @@ from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.settings import UpgradeSettings

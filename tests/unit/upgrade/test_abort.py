@@ -24,7 +24,8 @@ from gpufleet.upgrade.operations import store as store_module
 from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.hooks import Hook
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Order, Store, runs_folder
+from gpufleet.upgrade.operations.store import Store, runs_folder
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import OVER, Entry
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import CHANGING, DRAINED, HOST, planned

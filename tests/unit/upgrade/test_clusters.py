@@ -335,6 +335,8 @@ def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
     assert "timed out" in seen[0].refusals[0]
     assert seen[1].refusals == ()
     assert closed == ["away", "there"]
+    seen, _ = find_nodes(views[:1], [accesses[0], KubeAccess("other", "away")], {"x": ("x",)})
+    assert [each[:5] for each in seen[0].refusals] == ["GF285", "GF285"]
 
 
 @pytest.mark.parametrize("kubelet", [True, False])

@@ -12,7 +12,8 @@ from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_runs import no_other, to_change
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade.operations.store import Order, Store
+from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.states import Event
 from gpufleet.upgrade.subjects import Subject

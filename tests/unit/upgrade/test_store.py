@@ -13,7 +13,8 @@ import pytest
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.operations.store import Order, Store, creating, runs_folder
+from gpufleet.upgrade.operations.store import Store, creating, runs_folder
+from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.settings import UpgradeSettings
