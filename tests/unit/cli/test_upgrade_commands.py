@@ -169,6 +169,12 @@ def test_a_run_does_not_go_on_in_a_folder_that_another_user_has_now(
     assert said in error.value.findings[0].message
 
 
+def test_root_may_have_the_folder_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+    monkeypatch.setattr("os.geteuid", lambda: 4711)
+    upgrade_record.enter(Order("prod.py", "/", owner=4712), "r")
+
+
 def test_a_step_selects_its_hosts_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """pyinfra would take the name for that of a group."""
     monkeypatch.chdir(tmp_path)
@@ -247,6 +253,32 @@ def test_a_terminal_that_goes_away_ends_neither_run_nor_steps(
         signal.signal(signal.SIGHUP, before)
         for number, handler in kept.items():
             signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_signal_ends_the_process_and_its_steps_but_not_the_run(
+    number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    stopped: list[bool] = []
+    said: list[str] = []
+
+    def carried(run: Run) -> End:
+        os.kill(os.getpid(), number)
+        stopped.append(run.stopping.is_set())
+        return End("interrupted")
+
+    monkeypatch.setattr(upgrade_run, "carry_on", carried)
+    store = Store.create(Order("prod.py", str(tmp_path), hosts={"h": {}}), planned())
+    kept = {each: signal.getsignal(each) for each in SIGNALS}
+    try:
+        assert upgrade_run.carry_out(store, said.append) is SIGNALS[number]
+    finally:
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+    assert stopped == [True]
+    assert said[-1].startswith("interrupted; `gpufleet upgrade resume --run ")
 
 
 def test_what_forks_for_the_steps_is_begun_so_that_it_goes_on(

@@ -13,11 +13,12 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import PAUSE, TRIES, ApiError, ClusterApi
 
 
 class Server:
-    """An API server that responds the same to everything. `date`: the header that it sends."""
+    """An API server that responds the same to everything. `date`: the header that it sends;
+    `status`: 0 for a broken connection."""
 
     def __init__(self) -> None:
         self.date = "Sun, 22 Nov 2026 10:00:00 GMT"
@@ -34,6 +35,9 @@ def server() -> Iterator[Server]:
         def answer(self) -> None:
             found.asked.append(f"{self.command} {self.path}")
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            if not found.status:
+                self.close_connection = True
+                return
             self.send_response_only(found.status)
             if found.date:
                 self.send_header("Date", found.date)
@@ -80,6 +84,39 @@ def test_the_time_is_the_servers(server: Server, date: str, clock: int) -> None:
     api = server.api
     api.get("/version")
     assert api.clock == clock
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr("gpufleet.kube.operations.api.time.sleep", found.append)
+    return found
+
+
+def test_a_read_waits_for_a_server_that_responded_before(
+    server: Server, pauses: list[float]
+) -> None:
+    server.status = 0
+    with pytest.raises(ClusterProblem):
+        server.api.get("/x")
+    assert pauses == []  # it never did
+    server.status = 200
+    server.api.get("/x")
+    server.status = 0
+    with pytest.raises(ClusterProblem):
+        server.api.create("/x", {})
+    assert pauses == []  # it may have been carried out
+    with pytest.raises(ClusterProblem):
+        server.api.get("/x")
+    assert pauses == [PAUSE] * (TRIES - 1)
+
+
+def test_a_server_that_is_busy_is_asked_again_later(server: Server, pauses: list[float]) -> None:
+    server.status = 429
+    with pytest.raises(ApiError):
+        server.api.get("/x")
+    assert server.asked == ["GET /x"] * TRIES
+    assert pauses == [PAUSE] * (TRIES - 1)
 
 
 WRITES: dict[str, Callable[[ClusterApi], Any]] = {

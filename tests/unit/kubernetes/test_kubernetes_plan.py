@@ -165,6 +165,14 @@ def test_containerd_gets_what_the_kubelet_requires(text: str, driver: str) -> No
     assert plan.change.after is not None
     assert ("SystemdCgroup = true" in plan.change.after) == (driver == "systemd")
     assert "/etc/containerd/certs.d" in plan.change.after
+    assert plan.describe() == {
+        "config": CONFIG,
+        "changes": True,
+        "activation": "restart",
+        "reason": f"{CONFIG} changes",
+        "postponed": False,
+    }
+    assert not plan.as_record().default  # the NVIDIA runtime is the toolkit's matter
     assert "registry.k8s.io/pause:3.10.2" in plan.change.after
     again = host(files={CONFIG: ManagedFile(CONFIG, plan.change.after)})
     second = plan_of(again, kubelet={"cgroupDriver": driver}).containerd

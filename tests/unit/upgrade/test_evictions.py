@@ -312,3 +312,11 @@ def test_a_run_that_is_ended_evicts_nothing_more() -> None:
 @pytest.mark.parametrize("status", [404, 409])
 def test_a_pod_that_is_gone_is_no_obstacle(status: int) -> None:
     assert of(Api(lambda name: status)).evict(leaving(n=[pod("web-0")])) == {"n": Round()}
+
+
+def test_nothing_is_waited_for_once_no_pod_is_left_to_evict(now: list[float]) -> None:
+    """All are on their way, but for those of a node that is given up."""
+    api = Api(lambda name: 403 if name == "bad" else 201)
+    nodes = leaving(a=[pod("bad", "x")], b=[pod("web-0"), pod("db-0", "db")])
+    assert of(api).evict(nodes, 60.0)["b"].evicted == 2
+    assert not any(api.waited)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from gpufleet.cli.upgrade import say
 from gpufleet.core.progress import heartbeat, terminal_lines
-from gpufleet.upgrade.decide import Decision, End, Wait
+from gpufleet.upgrade.decide import AGAIN, Decision, End, Wait
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.operations import runner
 from gpufleet.upgrade.plan import make_plan
@@ -64,6 +65,27 @@ def test_what_a_run_waits_for_contains_no_control_character(
     runner.carry_on(run)
     assert said[0].startswith("waiting for the alerts: ")
     assert is_plain(said[0])
+
+
+def test_a_wait_is_announced_once_with_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    run = running(planned(), Steps())
+    said: list[str] = []
+    looks: list[float] = []
+    run.say = said.append
+    began = run.clock.now()
+    hour, second = Wait(began + 3600, "window"), Wait(began + 1, "alerts")
+    decisions: list[Decision] = [hour, hour, second, End("paused")]
+    monkeypatch.setattr(runner, "_decided", lambda run: decisions.pop(0))
+    monkeypatch.setattr(runner, "_wait", lambda run, until: looks.append(until - began))
+    runner.carry_on(run)
+    announced = [line.split(" until ") for line in said if line.startswith("waiting")]
+    assert [words for words, _ in announced] == ["waiting for the window", "waiting for the alerts"]
+    ends = time.mktime(time.strptime(announced[0][1], "%Y-%m-%d %H:%M:%S"))
+    assert ends == pytest.approx(time.time() + 3600, abs=60)
+    assert looks == pytest.approx([AGAIN, AGAIN, 1], abs=5)
 
 
 def test_a_line_of_a_run_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:

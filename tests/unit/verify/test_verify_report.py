@@ -34,6 +34,15 @@ def test_table_has_hosts_failures_and_reasons() -> None:
     assert lines[-2:] == [SKIPPED, "  2 checks on gpu-2: not reachable"]
 
 
+def test_names_and_reasons_in_brackets_stay() -> None:
+    result = Report()
+    result.add("gpu-1", "module[nvidia]", Result("failed"))
+    result.add("gpu-1", "library", Result("skipped", message="no [gpu]"))
+    text = result.table()
+    assert "module[nvidia] (failed)" in text
+    assert text.endswith("no [gpu]\n")
+
+
 def test_skips_of_a_fleet_are_a_line_for_each_reason() -> None:
     result = Report()
     for number in range(1, 41):
