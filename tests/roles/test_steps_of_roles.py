@@ -104,6 +104,18 @@ def test_a_node_gets_every_role(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("deploy", "facts"), [(install, bare_host()), (take_away, recorded_host())]
+)
+def test_other_runs_are_kept_out_of_a_host_that_changes(
+    deploy: Callable[[], None], facts: NodeFacts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    armed: list[str] = []
+    monkeypatch.setattr("gpufleet.host.lock.arm", lambda host, facts: armed.append(host.name))
+    steps(deploy, facts, monkeypatch)
+    assert armed == ["@fake/host"]
+
+
 def test_a_removal_takes_every_role_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert steps(take_away, recorded_host(), monkeypatch) == [
         "Removal | Wait for the package manager",

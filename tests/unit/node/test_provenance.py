@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import json
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from pyinfra.api import StringCommand
 
+from gpufleet.node.operations import provenance
 from gpufleet.node.operations.provenance import KEPT_HISTORY, combined, merge, parse
 
 DRIVER: dict[str, Any] = {"version": "580.159.03", "packages": {"a": "1"}, "edits": ("x", "y")}
@@ -99,6 +104,34 @@ class TestTwoControllers:
         ours = self.ours(part("585.1"))
         assert combined({}, {}, ours) == ours
         assert combined(self.base, self.base, ours) == ours
+
+    def test_so_it_is_where_the_record_was_removed_meanwhile(self) -> None:
+        ours = self.ours({"toolkit": {"version": "1.20.1"}})
+        assert combined({}, self.base, ours) == ours
+
+
+def left_without_toolkit(
+    record: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any] | None:
+    """What is written once the toolkit's part and a file are dropped from the record; or None."""
+    monkeypatch.setattr(provenance, "read", lambda *_: json.dumps(record).encode())
+    monkeypatch.setattr(provenance, "host", SimpleNamespace(name="h"))
+    commands = [cast(StringCommand, each) for each in provenance.drop("toolkit", ["/etc/b"])]
+    sent = [lines for each in commands if (lines := each.connector_arguments.get("_stdin"))]
+    return json.loads(base64.b64decode("".join(sent[0]))) if sent else None
+
+
+def test_a_removed_role_leaves_the_rest_of_the_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    rest = merge({}, part(), "then") or {}
+    toolkit = {"toolkit": {"version": "1.20.1"}, "files": {"/etc/b": "2"}}
+    both = merge(rest, toolkit, "now") or {}
+    left = left_without_toolkit(both, monkeypatch) or {}
+    assert left == {**json.loads(json.dumps(rest)), "history": both["history"], "time": "now"}
+    without_entry = {**both, "files": rest["files"]}
+    assert left_without_toolkit(without_entry, monkeypatch) == left
+    without_file = {**left, "files": both["files"]}
+    assert left_without_toolkit(without_file, monkeypatch) == left
+    assert left_without_toolkit(left, monkeypatch) is None
 
 
 def test_a_record_that_is_none() -> None:
