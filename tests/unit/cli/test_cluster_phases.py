@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from click import UsageError
 
 from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
 
@@ -43,9 +44,28 @@ def test_all_phases_in_one_report_and_one_junit_file(tmp_path: Path) -> None:
         ("Hosts", "passed"), ("Checks", "passed"),
     ]  # fmt: skip
     assert data["phases"][0]["report"]["hosts"]["gpu-1"]["errors"] == ["it broke"]
+    assert all(0 <= each["seconds"] < 600 for each in data["phases"])
     suites = ElementTree.parse(junit).getroot().findall("testsuite")
     assert [suite.get("name") for suite in suites] == ["gpufleet.cluster", "checks"]
     assert [case.get("name") for case in suites[0]] == ["Hosts", "Checks"]
+    assert suites[0].get("failures") == suites[0].get("skipped") == "0"
+
+
+@pytest.mark.parametrize("content", ["", "\n", '{"phases": []}'])
+def test_a_report_replaces_an_earlier_one(content: str, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    report.write_text(content)
+    assert carry_out([phase("Hosts")], str(report), None) == 0
+    assert len(json.loads(report.read_text())["phases"]) == 1
+
+
+@pytest.mark.parametrize("content", ["x", "[]", '{"phases": 1}', '{"hosts": {}}'])
+def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    report.write_text(content)
+    with pytest.raises(UsageError, match="is not a gpufleet report"):
+        carry_out([Phase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
+    assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
 
 
 def test_after_a_failure_the_rest_is_not_reached(
@@ -63,7 +83,8 @@ def test_after_a_failure_the_rest_is_not_reached(
     assert "gpu-1: it broke" in (failure.text or "")
     assert later.find("skipped") is not None
     assert suite.get("failures") == suite.get("skipped") == "1"
-    assert "Hosts: failed; nothing after it was started" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    assert said == ["== Hosts", "Hosts: failed; nothing after it was started"]
 
 
 @pytest.mark.parametrize(("status", "expected"), [(0, 0), (4, 4), (130, 130), (77, 1)])

@@ -193,3 +193,8 @@ def test_claims_that_helm_would_delete_are_read_from_a_manifest() -> None:
         "PersistentVolumeClaim n/data",
         "PersistentVolumeClaim n/other",
     ]
+
+
+def test_the_group_of_a_custom_resource() -> None:
+    crds = facts("cluster-1.36.3").crds
+    assert crds["servicemonitors.monitoring.coreos.com"].group == "monitoring.coreos.com"
