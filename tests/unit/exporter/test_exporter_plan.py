@@ -125,6 +125,17 @@ def test_newer_packages_stay_unless_a_version_is_asked_for() -> None:
     assert exporter_for(facts, exporter_version="4.8.3").changes_packages
 
 
+@pytest.mark.parametrize(("version", "needed"), [("4.8.3-1", False), ("4.8.3.2-1", False),
+                                                 ("4.8.30-1", True)])  # fmt: skip
+def test_a_version_stands_for_those_that_continue_it(version: str, needed: bool) -> None:
+    facts = converged_host()
+    facts = installed(facts, exporter_for(facts))
+    name = "datacenter-gpu-manager-exporter"
+    packages = {**facts.packages, name: replace(facts.packages[name], version=version)}
+    plan = exporter_for(replace(facts, packages=packages), exporter_version="4.8.3")
+    assert [family.needed for family in plan.packages] == [False, needed]
+
+
 def test_el7_has_no_packages_but_a_container() -> None:
     facts = with_docker(replace(converged_host(), os=EL7, package_manager="yum"))
     plan = exporter_for(facts, driver_branch="550")
@@ -137,6 +148,10 @@ def test_el7_has_no_packages_but_a_container() -> None:
     (finding,) = findings_of(refused)
     assert finding.code == "GF583"
     assert "glibc" in finding.message
+    assert "docker is not installed" not in finding.remedy
+    neither = replace(facts, runtimes={})
+    refused = plan_for(neither, driver_branch="550", exporter_mode="systemd")
+    assert "(now docker is not installed)" in findings_of(refused)[0].remedy
     nothing = plan_for(replace(facts, runtimes={}), driver_branch="550")
     assert [f.code for f in findings_of(nothing)] == ["GF584"]
     assert "docker is not installed" in findings_of(nothing)[0].message

@@ -48,6 +48,21 @@ def test_dpkg_states() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "version", "upstream", "driver"),
+    [
+        ("libnvidia-compute-580", "580.95.05-0ubuntu1", "580.95.05", True),
+        ("nvidia-driver", "3:580.95.05-1.el9", "580.95.05", True),
+        ("nvidia-container-toolkit", "1.17.8-1", "1.17.8", False),
+        ("linux-objects", "580.95.05-6.8.0-1", "580.95.05-6.8.0", False),
+        ("linux", "580.95.05-1", "580.95.05", False),
+    ],
+)
+def test_packages_of_the_driver(name: str, version: str, upstream: str, driver: bool) -> None:
+    found = dpkg_packages(f"{name}\t{version}\tamd64\tinstall ok installed")[name]
+    assert (found.upstream, found.is_driver) == (upstream, driver)
+
+
+@pytest.mark.parametrize(
     ("lock", "version", "held"),
     [
         (YUM_LOCK, "3:550.163.01-1.el7", True),
@@ -97,6 +112,7 @@ def test_units() -> None:
         "a.service": "active",
         "b.service": "failed",
     }
+    assert units("Id=a.service\nExecStart=/x --a=b")["a.service"]["ExecStart"] == "/x --a=b"
 
 
 @pytest.mark.parametrize(
