@@ -143,6 +143,7 @@ def test_only_an_xid_that_came_meanwhile_is_reported() -> None:
     before = [series(XID, 31, 31, 31), series(XIDS, 1, 1, 1, xid="31")]
     assert xids(CATALOG, before) == []
     assert xids(CATALOG, [series(XID, 0, 0, 79, gpu=3)]) == ["GPU 3: XID 79"]
+    assert xids(CATALOG, [series(XID, 0, 79, 79)]) == ["GPU 0: XID 79"]
     again = [series(XID, 31, 31, 31), series(XIDS, 1, 1, 2, xid="31")]
     assert xids(CATALOG, again) == ["GPU 0: XID 31"]
     new = [series(UTIL, 100, 100, 100), series(XIDS, 1, start=2, xid="48")]
