@@ -1,0 +1,190 @@
+"""A cluster in memory: an API server that keeps objects by path, and a helm that stores what it was
+asked for in Secrets, as Helm does. Both note what a run does with them."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.merge import merged
+from gpufleet.helm.builder import STACK
+from gpufleet.helm.operations.process import Result
+from gpufleet.helm.operations.program import HelmProgram
+from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
+from gpufleet.kube.helm_releases import RELEASE_TYPE
+from gpufleet.kube.objects import OURS
+from gpufleet.kube.operations.api import ApiError
+
+NAMESPACES = "/api/v1/namespaces"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+CORE = {
+    "pods": "Pod", "configmaps": "ConfigMap", "secrets": "Secret", "services": "Service",
+}  # fmt: skip
+MONITORING = {"prometheusrules": "PrometheusRule", "servicemonitors": "ServiceMonitor"}
+VERBS = ["create", "delete", "list"]
+
+
+def kinds(names: dict[str, str], namespaced: bool = True) -> dict[str, Any]:
+    """A part of the discovery. `names`: plural -> kind."""
+    about = {"namespaced": namespaced, "verbs": VERBS}
+    return {"resources": [{"name": name, "kind": kind, **about} for name, kind in names.items()]}
+
+
+class MemoryApi:
+    """One API server. `done`: the writes, and what others note there."""
+
+    context, clock, kubeconfig = "memory", 1_800_000_000, None
+
+    def __init__(self, done: list[str]) -> None:
+        self.done = done
+        self.objects: dict[str, Any] = {}
+        group = {"groupVersion": "node.k8s.io/v1", "version": "v1"}
+        about = {"name": "node.k8s.io", "versions": [group], "preferredVersion": group}
+        self.known: dict[str, Any] = {
+            "/version": {"major": "1", "minor": "36", "gitVersion": "v1.36.3"},
+            "/apis": {"groups": [about]},
+            "/apis/node.k8s.io": about,
+            "/apis/node.k8s.io/v1": kinds({"runtimeclasses": "RuntimeClass"}, namespaced=False),
+            "/api/v1": kinds(CORE),
+        }
+        self.put(NAMESPACES, {"metadata": {"name": "kube-system", "uid": "cluster-1"}})
+        for name in ("gpu-1", "gpu-2"):
+            status = {key: {"nvidia.com/gpu": "8"} for key in ("capacity", "allocatable")}
+            self.put("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
+
+    def note(self, verb: str, path: str, *more: str) -> None:
+        short = path.removeprefix("/api/v1/").removeprefix("/apis/")
+        self.done.append("  " + " ".join([verb, short, *more]))
+
+    def put(self, folder: str, body: Any) -> None:
+        """Store an object without a note."""
+        number = str(len(self.objects))
+        found = merged(body, {"metadata": {"resourceVersion": number}})
+        found["metadata"].setdefault("uid", f"uid-{number}")
+        self.objects[f"{folder}/{body['metadata']['name']}"] = found
+
+    def pod(self, name: str, gpus: int = 0) -> None:
+        """Run a pod of a user."""
+        resources = {"limits": {"nvidia.com/gpu": str(gpus)}}
+        spec = {"nodeName": "gpu-1", "containers": [{"image": "x", "resources": resources}]}
+        body = {"metadata": {"name": name, "namespace": "team"}, "spec": spec}
+        self.put(f"{NAMESPACES}/team/pods", body)
+
+    def define(self, plural: str, kind: str, group: str = "monitoring.coreos.com") -> None:
+        """Create a CRD as gpufleet does."""
+        spec = {
+            "group": group,
+            "names": {"plural": plural, "kind": kind},
+            "scope": "Namespaced",
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        }
+        established = {"conditions": [{"type": "Established", "status": "True"}]}
+        about = {"name": f"{plural}.{group}", "labels": OURS}
+        self.put(CRDS, {"metadata": about, "spec": spec, "status": established})
+        served = self.known.setdefault(f"/apis/{group}/v1", {"resources": []})
+        served["resources"] += kinds({plural: kind})["resources"]
+        groups = self.known["/apis"]["groups"]
+        if all(each["name"] != group for each in groups):
+            version = {"groupVersion": f"{group}/v1", "version": "v1"}
+            groups.append({"name": group, "versions": [version], "preferredVersion": version})
+
+    def get(self, path: str, *more: object, **query: str) -> Any:
+        found = self.objects.get(path) or self.known.get(path)
+        if found is None:
+            raise ApiError(f"GET {path}", 404, {"reason": "NotFound"}, self.context)
+        return found
+
+    def find(self, path: str) -> Any:
+        return self.objects.get(path)
+
+    def list(self, path: str, *more: object, **query: str) -> list[Any]:
+        root, _, plural = path.rpartition("/")
+        everywhere = f"{root}/namespaces/"
+        wanted = [each.partition("=") for each in query.get("labelSelector", "").split(",")]
+        kind = query.get("fieldSelector", "").removeprefix("type=")
+
+        def fits(name: str, body: Any) -> bool:
+            folder = name.rpartition("/")[0]
+            here = folder == path or (name.startswith(everywhere) and folder.endswith(f"/{plural}"))
+            labels = body["metadata"].get("labels") or {}
+            known = all(
+                labels.get(key) == value if equal else key in labels
+                for key, equal, value in wanted
+                if key
+            )
+            return here and known and kind in ("", body.get("type"))
+
+        return [body for name, body in self.objects.items() if fits(name, body)]
+
+    def create(self, path: str, body: Any) -> None:
+        name = body["metadata"]["name"]
+        if f"{path}/{name}" in self.objects:
+            raise ApiError(f"POST {path}", 409, {"reason": "AlreadyExists"}, self.context)
+        self.note("create", f"{path}/{name}")
+        space = path.split("/namespaces/")[-1].split("/")[0] if "/namespaces/" in path else ""
+        self.put(path, merged(body, {"metadata": {"namespace": space}}) if space else body)
+
+    def apply(self, path: str, body: Any) -> None:
+        self.note("apply", path)
+        self.put(path.rpartition("/")[0], body)
+
+    def merge(self, path: str, body: Any) -> None:
+        about = body.get("metadata", {})
+        marks = {**about.get("labels", {}), **about.get("annotations", {})}
+        self.note("merge", path, *(f"{key}={value}" for key, value in marks.items()))
+        self.objects[path] = merged(self.objects[path], body)
+
+    def delete(self, path: str, body: Any = None) -> None:
+        self.note("delete", path)
+        del self.objects[path]
+
+
+class MemoryHelm:
+    """helm for a cluster in memory. `lease`: the cluster's lock."""
+
+    def __init__(self, api: MemoryApi, lease: Any = None) -> None:
+        self.api, self.lease = api, lease
+        self.program = HelmProgram(Path("helm"), HelmVersion(3, 22))
+
+    def upgrade(self, release: Release, archive: Path, *more: Any, adopted: bool = False) -> Result:
+        self.api.done.append(f"  helm upgrade {release.ref} {release.chart}")
+        folder = f"{NAMESPACES}/{release.namespace}/secrets"
+        number = 1
+        while f"{folder}/{self._secret(release.name, number)}" in self.api.objects:
+            number += 1
+        content = {
+            "name": release.name,
+            "namespace": release.namespace,
+            "version": number,
+            "info": {"status": "deployed"},
+            "chart": {"metadata": {"name": release.chart, "version": release.version}},
+            "config": release.values,
+        }
+        packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
+        labels = {"owner": "helm", "name": release.name, "version": str(number)}
+        labels |= {"status": "deployed", OWNER_LABEL: "me"}
+        name = self._secret(release.name, number)
+        metadata = {"name": name, "namespace": release.namespace, "labels": labels}
+        data = {"release": packed.decode()}
+        self.api.put(folder, {"metadata": metadata, "type": RELEASE_TYPE, "data": data})
+        if release.chart == STACK:
+            about = {"name": f"{STACK}-kubelet", "namespace": "kube-system"}
+            body = {"metadata": about, "spec": {}}
+            self.api.put(f"{NAMESPACES}/kube-system/services", body)
+            for plural, kind in MONITORING.items():
+                self.api.define(plural, kind)
+        return Result(0, "", "")
+
+    def uninstall(self, ref: Any, *more: Any, debug: bool = False) -> Result:
+        self.api.done.append(f"  helm uninstall {ref}")
+        start = f"{NAMESPACES}/{ref.namespace}/secrets/{self._secret(ref.name, '')}"
+        for path in [path for path in self.api.objects if path.startswith(start)]:
+            del self.api.objects[path]
+        return Result(0, "", "")
+
+    @staticmethod
+    def _secret(name: str, number: int | str) -> str:
+        return f"sh.helm.release.v1.{name}.v{number}"

@@ -1,0 +1,300 @@
+"""What runs do with a cluster in memory: every step in order, and its writes."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyinfra
+import pytest
+from memory_cluster import NAMESPACES, MemoryApi, MemoryHelm
+from pyinfra.api import BaseStateCallback, Config, Host, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operations import run_ops
+
+from gpufleet.gpu_stack.operations import releases
+from gpufleet.gpu_stack.operations.removal import current_removal
+from gpufleet.gpu_stack.operations.stack import current_stack
+from gpufleet.helm.operations import cluster
+from gpufleet.helm.operations.cluster import Cluster, PlannedRelease
+from gpufleet.helm.operations.release_watch import Watch
+from gpufleet.roles.cluster import apply_roles
+from gpufleet.roles.removal.cluster import remove_stack
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
+
+
+class Steps(BaseStateCallback):
+    """Notes the names of the operations as they begin."""
+
+    def __init__(self, done: list[str]) -> None:
+        self.done = done
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        self.done.append(" ".join(sorted(state.get_op_meta(op_hash).names)))
+
+
+class Bench:
+    """Runs deploys for one cluster."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.done: list[str] = []
+        self.said: list[str] = []
+        self.api = MemoryApi(self.done)
+        receivers = base64.b64encode(b"[{name: default}]").decode()
+        about = {"name": "pager", "namespace": "monitoring"}
+        body = {"metadata": about, "data": {"receivers.yaml": receivers}}
+        self.api.put(f"{NAMESPACES}/monitoring/secrets", body)
+        self.lease = SimpleNamespace(deletes=False, give_back=lambda: None)
+        monkeypatch.setattr(cluster, "ClusterApi", lambda access: self.api)
+        monkeypatch.setattr(cluster, "take_lease", self._take_lease)
+        monkeypatch.setattr(cluster, "find_helm", lambda *about: MemoryHelm(self.api).program)
+        monkeypatch.setattr(cluster, "Helm", lambda *about: MemoryHelm(self.api, about[-1]))
+        monkeypatch.setattr(Host, "noop", lambda _, why: self._needless(why))
+        monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
+        monkeypatch.setattr(Watch, "_operands", lambda *about, changed: None)
+        chart = Path("chart.tgz")
+        monkeypatch.setattr(Cluster, "_complete", lambda _, plan: PlannedRelease(plan, chart))
+
+    def _take_lease(self, api: Any, wait: float, say: Callable[[str], None]) -> Any:
+        say(f"waits up to {wait:.0f} s for the lock")
+        return self.lease
+
+    def _needless(self, why: str) -> None:
+        if pyinfra.state.is_executing:
+            self.done.append(f"  - {why}")
+
+    def run(self, deploy: Callable[[], None], **data: Any) -> tuple[list[str], HostReport]:
+        """The steps and writes of one run, and its report."""
+        quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, **data}
+        groups = {"gpu_cluster": (["@fake/cluster"], {})}
+        state = State(Inventory((["@fake/cluster"], quick), {}, **groups), Config())
+        report = RunReport(state)
+        state.add_callback_handler(report)
+        state.add_callback_handler(Steps(self.done))
+        connect_all(state)
+        self.done.clear()
+        try:
+            add_deploy(state, deploy)
+            run_ops(state)
+        except PyinfraError:  # no hosts remain
+            assert state.failed_hosts
+        (part,) = report.gather()
+        return [re.sub(r"sha256-\w+", "sha256-…", line) for line in self.done], part
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(monkeypatch)
+
+
+def install() -> None:
+    stack = current_stack()
+    assert stack
+    apply_roles(stack)
+
+
+def take_away() -> None:
+    removal = current_removal()
+    assert removal
+    remove_stack(removal)
+
+
+RICH = {
+    "device_plugin_runtime_class": "nvidia",
+    "device_plugin_label_nodes": True,
+    "monitoring_alert_receivers": "pager",
+    "monitoring_autoscaling": True,
+    "monitoring_node_problems": True,
+    "monitoring_exporter_values": {"arguments": ["--debug"]},
+}
+WRITES = ("  create", "  apply", "  merge", "  delete", "  helm")
+INSTALLED = """\
+Monitoring | Create Grafana's password
+  create namespaces/monitoring
+  create namespaces/monitoring/secrets/gpufleet-grafana
+Monitoring | Configure Alertmanager's receivers
+  apply namespaces/monitoring/secrets/gpufleet-alertmanager
+Monitoring | Install Prometheus and Grafana
+  helm upgrade monitoring/kube-prometheus-stack kube-prometheus-stack
+Monitoring | Apply the alert rules
+  apply monitoring.coreos.com/v1/namespaces/monitoring/prometheusrules/gpufleet-gpu
+Monitoring | Apply the dashboards
+  apply namespaces/monitoring/configmaps/gpufleet-dashboard-capacity
+  apply namespaces/monitoring/configmaps/gpufleet-dashboard-fleet
+  apply namespaces/monitoring/configmaps/gpufleet-dashboard-gpu
+  apply namespaces/monitoring/configmaps/gpufleet-dashboard-node
+  apply namespaces/monitoring/configmaps/gpufleet-dashboard-workload
+Device plugin | Label the GPU nodes
+  merge nodes/gpu-1 nvidia.com/gpu.present=true gpufleet-labelled=nvidia.com/gpu.present
+  merge nodes/gpu-2 nvidia.com/gpu.present=true gpufleet-labelled=nvidia.com/gpu.present
+Device plugin | Create the RuntimeClass
+  create node.k8s.io/v1/runtimeclasses/nvidia
+Device plugin | Install the device plugin
+  helm upgrade kube-system/nvidia-device-plugin nvidia-device-plugin
+Monitoring | Apply the list of counters
+  apply namespaces/monitoring/configmaps/gpufleet-exporter-counters-sha256-…
+Monitoring | Apply the exporter's monitor
+  - objects are up to date
+Monitoring | Install dcgm-exporter
+  helm upgrade monitoring/dcgm-exporter dcgm-exporter
+Monitoring | Remove the exporter's monitor
+  - objects are up to date
+Monitoring | Remove lists of counters
+  - every list of counters is in use
+Monitoring | Install prometheus-adapter
+  helm upgrade monitoring/prometheus-adapter prometheus-adapter
+Monitoring | Install node-problem-detector
+  helm upgrade monitoring/node-problem-detector node-problem-detector
+"""
+NEEDLESS = """\
+  - Grafana's password exists
+  - Alertmanager's configuration is up to date
+  - kube-prometheus-stack: revision 1 is up to date
+  - objects are up to date
+  - objects are up to date
+  - every GPU node has the label
+  - RuntimeClass nvidia exists
+  - nvidia-device-plugin: revision 1 is up to date
+  - the exporter's list of counters is up to date
+  - objects are up to date
+  - dcgm-exporter: revision 1 is up to date
+  - objects are up to date
+  - every list of counters is in use
+  - prometheus-adapter: revision 1 is up to date
+  - node-problem-detector: revision 1 is up to date
+"""
+REMOVED = """\
+Removal | Uninstall node-problem-detector
+  helm uninstall monitoring/node-problem-detector
+Removal | Uninstall prometheus-adapter
+  helm uninstall monitoring/prometheus-adapter
+Removal | Uninstall dcgm-exporter
+  helm uninstall monitoring/dcgm-exporter
+Removal | Uninstall the device plugin
+  helm uninstall kube-system/nvidia-device-plugin
+Removal | Uninstall node-feature-discovery
+  - gpufleet has no release node-feature-discovery here
+Removal | Uninstall the GPU Operator
+  - gpufleet has no release gpu-operator here
+Removal | Delete the RuntimeClass
+  delete node.k8s.io/v1/runtimeclasses/nvidia
+Removal | Remove the label of the GPU nodes
+  merge nodes/gpu-1 nvidia.com/gpu.present=None gpufleet-labelled=None
+  merge nodes/gpu-2 nvidia.com/gpu.present=None gpufleet-labelled=None
+Removal | Delete the dashboards
+  delete namespaces/monitoring/configmaps/gpufleet-dashboard-capacity
+  delete namespaces/monitoring/configmaps/gpufleet-dashboard-fleet
+  delete namespaces/monitoring/configmaps/gpufleet-dashboard-gpu
+  delete namespaces/monitoring/configmaps/gpufleet-dashboard-node
+  delete namespaces/monitoring/configmaps/gpufleet-dashboard-workload
+  delete namespaces/monitoring/configmaps/gpufleet-exporter-counters-sha256-…
+Removal | Delete the alert rules
+  delete monitoring.coreos.com/v1/namespaces/monitoring/prometheusrules/gpufleet-gpu
+Removal | Delete the monitor of the exporter
+  - gpufleet created none that is still there
+Removal | Label what Prometheus' operator leaves behind
+  merge namespaces/kube-system/services/kube-prometheus-stack-kubelet gpufleet-left-behind=true
+Removal | Uninstall Prometheus and Grafana
+  helm uninstall monitoring/kube-prometheus-stack
+Removal | Delete the Service of kubelets
+  delete namespaces/kube-system/services/kube-prometheus-stack-kubelet
+Removal | Delete the Secrets
+  delete namespaces/monitoring/secrets/gpufleet-grafana
+  delete namespaces/monitoring/secrets/gpufleet-alertmanager
+Removal | Delete the CRDs without objects
+  delete apiextensions.k8s.io/v1/customresourcedefinitions/prometheusrules.monitoring.coreos.com
+  delete apiextensions.k8s.io/v1/customresourcedefinitions/servicemonitors.monitoring.coreos.com
+Removal | Delete the empty namespaces
+  - no namespace of gpufleet is empty
+"""
+
+
+def test_a_cluster_gets_every_role_once(bench: Bench) -> None:
+    steps, part = bench.run(install, **RICH)
+    assert steps == INSTALLED.splitlines()
+    assert (part.status, part.changed, part.examined) == ("changed", 12, True)
+    assert part.findings == []
+    assert part.seen == {name: moved["after"] for name, moved in part.releases.items()}
+    again, part = bench.run(install, **RICH)
+    assert [line for line in again if line.startswith("  ")] == NEEDLESS.splitlines()
+    assert (part.status, part.changed, part.seen) == ("converged", 0, {})
+
+
+def test_a_removal_takes_every_role_away(bench: Bench) -> None:
+    before = {*bench.api.objects}
+    bench.run(install, **RICH)
+    steps, part = bench.run(take_away, **RICH)
+    assert steps == REMOVED.splitlines()
+    assert {*bench.api.objects} == before | {f"{NAMESPACES}/monitoring"}
+    assert bench.lease.deletes
+    assert [found.message for found in part.findings] == [
+        "Namespace monitoring stays: it has 1 object that gpufleet did not create, such as "
+        "Secret monitoring/pager."
+    ]
+    assert part.leaves
+    assert part.seen == dict.fromkeys(part.releases)
+    assert part.plan["namespaces"] == ["monitoring"]
+    again, part = bench.run(take_away, **RICH)
+    assert not any(line.startswith(WRITES) for line in again)
+    assert part.status == "converged"
+
+
+def test_a_preview_changes_nothing_and_takes_no_lock(bench: Bench) -> None:
+    def preview() -> None:
+        RunReport.of(pyinfra.state).plan_only = True
+        stack = current_stack(preview=True)
+        assert stack
+        apply_roles(stack)
+
+    before = {**bench.api.objects}
+    steps, part = bench.run(preview)
+    assert (steps, bench.said, bench.api.objects) == ([], [], before)
+    assert [step.partition(" (")[0] for step in part.steps] == [
+        "Create Grafana's password",
+        "kube-prometheus-stack: install",
+        "Apply the alert rules",
+        "Apply the dashboards",
+        "node-feature-discovery: install",
+        "nvidia-device-plugin: install",
+        "dcgm-exporter: install",
+    ]
+    assert (part.status, part.changed, part.seen) == ("planned", 7, {})
+
+
+def test_an_operator_takes_the_place_of_plugin_and_exporter(bench: Bench) -> None:
+    steps, _ = bench.run(install, cluster_stack="gpu-operator")
+    assert [line for line in steps if line.startswith("  helm")] == [
+        "  helm upgrade monitoring/kube-prometheus-stack kube-prometheus-stack",
+        "  helm upgrade gpu-operator/gpu-operator gpu-operator",
+    ]
+    steps, _ = bench.run(take_away, cluster_stack="gpu-operator")
+    assert [line for line in steps if line.startswith("  helm")] == [
+        "  helm uninstall gpu-operator/gpu-operator",
+        "  helm uninstall monitoring/kube-prometheus-stack",
+    ]
+
+
+def test_a_blocker_stops_a_cluster_before_its_first_step(bench: Bench) -> None:
+    bench.run(install)
+    assert [line for line in bench.said if not line.startswith("[@fake/cluster]   ")] == [
+        "[@fake/cluster] waits up to 600 s for the lock",
+        "[@fake/cluster] install: release monitoring/kube-prometheus-stack does not exist",
+        "[@fake/cluster] install: release node-feature-discovery/node-feature-discovery does not "
+        "exist",
+        "[@fake/cluster] install: release kube-system/nvidia-device-plugin does not exist",
+        "[@fake/cluster] install: release monitoring/dcgm-exporter does not exist",
+    ]
+    bench.api.pod("train-0", gpus=1)
+    before = {*bench.api.objects}
+    for deploy, code in ((install, "GF884"), (take_away, "GF970")):
+        steps, part = bench.run(deploy, cluster_stack="gpu-operator")
+        assert (steps, part.status, part.steps) == ([], "failed", [])
+        assert {found.code for found in part.findings} == {code}
+        assert {*bench.api.objects} == before
