@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cluster_bench import ClusterBench
 from parts import Controlled, site_in
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
@@ -55,6 +56,12 @@ def carry_out() -> Callable[..., FakeHost]:
         return FakeHost(state)
 
     return run
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
+    """A cluster in memory."""
+    return ClusterBench(monkeypatch)
 
 
 @pytest.fixture

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.merge import merged
-from gpufleet.helm.builder import STACK
+from gpufleet.helm.builder import EXPORTER, STACK
 from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
 from gpufleet.kube.helm_releases import RELEASE_TYPE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+DAEMONS = "/apis/apps/v1/namespaces/monitoring/daemonsets"
 CORE = {
     "pods": "Pod", "configmaps": "ConfigMap", "secrets": "Secret", "services": "Service",
 }  # fmt: skip
@@ -41,6 +43,7 @@ class MemoryApi:
     def __init__(self, done: list[str]) -> None:
         self.done = done
         self.objects: dict[str, Any] = {}
+        self.refused = ""  # part of the paths of which writes are refused
         group = {"groupVersion": "node.k8s.io/v1", "version": "v1"}
         about = {"name": "node.k8s.io", "versions": [group], "preferredVersion": group}
         self.known: dict[str, Any] = {
@@ -56,6 +59,9 @@ class MemoryApi:
             self.put("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
 
     def note(self, verb: str, path: str, *more: str) -> None:
+        if self.refused and self.refused in path:
+            answer = {"reason": "Invalid", "message": "denied: it is so"}
+            raise ApiError(f"{verb} {path}", 422, answer, self.context)
         short = path.removeprefix("/api/v1/").removeprefix("/apis/")
         self.done.append("  " + " ".join([verb, short, *more]))
 
@@ -132,7 +138,7 @@ class MemoryApi:
         self.put(path.rpartition("/")[0], body)
 
     def merge(self, path: str, body: Any) -> None:
-        about = body.get("metadata", {})
+        about = body.get("metadata") or body["spec"]["template"]["metadata"]
         marks = {**about.get("labels", {}), **about.get("annotations", {})}
         self.note("merge", path, *(f"{key}={value}" for key, value in marks.items()))
         self.objects[path] = merged(self.objects[path], body)
@@ -143,14 +149,16 @@ class MemoryApi:
 
 
 class MemoryHelm:
-    """helm for a cluster in memory. `lease`: the cluster's lock."""
+    """helm for a cluster in memory. `lease`: the cluster's lock; `fails`: words of a call that
+    does not succeed."""
 
-    def __init__(self, api: MemoryApi, lease: Any = None) -> None:
-        self.api, self.lease = api, lease
+    def __init__(self, api: MemoryApi, lease: Any = None, fails: str = "") -> None:
+        self.api, self.lease, self.fails = api, lease, fails
         self.program = HelmProgram(Path("helm"), HelmVersion(3, 22))
 
     def upgrade(self, release: Release, archive: Path, *more: Any, adopted: bool = False) -> Result:
-        self.api.done.append(f"  helm upgrade {release.ref} {release.chart}")
+        if not self._begin(f"upgrade {release.ref} {release.chart}"):
+            return Result(1, "", "Error: it broke")
         folder = f"{NAMESPACES}/{release.namespace}/secrets"
         number = 1
         while f"{folder}/{self._secret(release.name, number)}" in self.api.objects:
@@ -162,6 +170,7 @@ class MemoryHelm:
             "info": {"status": "deployed"},
             "chart": {"metadata": {"name": release.chart, "version": release.version}},
             "config": release.values,
+            "manifest": self._exporter(release) if release.chart == EXPORTER else "",
         }
         packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
         labels = {"owner": "helm", "name": release.name, "version": str(number)}
@@ -178,12 +187,32 @@ class MemoryHelm:
                 self.api.define(plural, kind)
         return Result(0, "", "")
 
+    def rollback(self, release: Release, revision: int, *more: Any) -> Result:
+        worked = self._begin(f"rollback {release.ref} {revision}")
+        return Result(0, "", "") if worked else Result(1, "", "Error: it broke")
+
     def uninstall(self, ref: Any, *more: Any, debug: bool = False) -> Result:
-        self.api.done.append(f"  helm uninstall {ref}")
+        if not self._begin(f"uninstall {ref}"):
+            return Result(1, "", "Error: it broke")
         start = f"{NAMESPACES}/{ref.namespace}/secrets/{self._secret(ref.name, '')}"
-        for path in [path for path in self.api.objects if path.startswith(start)]:
+        for path in [path for path in self.api.objects if path.startswith((start, DAEMONS))]:
             del self.api.objects[path]
         return Result(0, "", "")
+
+    def _begin(self, words: str) -> bool:
+        self.api.done.append(f"  helm {words}")
+        return not self.fails or self.fails not in words
+
+    def _exporter(self, release: Release) -> str:
+        """Start the exporter; its manifest."""
+        marks = {RELEASE_NAME: release.name, RELEASE_NAMESPACE: release.namespace}
+        about = {"name": EXPORTER, "namespace": release.namespace, "annotations": marks}
+        volumes = release.values.get("extraConfigMapVolumes", [])
+        template = {"metadata": {}, "spec": {"containers": [], "volumes": volumes}}
+        pods = ("desiredNumberScheduled", "numberAvailable", "updatedNumberScheduled")
+        status = dict.fromkeys(pods, 2)
+        self.api.put(DAEMONS, {"metadata": about, "spec": {"template": template}, "status": status})
+        return f"apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: {EXPORTER}\n"
 
     @staticmethod
     def _secret(name: str, number: int | str) -> str:

@@ -91,6 +91,22 @@ def carry_out(state: State) -> Recorded:
     return display
 
 
+def test_hosts_without_a_connection_are_named(state: State) -> None:
+    state.set_stage(StateStage.Connect)
+    display = Recorded(state)
+    one, broken, _ = state.inventory
+    connect_all(state)
+    one.connected = False
+    state.failed_hosts.add(broken)
+    found = display.progress()
+    assert found
+    assert (found.stage, found.hosts, found.silent) == ("connecting", 3, ("@fake/one",))
+    one.connected = True
+    found = display.progress()
+    assert found
+    assert found.silent == ()
+
+
 def test_every_host_is_counted_in_one_place(state: State, lines: list[str]) -> None:
     display = carry_out(state)
     first, *_, last = display.seen

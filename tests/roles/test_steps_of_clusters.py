@@ -2,109 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import re
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
 import pyinfra
-import pytest
-from memory_cluster import NAMESPACES, MemoryApi, MemoryHelm
-from pyinfra.api import BaseStateCallback, Config, Host, Inventory, State
-from pyinfra.api.connect import connect_all
-from pyinfra.api.deploy import add_deploy
-from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.operations import run_ops
+from cluster_bench import ClusterBench, install, take_away
+from memory_cluster import NAMESPACES
 
-from gpufleet.gpu_stack.operations import releases
-from gpufleet.gpu_stack.operations.removal import current_removal
 from gpufleet.gpu_stack.operations.stack import current_stack
-from gpufleet.helm.operations import cluster
-from gpufleet.helm.operations.cluster import Cluster, PlannedRelease
-from gpufleet.helm.operations.release_watch import Watch
 from gpufleet.roles.cluster import apply_roles
-from gpufleet.roles.removal.cluster import remove_stack
-from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
-
-
-class Steps(BaseStateCallback):
-    """Notes the names of the operations as they begin."""
-
-    def __init__(self, done: list[str]) -> None:
-        self.done = done
-
-    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
-        self.done.append(" ".join(sorted(state.get_op_meta(op_hash).names)))
-
-
-class Bench:
-    """Runs deploys for one cluster."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.done: list[str] = []
-        self.said: list[str] = []
-        self.api = MemoryApi(self.done)
-        receivers = base64.b64encode(b"[{name: default}]").decode()
-        about = {"name": "pager", "namespace": "monitoring"}
-        body = {"metadata": about, "data": {"receivers.yaml": receivers}}
-        self.api.put(f"{NAMESPACES}/monitoring/secrets", body)
-        self.lease = SimpleNamespace(deletes=False, give_back=lambda: None)
-        monkeypatch.setattr(cluster, "ClusterApi", lambda access: self.api)
-        monkeypatch.setattr(cluster, "take_lease", self._take_lease)
-        monkeypatch.setattr(cluster, "find_helm", lambda *about: MemoryHelm(self.api).program)
-        monkeypatch.setattr(cluster, "Helm", lambda *about: MemoryHelm(self.api, about[-1]))
-        monkeypatch.setattr(Host, "noop", lambda _, why: self._needless(why))
-        monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
-        monkeypatch.setattr(Watch, "_operands", lambda *about, changed: None)
-        chart = Path("chart.tgz")
-        monkeypatch.setattr(Cluster, "_complete", lambda _, plan: PlannedRelease(plan, chart))
-
-    def _take_lease(self, api: Any, wait: float, say: Callable[[str], None]) -> Any:
-        say(f"waits up to {wait:.0f} s for the lock")
-        return self.lease
-
-    def _needless(self, why: str) -> None:
-        if pyinfra.state.is_executing:
-            self.done.append(f"  - {why}")
-
-    def run(self, deploy: Callable[[], None], **data: Any) -> tuple[list[str], HostReport]:
-        """The steps and writes of one run, and its report."""
-        quick = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, **data}
-        groups = {"gpu_cluster": (["@fake/cluster"], {})}
-        state = State(Inventory((["@fake/cluster"], quick), {}, **groups), Config())
-        report = RunReport(state)
-        state.add_callback_handler(report)
-        state.add_callback_handler(Steps(self.done))
-        connect_all(state)
-        self.done.clear()
-        try:
-            add_deploy(state, deploy)
-            run_ops(state)
-        except PyinfraError:  # no hosts remain
-            assert state.failed_hosts
-        (part,) = report.gather()
-        return [re.sub(r"sha256-\w+", "sha256-…", line) for line in self.done], part
-
-
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
-    return Bench(monkeypatch)
-
-
-def install() -> None:
-    stack = current_stack()
-    assert stack
-    apply_roles(stack)
-
-
-def take_away() -> None:
-    removal = current_removal()
-    assert removal
-    remove_stack(removal)
-
 
 RICH = {
     "device_plugin_runtime_class": "nvidia",
@@ -216,18 +120,19 @@ Removal | Delete the empty namespaces
 """
 
 
-def test_a_cluster_gets_every_role_once(bench: Bench) -> None:
+def test_a_cluster_gets_every_role_once(bench: ClusterBench) -> None:
     steps, part = bench.run(install, **RICH)
     assert steps == INSTALLED.splitlines()
     assert (part.status, part.changed, part.examined) == ("changed", 12, True)
     assert part.findings == []
+    assert 0 <= part.seconds < 60
     assert part.seen == {name: moved["after"] for name, moved in part.releases.items()}
     again, part = bench.run(install, **RICH)
     assert [line for line in again if line.startswith("  ")] == NEEDLESS.splitlines()
     assert (part.status, part.changed, part.seen) == ("converged", 0, {})
 
 
-def test_a_removal_takes_every_role_away(bench: Bench) -> None:
+def test_a_removal_takes_every_role_away(bench: ClusterBench) -> None:
     before = {*bench.api.objects}
     bench.run(install, **RICH)
     steps, part = bench.run(take_away, **RICH)
@@ -239,6 +144,7 @@ def test_a_removal_takes_every_role_away(bench: Bench) -> None:
         "Secret monitoring/pager."
     ]
     assert part.leaves
+    assert 0 <= part.seconds < 60
     assert part.seen == dict.fromkeys(part.releases)
     assert part.plan["namespaces"] == ["monitoring"]
     again, part = bench.run(take_away, **RICH)
@@ -246,7 +152,7 @@ def test_a_removal_takes_every_role_away(bench: Bench) -> None:
     assert part.status == "converged"
 
 
-def test_a_preview_changes_nothing_and_takes_no_lock(bench: Bench) -> None:
+def test_a_preview_changes_nothing_and_takes_no_lock(bench: ClusterBench) -> None:
     def preview() -> None:
         RunReport.of(pyinfra.state).plan_only = True
         stack = current_stack(preview=True)
@@ -268,7 +174,7 @@ def test_a_preview_changes_nothing_and_takes_no_lock(bench: Bench) -> None:
     assert (part.status, part.changed, part.seen) == ("planned", 7, {})
 
 
-def test_an_operator_takes_the_place_of_plugin_and_exporter(bench: Bench) -> None:
+def test_an_operator_takes_the_place_of_plugin_and_exporter(bench: ClusterBench) -> None:
     steps, _ = bench.run(install, cluster_stack="gpu-operator")
     assert [line for line in steps if line.startswith("  helm")] == [
         "  helm upgrade monitoring/kube-prometheus-stack kube-prometheus-stack",
@@ -279,9 +185,11 @@ def test_an_operator_takes_the_place_of_plugin_and_exporter(bench: Bench) -> Non
         "  helm uninstall gpu-operator/gpu-operator",
         "  helm uninstall monitoring/kube-prometheus-stack",
     ]
+    last = ["Removal | Delete the empty namespaces", "  delete namespaces/gpu-operator"]
+    assert steps[-2:] == last
 
 
-def test_a_blocker_stops_a_cluster_before_its_first_step(bench: Bench) -> None:
+def test_a_blocker_stops_a_cluster_before_its_first_step(bench: ClusterBench) -> None:
     bench.run(install)
     assert [line for line in bench.said if not line.startswith("[@fake/cluster]   ")] == [
         "[@fake/cluster] waits up to 600 s for the lock",

@@ -109,9 +109,14 @@ def test_a_list_that_was_changed_restarts_its_exporter_once(api: Api, killed: bo
     assert apply(api) == 0
 
 
-def test_exporters_that_do_not_mount_a_changed_list_keep_running(api: Api) -> None:
+@pytest.mark.parametrize("config_map", ["another", None])
+def test_exporters_that_do_not_mount_a_changed_list_keep_running(
+    api: Api, config_map: str | None
+) -> None:
+    """None: the exporter is gone."""
     apply(api)
-    api.run_exporter("another")
+    if config_map:
+        api.run_exporter(config_map)
     api.objects[PATH] = merged(api.objects[PATH], {"data": {"counters.csv": "theirs\n"}})
     assert apply(api) == 1
     assert api.restarts == 0

@@ -106,15 +106,17 @@ def test_crds_have_the_objects_of_others() -> None:
             CRDS: [
                 item(RULES, labels=OURS),
                 item("late.nvidia.com", labels=OURS),  # is not served yet
+                item("probes.monitoring.coreos.com"),  # of a chart, not of gpufleet
                 item("things.example.com"),
             ],
             RULE_LIST: [item("theirs", "team"), item("ours", "monitoring", labels=OURS)],
         },
     )
-    rules, late = found.crds
+    rules, late, probes = found.crds
     assert (rules.ours, rules.unknown) == (True, "")
     assert rules.users == (ObjectRef("PrometheusRule", "team", "theirs"),)
     assert (late.unknown, late.users) == ("the API does not serve it", ())
+    assert not probes.ours
 
 
 def test_crds_have_the_objects_of_releases_that_stay() -> None:

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pyinfra.api import Config, Inventory, State
 
 from gpufleet.exporter.counters_file import fields_of
 from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
     ClusterFacts,
@@ -257,3 +259,13 @@ def test_a_release_of_ours_stays_ours_when_its_prometheus_is_there() -> None:
         "v0.93.0", {},
     )  # fmt: skip
     assert "kube-prometheus-stack" in names(stack(replace(facts, releases=(ours,))))
+
+
+def test_hosts_of_the_inventory_are_nodes_also_without_their_domain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = (["gpu-1.lab.example", "gpu-2"], {})
+    monkeypatch.setattr(operations, "state", State(Inventory(there, gpu_nodes=there), Config()))
+    assert sorted(operations._node_names()) == ["gpu-1", "gpu-1.lab.example", "gpu-2"]
+    monkeypatch.setattr(operations, "state", State(Inventory(there), Config()))
+    assert operations._node_names() == []

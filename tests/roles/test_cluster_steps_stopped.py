@@ -1,0 +1,121 @@
+"""Runs for a cluster in memory that meet what others did there, or that it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from cluster_bench import ClusterBench, install, take_away
+from memory_cluster import DAEMONS, NAMESPACES
+from test_steps_of_clusters import RICH, WRITES
+
+from gpufleet.core.merge import merged
+from gpufleet.gpu_stack.remains import LEFT
+
+SERVICE = f"{NAMESPACES}/kube-system/services/kube-prometheus-stack-kubelet"
+MONITORS = "/apis/monitoring.coreos.com/v1/namespaces/team/servicemonitors"
+LIST = "namespaces/monitoring/configmaps/gpufleet-exporter-counters-sha256-…"
+MORE = {**RICH, "monitoring_exporter_memory": "3Gi"}
+
+
+def writes(steps: list[str]) -> list[str]:
+    return [line.strip() for line in steps if line.startswith(WRITES)]
+
+
+def test_a_list_that_others_changed_is_put_back_and_read_again(bench: ClusterBench) -> None:
+    bench.run(install, **RICH)
+    (path,) = (path for path in bench.api.objects if "counters" in path)
+    bench.api.objects[path] = merged(bench.api.objects[path], {"data": {"counters.csv": "x"}})
+    steps, part = bench.run(install, **RICH)
+    put_back, restart = writes(steps)
+    assert put_back == f"apply {LIST}"
+    assert restart.startswith(
+        "merge apps/v1/namespaces/monitoring/daemonsets/dcgm-exporter gpufleet/restored="
+    )
+    assert (part.status, part.changed) == ("changed", 1)
+    assert writes(bench.run(install, **RICH)[0]) == []
+
+
+def test_a_removal_keeps_what_others_made_and_labels_nothing_twice(bench: ClusterBench) -> None:
+    bench.run(install)
+    bench.api.put(MONITORS, {"metadata": {"name": "theirs", "namespace": "team"}})
+    bench.api.objects[SERVICE] = merged(bench.api.objects[SERVICE], {"metadata": {"labels": LEFT}})
+    steps, part = bench.run(take_away)
+    assert not any(line.startswith("merge") for line in writes(steps))
+    assert writes(steps)[-2:] == [
+        "delete apiextensions.k8s.io/v1/customresourcedefinitions/"
+        "prometheusrules.monitoring.coreos.com",
+        "delete namespaces/node-feature-discovery",
+    ]
+    assert [found.message.partition(":")[0] for found in part.findings] == [
+        "CRD servicemonitors.monitoring.coreos.com stays",
+        "Namespace monitoring stays",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deploy", "refused", "message"),
+    [
+        (install, "secrets/gpufleet-grafana", "create Secret monitoring/gpufleet-grafana: Invalid"),
+        (install, "secrets/gpufleet-alertmanager",
+         "write /api/v1/namespaces/monitoring/secrets/gpufleet-alertmanager: Invalid"),
+        (install, "nodes/gpu-1", "label nodes: merge /api/v1/nodes/gpu-1: 422 denied: it is so"),
+        (install, "runtimeclasses", "create RuntimeClass nvidia: create "
+         "/apis/node.k8s.io/v1/runtimeclasses/nvidia: 422 denied: it is so"),
+        (take_away, "secrets/gpufleet-grafana",
+         "delete Secret monitoring/gpufleet-grafana: Invalid"),
+        (take_away, "nodes/gpu-1",
+         "remove the label of nodes: merge /api/v1/nodes/gpu-1: 422 denied: it is so"),
+        (take_away, "kube-system/services", "label Service kube-system/kube-prometheus-stack-"
+         f"kubelet: merge {SERVICE}: 422 denied: it is so"),
+        (take_away, "customresourcedefinitions/prom", "delete CustomResourceDefinition "
+         "prometheusrules.monitoring.coreos.com: delete /apis/apiextensions.k8s.io/v1/"
+         "customresourcedefinitions/prometheusrules.monitoring.coreos.com: 422 denied: it is so"),
+    ],
+)  # fmt: skip
+def test_a_write_that_is_refused_ends_the_run(
+    bench: ClusterBench, deploy: Callable[[], None], refused: str, message: str
+) -> None:
+    """The server's own words are left out where they may quote a Secret."""
+    if deploy is take_away:
+        bench.run(install, **RICH)
+    bench.api.refused = refused
+    steps, part = bench.run(deploy, **RICH)
+    assert not steps[-1].startswith("  -")
+    assert part.status == "failed"
+    assert part.findings[-1].message == f"Cannot {message}."
+
+
+@pytest.mark.parametrize(
+    ("deploy", "release", "said"),
+    [
+        (install, "nvidia-device-plugin", "Installation of release {} failed: it broke"),
+        (take_away, "nvidia-device-plugin", "Release {} could not be uninstalled: it broke"),
+    ],
+)
+def test_a_call_of_helm_that_fails_ends_the_run(
+    bench: ClusterBench, deploy: Callable[[], None], release: str, said: str
+) -> None:
+    if deploy is take_away:
+        bench.run(install, **RICH)
+    bench.fails = release
+    steps, part = bench.run(deploy, **RICH)
+    assert f"kube-system/{release}" in steps[-1]
+    assert [found.message for found in part.findings] == [said.format(f"kube-system/{release}")]
+    assert release not in part.seen
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_an_upgrade_that_fails_is_rolled_back(bench: ClusterBench, gone: bool) -> None:
+    """A repair is not: its last revision is the one that lacks something."""
+    bench.run(install, **RICH)
+    if gone:
+        del bench.api.objects[f"{DAEMONS}/dcgm-exporter"]
+    bench.fails = "upgrade monitoring/dcgm-exporter"
+    steps, part = bench.run(install, **(RICH if gone else MORE))
+    assert writes(steps) == [
+        "helm upgrade monitoring/dcgm-exporter dcgm-exporter",
+        *([] if gone else ["helm rollback monitoring/dcgm-exporter 1"]),
+    ]
+    codes = [found.code for found in part.findings]
+    assert codes == (["GF840"] if gone else ["GF840", "GF848"])
