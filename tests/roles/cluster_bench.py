@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +25,8 @@ from gpufleet.gpu_stack.operations.stack import current_stack
 from gpufleet.helm.operations import cluster
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease
 from gpufleet.helm.operations.release_watch import Watch
+from gpufleet.helm.release import CrdStep, ReleasePlan
+from gpufleet.kube.facts import ObjectRef
 from gpufleet.roles.cluster import apply_roles
 from gpufleet.roles.removal.cluster import remove_stack
 from gpufleet.run.report import HostReport
@@ -46,6 +49,8 @@ class ClusterBench:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.done: list[str] = []
         self.fails = ""  # words of a call of helm
+        self.recreated: list[ObjectRef] = []  # workloads that an upgrade recreates
+        self.crds: list[CrdStep] = []  # that a release writes first
         self.said: list[str] = []
         self.api = MemoryApi(self.done)
         receivers = base64.b64encode(b"[{name: default}]").decode()
@@ -60,8 +65,12 @@ class ClusterBench:
         monkeypatch.setattr(Host, "noop", lambda _, why: self._needless(why))
         monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
         monkeypatch.setattr(Watch, "_operands", lambda *about, changed: None)
-        chart = Path("chart.tgz")
-        monkeypatch.setattr(Cluster, "_complete", lambda _, plan: PlannedRelease(plan, chart))
+        monkeypatch.setattr(Cluster, "_complete", lambda _, plan: self._with_chart(plan))
+
+    def _with_chart(self, plan: ReleasePlan) -> PlannedRelease:
+        gone = [ref for ref in self.recreated if ref.name == plan.release.name]
+        plan = replace(plan, recreate=tuple(gone), crds=tuple(self.crds))
+        return PlannedRelease(plan, Path("chart.tgz"))
 
     def _helm(self, program: Any, kubeconfig: Any, controller: str, lease: Any) -> MemoryHelm:
         return MemoryHelm(self.api, lease, self.fails)

@@ -43,6 +43,7 @@ class MemoryApi:
     def __init__(self, done: list[str]) -> None:
         self.done = done
         self.objects: dict[str, Any] = {}
+        self.available = 2  # pods of the exporter
         self.refused = ""  # part of the paths of which writes are refused
         group = {"groupVersion": "node.k8s.io/v1", "version": "v1"}
         about = {"name": "node.k8s.io", "versions": [group], "preferredVersion": group}
@@ -145,6 +146,8 @@ class MemoryApi:
 
     def delete(self, path: str, body: Any = None) -> None:
         self.note("delete", path)
+        if path not in self.objects:
+            raise ApiError(f"DELETE {path}", 404, {"reason": "NotFound"}, self.context)
         del self.objects[path]
 
 
@@ -210,7 +213,7 @@ class MemoryHelm:
         volumes = release.values.get("extraConfigMapVolumes", [])
         template = {"metadata": {}, "spec": {"containers": [], "volumes": volumes}}
         pods = ("desiredNumberScheduled", "numberAvailable", "updatedNumberScheduled")
-        status = dict.fromkeys(pods, 2)
+        status = dict.fromkeys(pods, 2) | {"numberAvailable": self.api.available}
         self.api.put(DAEMONS, {"metadata": about, "spec": {"template": template}, "status": status})
         return f"apiVersion: apps/v1\nkind: DaemonSet\nmetadata:\n  name: {EXPORTER}\n"
 

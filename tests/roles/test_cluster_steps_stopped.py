@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from cluster_bench import ClusterBench, install, take_away
@@ -11,6 +12,9 @@ from test_steps_of_clusters import RICH, WRITES
 
 from gpufleet.core.merge import merged
 from gpufleet.gpu_stack.remains import LEFT
+from gpufleet.helm.operations import release_watch
+from gpufleet.helm.release import CrdStep
+from gpufleet.kube.facts import ObjectRef
 
 SERVICE = f"{NAMESPACES}/kube-system/services/kube-prometheus-stack-kubelet"
 MONITORS = "/apis/monitoring.coreos.com/v1/namespaces/team/servicemonitors"
@@ -119,3 +123,66 @@ def test_an_upgrade_that_fails_is_rolled_back(bench: ClusterBench, gone: bool) -
     ]
     codes = [found.code for found in part.findings]
     assert codes == (["GF840"] if gone else ["GF840", "GF848"])
+
+
+def test_a_release_waits_for_its_crds(bench: ClusterBench) -> None:
+    manifest = {"apiVersion": "apiextensions.k8s.io/v1", "metadata": {"name": "things.a.example"}}
+    bench.crds = [CrdStep("things.a.example", "create", "apply", "", "1.0.0", manifest)]
+    bench.api.refused = "things.a.example"
+    steps, part = bench.run(install)
+    assert steps[-1] == "Monitoring | Install Prometheus and Grafana"
+    assert [found.code for found in part.findings] == ["GF857"]
+    assert part.status == "failed"
+
+
+def test_a_recreated_workload_goes_before_an_upgrade_and_before_its_rollback(
+    bench: ClusterBench,
+) -> None:
+    bench.run(install, **RICH)
+    bench.recreated = [ObjectRef("DaemonSet", "monitoring", "dcgm-exporter")]
+    bench.fails = "upgrade monitoring/dcgm-exporter"
+    bench.said.clear()
+    steps, _ = bench.run(install, **MORE)
+    deleted = f"delete {DAEMONS.removeprefix('/apis/')}/dcgm-exporter"
+    assert writes(steps) == [
+        deleted,
+        "helm upgrade monitoring/dcgm-exporter dcgm-exporter",
+        deleted,
+        "helm rollback monitoring/dcgm-exporter 1",
+    ]
+    said = [line for line in bench.said if not line.startswith("[@fake/cluster]   ")]
+    assert [line.removeprefix("[@fake/cluster] ") for line in said[1:]] == [
+        "upgrade: values differ",
+        "deleting DaemonSet monitoring/dcgm-exporter: its selector changes",
+        "rolling back to revision 1",
+        "deleting DaemonSet monitoring/dcgm-exporter: its selector changes",
+    ]
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_a_release_that_is_not_ready_fails_and_is_rolled_back(
+    bench: ClusterBench, upgrade: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    clock = SimpleNamespace(
+        monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds)
+    )
+    monkeypatch.setattr(release_watch, "time", clock)
+    if upgrade:
+        bench.run(install, **RICH)
+    bench.api.available = 1
+    steps, part = bench.run(install, **(MORE if upgrade else RICH), cluster_timeout=60)
+    messages = [
+        "Release monitoring/dcgm-exporter is not ready after 60 s: DaemonSet dcgm-exporter: 1 of 2 "
+        "pods are ready.",
+        "Release monitoring/dcgm-exporter was rolled back to revision 1 (dcgm-exporter 4.8.2), "
+        "because the new one failed.",
+    ]
+    assert [found.message for found in part.findings] == messages[: 2 if upgrade else 1]
+    assert ("rolled back" in part.findings[0].remedy) is upgrade
+    assert writes(steps)[-1].startswith("helm rollback") is upgrade
+    said = [line.removeprefix("[@fake/cluster] ") for line in bench.said[-12:]]
+    waiting = "{} s: waiting for DaemonSet dcgm-exporter: 1 of 2 pods are ready"
+    assert waiting.format(5) in said
+    assert waiting.format(55) in said
+    assert said[-1] == ("rolling back to revision 1" if upgrade else waiting.format(55))

@@ -1,15 +1,19 @@
-"""A written CRD is in use once the server describes every version that it serves."""
+"""CRDs are written, and are in use once the server describes every version that it serves."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from gpufleet.helm.operations.crds import _in_use
-from gpufleet.helm.release import CrdStep
+from gpufleet.helm.operations import crds
+from gpufleet.helm.operations.crds import LOOK_EVERY, _in_use, write_crds
+from gpufleet.helm.release import ChartSource, CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 
 NEW = {"openAPIV3Schema": {"properties": {"size": {"type": "integer"}}}}
 VERSIONS = [
@@ -35,6 +39,8 @@ class Api:
 
     def __init__(self, established: str, **kinds: dict[str, Any]) -> None:
         self.established, self.kinds = established, kinds
+        self.written: list[tuple[str, str]] = []
+        self.refusal: ApiError | None = None
 
     def get(self, path: str) -> dict[str, Any]:
         if path == "/openapi/v2":
@@ -42,6 +48,21 @@ class Api:
         assert path.endswith("/customresourcedefinitions/things.a.example")
         condition = {"type": "Established", "status": self.established}
         return {**CRD, "status": {"conditions": [condition]}}
+
+    def apply(self, path: str, body: Any) -> None:
+        self._write("apply", path)
+
+    def create(self, path: str, body: Any) -> None:
+        self._write("create", path)
+
+    def replace(self, path: str, body: Any) -> None:
+        assert body["metadata"]["labels"] == {"ours": "1"}
+        self._write("replace", path)
+
+    def _write(self, verb: str, path: str) -> None:
+        if self.refusal:
+            raise self.refusal
+        self.written.append((verb, path))
 
     def find(self, path: str) -> dict[str, Any] | None:
         version = path.removeprefix("/openapi/v3/apis/a.example/")
@@ -67,3 +88,48 @@ def test_every_served_version_has_its_new_schema(
     server: ServerVersion, api: Api, used: bool
 ) -> None:
     assert _in_use(cast(ClusterApi, api), STEP, server) is used
+
+
+RELEASE = Release("one", "space", "chart", "2.0.0", ChartSource("archive", "x"))
+PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+REPLACED = {**CRD, "metadata": {"name": "things.a.example", "labels": {"ours": "1"}}}
+
+
+def write(api: Api, step: CrdStep, said: list[str] | None = None) -> str:
+    """The message of the finding; "" without one."""
+    say = [] if said is None else said
+    server = ServerVersion(1, 36)
+    found = write_crds(cast(ClusterApi, api), [step], RELEASE, server, say.append)
+    return found.message if found else ""
+
+
+@pytest.mark.parametrize(
+    ("step", "written", "said"),
+    [
+        (STEP, ("apply", f"{PATH}/things.a.example"), "unknown -> 1.0.0"),
+        (replace(STEP, method="replace"), ("create", PATH), "unknown -> 1.0.0"),
+        (
+            CrdStep("things.a.example", "update", "replace", "0.9.0", "1.0.0", REPLACED),
+            ("replace", f"{PATH}/things.a.example"),
+            "0.9.0 -> 1.0.0",
+        ),
+        (replace(STEP, after=""), ("apply", f"{PATH}/things.a.example"), "create"),
+    ],
+)
+def test_a_crd_is_written_once(step: CrdStep, written: tuple[str, str], said: str) -> None:
+    api, lines = Api("True", v1=described("v1", "size")), list[str]()
+    assert write(api, step, lines) == ""
+    assert api.written == [written]
+    assert lines == [f"CRD things.a.example: {said}"]
+
+
+def test_a_crd_that_is_refused_or_not_used_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = Api("True", v1=described("v1", "size"))
+    api.refusal = ApiError("PATCH x", 422, {"message": "it is wrong"}, "test")
+    assert write(api, STEP).endswith("it is wrong")
+    pauses: list[float] = []
+    clock = SimpleNamespace(monotonic=count(0, 0.01).__next__, sleep=pauses.append)
+    monkeypatch.setattr(crds, "time", clock)
+    monkeypatch.setattr(crds, "PUBLISHED_IN", 1)
+    assert write(Api("False"), STEP).endswith("the server does not use it after 1 s")
+    assert set(pauses) == {LOOK_EVERY}
