@@ -146,6 +146,39 @@ def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:
     assert "3 hosts: 1 changed, 1 with no changes, 1 failed" in text
 
 
+TABLES = """\
+GPU nodes
+host    driver                    toolkit         runtimes           changes      still needed                   time
+gpu-01  550.163.01 -> 580.178.04  none -> 1.20.1  docker configured  7            reboot: nouveau holds the GPU  0.0 s
+gpu-02  -                         -                                  failed                                      0.0 s
+gpu-03  -                         -                                  no changes                                  0.0 s
+gpu-04  -                         -                                  not reached                                 0.0 s
+Clusters
+cluster  releases       changes  time
+lab      x 1.0 -> 1.1   2        61.2 s
+         y none -> 2.0
+"""  # noqa: E501
+SUMMARY = "4 hosts, 1 cluster: 2 changed, 1 with no changes, 1 failed, 1 not reached"
+
+
+def test_the_tables_of_a_run_and_of_a_preview() -> None:
+    released = {"x": {"before": "1.0", "after": "1.1"}, "y": {"before": None, "after": "2.0"}}
+    lab = HostReport("lab", kind="cluster", status="changed", changed=2, releases=released)
+    lab.seconds = 61.25
+    lost = HostReport("gpu-04", errors=["Connect\n  no route"])
+    text = "\n".join(line.rstrip() for line in of(*hosts(), lost, lab, dry=False).splitlines())
+    assert text.startswith(TABLES)
+    assert text.endswith(f"not reached gpu-04: Connect\n  no route\n{SUMMARY}")
+    preview = "\n".join(line.rstrip() for line in of(*hosts(), lost, lab).splitlines())
+    words = {"GPU nodes": "Plan", "Clusters": "Plan of the clusters", "  failed ": "  blocked"}
+    for word, other in words.items():
+        text = text.replace(word, other)
+    assert preview.splitlines()[:-1] == text.splitlines()[:-1]
+    assert preview.endswith(
+        SUMMARY.replace("2 changed", "2 to change").replace("failed", "blocked")
+    )
+
+
 def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
     assert "exporter" not in shown()
     with_exporter = hosts()

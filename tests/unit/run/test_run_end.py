@@ -1,0 +1,63 @@
+"""What a run prints at its end, and the exit status that pyinfra would not have set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.run import lifecycle
+from gpufleet.run.invocation import Invocation
+from gpufleet.run.lifecycle import Run
+from gpufleet.run.report import HostReport, as_json
+from gpufleet.run.report_file import ReportFile, is_report
+
+HOSTS = [HostReport("gpu-01", status="converged")]
+ASKED = Invocation("inv.py", ("deploys/gpu_node.py",), limit=("gpu-9",))
+FOUND, FAILED, USAGE = ExitStatus.CONVERGED, ExitStatus.FAILED, ExitStatus.USAGE
+NOTHING, STOPPED = ExitStatus.NOTHING, ExitStatus.INTERRUPTED
+
+
+@pytest.mark.parametrize(
+    ("run", "hosts", "status", "names", "ended", "said"),
+    [
+        (Run(ASKED), HOSTS, FOUND, (), [], ""),
+        (Run(ASKED), HOSTS, FAILED, (), [], ""),
+        (Run(ASKED, interrupted=STOPPED), HOSTS, FAILED, (), [STOPPED], ""),
+        (Run(ASKED), [], NOTHING, (), [NOTHING], "GF004 --limit gpu-9 matches no host of inv.py"),
+        (Run(ASKED), [], USAGE, ("lab",), [USAGE], "GF009 deploys/gpu_node.py applies to none"),
+    ],
+)
+def test_the_end_of_a_run(
+    run: Run, hosts: list[HostReport], status: ExitStatus, names: tuple[str, ...],
+    ended: list[ExitStatus], said: str, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    ends: list[ExitStatus] = []
+    monkeypatch.setattr(lifecycle, "end", ends.append)
+    run.finish(hosts, status, names=names)
+    printed = capsys.readouterr()
+    assert ends == ended
+    assert ("gpu-01" in printed.out) is bool(hosts)
+    assert printed.err.startswith(said)
+    assert bool(printed.err) is bool(said)
+
+
+def test_a_report_that_cannot_be_written_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The others are written."""
+    ends: list[Any] = []
+    monkeypatch.setattr(lifecycle, "end", ends.append)
+    gone, there = tmp_path / "gone" / "a.json", tmp_path / "b.json"
+    files = [(ReportFile(path, is_report), as_json) for path in (gone, there)]
+    Run(ASKED, files=files).finish(HOSTS, FOUND, completed=True)
+    printed = capsys.readouterr()
+    assert printed.err.startswith(
+        f"GF002 The run is complete, but its report could not be written to {gone}"
+    )
+    assert "gpu-01" in printed.out
+    assert '"completed": true' in there.read_text()
+    assert ends == [FAILED]
