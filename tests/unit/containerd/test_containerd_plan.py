@@ -144,6 +144,13 @@ def test_docker_serves_where_the_distribution_does_not(
         assert f"{url} {suite}" in str(plan.repository.source.content)
 
 
+def test_files_of_dockers_repository_are_the_roles() -> None:
+    source = plan_of(host(), containerd_install="docker").repository.source
+    assert source
+    assert ROLE.writes(source.path, load_catalog())
+    assert not ROLE.writes("/etc/hosts", load_catalog())
+
+
 def test_the_keys_are_dockers() -> None:
     keys = load_catalog().containerd.docker.keys
     assert keys["deb"].fingerprints == ("9DC858229FC7DD38854AE2D88D81803C0EBFCD88",)

@@ -1,0 +1,27 @@
+"""A repository whose containerd is too old stops its host before a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.containerd import operations as containerd
+from gpufleet.host.operation import Later
+from tests.unit.containerd.test_containerd_plan import host, plan_of
+
+
+@pytest.mark.parametrize(("version", "stops"), [("1.2.0", True), ("99.0", False), ("", False)])
+def test_the_version_of_the_repository(
+    version: str, stops: bool, carry_out: Callable[..., Any]
+) -> None:
+    """ "": the transaction has been carried out before."""
+    found: Any = SimpleNamespace(transaction=SimpleNamespace(version=version))
+    chosen = Later(found if version else None)
+    plan = replace(plan_of(host()), minimum="1.7")
+    done = carry_out(lambda: containerd.require("Check the version", plan, chosen))
+    assert bool(done.commands) is stops
+    assert all(f"containerd {version}" in command for command in done.commands)
