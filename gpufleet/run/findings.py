@@ -59,8 +59,8 @@ WRONG_DEPLOY = blocker(
     "GF009",
     "Deploy does not apply to these hosts",
     "{deploys} applies to none of the hosts of this run: {hosts}. Nothing was done.",
-    "Deploys/gpu_cluster.py applies to the group gpu_cluster, deploys/gpu_node.py to all other "
-    "hosts. Select hosts with --limit, or correct the host's group.",
+    "Select hosts with --limit, or correct the host's group: deploys/gpu_cluster.py applies to the "
+    "group gpu_cluster, deploys/gpu_node.py to all other hosts.",
 )
 
 PREFLIGHT_MIXED = blocker(

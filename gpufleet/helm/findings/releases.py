@@ -135,7 +135,7 @@ NOT_READY = blocker(
     "GF847",
     "Release did not become ready",
     "Release {release} is not ready after {seconds} s: {reasons}.",
-    "{state}",
+    "{remedy}",
     advice="Fix the cause and run again. The finding says whether the release was rolled back or "
     "left as it is.",
 )

@@ -166,7 +166,7 @@ class ReleaseRun:
                 release=self.plan.release.ref,
                 seconds=f"{waited.seconds:.0f}",
                 reasons="; ".join(waited.reasons),
-                state=self._state(),
+                remedy=self._state().capitalize(),
             )
         )
         self._go_back(outcome, watch)
