@@ -17,7 +17,7 @@ TAKEN_BACK = (
 )
 MARK_REFUSED = (
     f"the cluster did not keep the annotation {MARK} of the node, as where an admission webhook "
-    "removes it: allow it, then run `gpufleet upgrade` again"
+    "removes or rewrites it: allow it, then run `gpufleet upgrade` again"
 )
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
@@ -57,6 +57,7 @@ def _is_table(value: Any) -> bool:
 FIELDS: Mapping[str, Callable[[Any], bool]] = {  # of a mark, and whether a run wrote the value
     "run": _is_text,
     "since": _is_text,
+    "pending": lambda value: isinstance(value, bool),  # the node is not cordoned yet
     "unschedulable": lambda value: isinstance(value, bool),
     "managed": _is_label_or_none,
     "scale_down": _is_text_or_none,
@@ -79,6 +80,11 @@ def mark_of(node: Node) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("run"), str):
         return dict(UNKNOWN)
     return {key: value for key, value in found.items() if key in FIELDS and FIELDS[key](value)}
+
+
+def _is_of(mark: Mapping[str, Any], run: str) -> bool:
+    """Whether it is that of a node which this run has cordoned."""
+    return mark.get("run") == run and not mark.get("pending")
 
 
 def is_cordoned(node: Node) -> bool:
@@ -107,9 +113,9 @@ def why_not_begun(node: Node, run: str, machine: str = "") -> str:
     if machine and machine_of(node) not in ("", machine):
         return OTHER_MACHINE
     there = mark_of(node)
-    if there.get("run") == run:
+    if _is_of(there, run):
         return "" if is_cordoned(node) else "another user uncordoned it during the run"
-    if there:
+    if there.get("run", run) != run:
         return f"run {there.get('run')} of gpufleet is at work on the node"
     if is_cordoned(node):
         return CORDONED
@@ -122,9 +128,32 @@ def why_not_ours(node: Node | None, run: str) -> str:
     """Why a node does not have the mark of this run; "" if it has."""
     if node is None:
         return "the node is not in the cluster any more"
-    if mark_of(node).get("run") != run:
+    if not _is_of(mark_of(node), run):
         return "the node has no mark of the run: it was replaced, or another user removed it"
     return ""
+
+
+def marking(node: Node, run: str, since: str) -> Patch | None:
+    """The merge patch that writes only that the run is about to cordon a node; None if it has."""
+    if _is_of(mark_of(node), run):
+        return None
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    return {"metadata": {**version, "annotations": {MARK: _pending(run, since)}}}
+
+
+def is_marked(node: Node, run: str, since: str) -> bool:
+    """Whether a node has exactly what `marking` writes."""
+    return _annotations(node).get(MARK) == _pending(run, since)
+
+
+def unmarking(node: Node) -> Patch:
+    """The merge patch that removes what a webhook made of a mark."""
+    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+    return {"metadata": {**version, "annotations": {MARK: None}}}
+
+
+def _pending(run: str, since: str) -> str:
+    return json.dumps({"pending": True, "run": run, "since": since}, sort_keys=True)
 
 
 def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPUS) -> Patch | None:
@@ -132,7 +161,7 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
 
     The version makes it fail where the node was changed since it was read. `gpus`: what it offers.
     """
-    if mark_of(node).get("run") == run:
+    if _is_of(mark_of(node), run):
         return None
     labels, annotations = _labels(node), _annotations(node)
     mark = {
@@ -153,36 +182,14 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
     }
 
 
-def uncordoning(node: Node, run: str, before: Node) -> Patch | None:
-    """The merge patch that takes back a cordon whose mark the API did not keep. `before`: the node
-    before it; what others have changed since stays. None where nothing is to be taken back."""
-    is_other = before["metadata"].get("uid") != node["metadata"].get("uid")
-    if is_other or mark_of(node).get("run", run) != run:
-        return None
-    annotations = _taken_back(_annotations(node), _annotations(before), SCALE_DOWN, "true")
-    labels = _taken_back(_labels(node), _labels(before), UNMANAGED, "false")
-    spec = {"unschedulable": None} if is_cordoned(node) and not is_cordoned(before) else {}
-    if mark_of(node):
-        annotations[MARK] = None
-    if not (annotations or labels or spec):
-        return None
-    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
-    return {"metadata": {**version, "annotations": annotations, "labels": labels}, "spec": spec}
-
-
-def _taken_back(
-    there: Mapping[str, str], before: Mapping[str, str], key: str, ours: str
-) -> dict[str, str | None]:
-    """The earlier value of a key that has ours; {} where it has another one."""
-    return {key: before.get(key)} if there.get(key) == ours and before.get(key) != ours else {}
-
-
 def returning(node: Node, run: str) -> Patch | None:
     """The merge patch that gives a node the state from before the run; without the mark of the run,
     which others removed, the one that removes its taint. None where nothing of it is there."""
     mark = mark_of(node)
     if mark.get("run") != run:
         return _without_taint(node, run)
+    if mark.get("pending"):  # nothing else of the run is there
+        return unmarking(node)
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],

@@ -15,12 +15,14 @@ from gpufleet.upgrade.nodes import (
     TAINT,
     cordoning,
     is_left_behind,
+    is_marked,
     is_ready,
     leaving_behind,
     mark_of,
+    marking,
     returning,
     tainting,
-    uncordoning,
+    unmarking,
     why_not_begun,
     why_not_ours,
 )
@@ -69,8 +71,6 @@ class ClusterNodes(CheckedNodes):
         super().__init__(api, run, nodes, offering)
         self.others, self.machines = others, machines
         self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
-        # host -> its node before a cordon that the cluster did without the mark, to be taken back
-        self._unmarked: dict[str, Mapping[str, Any]] = {}
         self.evictions = Evictions(api, self._over_in, self._given_up)
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
@@ -132,8 +132,6 @@ class ClusterNodes(CheckedNodes):
 
     def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
         """Why a node is not to be drained, or not any more; "" if it may be."""
-        if host in self._unmarked:
-            return MARK_REFUSED
         if reason := why_not_begun(node, self.run, self.machines.get(host, "")):
             return reason
         return why_not_ours(node, self.run) if host in self._begun else ""
@@ -205,7 +203,6 @@ class ClusterNodes(CheckedNodes):
     @readable
     def give_back(self, host: str) -> None:
         """Give the node its earlier state; one that was deleted has none."""
-        self._uncordon(host)
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
             self._patch(self.nodes[host], lambda node: returning(node, self.run))
         self._begun.discard(host)
@@ -224,36 +221,40 @@ class ClusterNodes(CheckedNodes):
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
     def _cordoned(self, host: str) -> Round:
-        """Cordon a node. It is given up where others were faster, or the mark is refused."""
-        name, read = self.nodes[host], list[Mapping[str, Any]]()
+        """Mark a node, then cordon it: nothing would know later whose a cordon without the mark is.
+        It is given up where others were faster, or the mark is refused."""
+        name, refused = self.nodes[host], Round(given_up=MARK_REFUSED)
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
-        def patch(found: Mapping[str, Any]) -> Any:
-            if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
-                return None
-            read.append(found)
-            return cordoning(found, self.run, since, gpus_of(found))
+        def written(make: Callable[[Mapping[str, Any]], Any]) -> Mapping[str, Any] | None:
+            def patch(found: Mapping[str, Any]) -> Any:
+                if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
+                    return None
+                return make(found)
 
-        written = self._patch(name, patch)
-        if written is not None and why_not_ours(written, self.run):
-            self._unmarked[host] = read[-1]
-            self._uncordon(host)
-            return Round(given_up=MARK_REFUSED)
+            return self._patch(name, patch)
+
+        def cordon(found: Mapping[str, Any]) -> Any:
+            is_there = is_marked(found, self.run, since)
+            return cordoning(found, self.run, since, gpus_of(found)) if is_there else None
+
+        marked = written(lambda found: marking(found, self.run, since))
+        if marked is not None and not is_marked(marked, self.run, since):
+            if mark_of(marked):
+                self.api.merge(f"/api/v1/nodes/{name}", unmarking(marked))
+            return refused
+        cordoned = written(cordon)
+        if cordoned is not None and why_not_ours(cordoned, self.run):
+            return refused
         node = self._node(name)
-        given_up = self._why_not_begun(host, node)
-        if why_not_ours(node, self.run):  # nothing leaves a node without the mark
-            why = NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE
-            return Round(given_up=given_up) if given_up else Round(reasons=[why])
-        self._begun.add(host)
-        return Round(given_up=given_up)
-
-    def _uncordon(self, host: str) -> None:
-        """Take a cordon back whose mark the cluster did not keep: nothing else would know of it."""
-        if before := self._unmarked.get(host):
-            name = self.nodes[host]
-            if self.api.find(f"/api/v1/nodes/{name}"):
-                self._patch(name, lambda node: uncordoning(node, self.run, before))
-            del self._unmarked[host]
+        if not why_not_ours(node, self.run):
+            self._begun.add(host)
+            return Round()
+        if given_up := self._why_not_begun(host, node):
+            return Round(given_up=given_up)
+        if marked is not None and not is_marked(node, self.run, since):
+            return refused
+        return Round(reasons=[NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE])
 
     def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
         """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it

@@ -9,15 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
+from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.upgrade.decide import Act, Around, Do, decide
 from gpufleet.upgrade.nodes import (
     MARK,
-    SCALE_DOWN,
     TAINT,
-    UNMANAGED,
     cordoning,
     is_cordoned,
     is_left_behind,
@@ -25,7 +23,6 @@ from gpufleet.upgrade.nodes import (
     patched,
     returning,
     tainting,
-    uncordoning,
     why_not_begun,
 )
 from gpufleet.upgrade.operations import cluster, node_checks
@@ -150,80 +147,6 @@ def test_clients_of_a_node_that_is_taken_back_stay(at: str) -> None:
     api.merge = lambda path, patch: Api.merge(api, path, patch)  # type: ignore[method-assign]
     nodes.give_back("h")
     assert not (api.node or {})["spec"].get("taints")
-
-
-class Stripping(Api):
-    """Its webhook removes the annotation of the mark from each write. `answers`: of writes; None
-    where one succeeds."""
-
-    def __init__(self, there: dict[str, Any], *answers: ClusterProblem | None) -> None:
-        super().__init__(there, pod("train", "Job"), pod("web"))
-        self.answers = list(answers)
-
-    def merge(self, path: str, patch: Mapping[str, Any]) -> dict[str, Any]:
-        if self.answers and (problem := self.answers.pop(0)):
-            raise problem
-        kept = {k: v for k, v in patch["metadata"]["annotations"].items() if k != MARK}
-        return super().merge(
-            path, {**patch, "metadata": {**patch["metadata"], "annotations": kept}}
-        )
-
-
-CHANGED = ApiError("PATCH /api/v1/nodes/n", 409, {"message": "it was modified"}, "c")
-AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
-DENIED = ApiError("PATCH /api/v1/nodes/n", 422, {"message": "labels: Invalid value"}, "c")
-OWN = {"metadata": {"labels": {UNMANAGED: "maybe"}, "annotations": {SCALE_DOWN: "no", "a": "b"}}}
-
-
-@pytest.mark.parametrize(
-    "before", [node(), patched(node(), {"metadata": {"labels": {}, "annotations": {}}}),
-               patched(node(), OWN)],
-)  # fmt: skip
-@pytest.mark.parametrize("answers", [(), (None, CHANGED)])
-def test_a_cordon_whose_mark_is_removed_is_taken_back(
-    before: dict[str, Any], answers: tuple[ClusterProblem | None, ...]
-) -> None:
-    """By a webhook: nothing would know later whose cordon it is."""
-    api = Stripping(before, *answers)
-    nodes = nodes_of(api)
-    found = nodes.drain({"h": Policy()})["h"]
-    assert "did not keep the annotation gpufleet/upgrade" in found.given_up
-    nodes.give_back("h")
-    there = api.node or {}
-    assert not is_cordoned(there)
-    for part in ("labels", "annotations"):
-        assert there["metadata"].get(part, {}) == before["metadata"].get(part, {})
-    assert len(api.wrote) == 2  # the cordon, and that it is taken back
-
-
-@pytest.mark.parametrize("problem", [AWAY, DENIED])
-def test_a_cordon_that_cannot_be_taken_back_at_once_is_later(problem: ClusterProblem) -> None:
-    api = Stripping(node(), None, problem)
-    nodes = nodes_of(api)
-    try:
-        nodes.drain({"h": Policy()})
-    except ClusterProblem:
-        assert problem is AWAY
-    assert is_cordoned(api.node or {})
-    assert "did not keep" in nodes.drain({"h": Policy()})["h"].given_up  # nobody else cordoned it
-    nodes.give_back("h")
-    assert not is_cordoned(api.node or {})
-    api.node = patched(node(), {"spec": {"unschedulable": True}})  # by a user, from now on
-    nodes.give_back("h")
-    assert is_cordoned(api.node)
-
-
-@pytest.mark.parametrize(
-    "meanwhile",
-    [
-        {"metadata": {"uid": "new"}},
-        {"metadata": {"annotations": {MARK: '{"run": "other"}'}}},
-    ],
-)
-def test_what_others_made_of_a_node_without_its_mark_stays(meanwhile: dict[str, Any]) -> None:
-    there = patched(ours(), {"metadata": {"annotations": {MARK: None}}})
-    assert uncordoning(there, RUN, node())
-    assert uncordoning(patched(there, meanwhile), RUN, node()) is None
 
 
 def test_another_machine_of_the_name_is_not_drained() -> None:

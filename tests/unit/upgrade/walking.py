@@ -12,6 +12,8 @@ from gpufleet.upgrade.nodes import (
     cordoning,
     is_cordoned,
     leaving_behind,
+    mark_of,
+    marking,
     patched,
     returning,
     why_not_begun,
@@ -159,6 +161,8 @@ class World:
         if why_not_begun(machine.node, RUN):
             self.write(machine.name, Event.NOT_DRAINED)
             return
+        self.put(machine, marking(machine.node, RUN, "now"))
+        self.moment()
         self.put(machine, cordoning(machine.node, RUN, "now"))
         self.moment()
         if not machine.job:
@@ -212,7 +216,7 @@ class World:
 
     def give_back(self, machine: Machine, state: State) -> None:
         self.put(machine, returning(machine.node, RUN))
-        if machine.out != machine.cordoned:
+        if machine.out != machine.cordoned or mark_of(machine.node):
             self.broke.append(f"{machine.name} does not have its earlier state")
         self.write(machine.name, Event.RETURNED)
 
