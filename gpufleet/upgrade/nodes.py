@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from gpufleet.upgrade.marks import is_of, pending_mark, read_mark
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation and taint of a node that was left behind
 CORDONED = "another user cordoned the node"
+UNMARKED = (
+    "its node is cordoned without the mark of the run: another user cordoned it or removed the mark"
+)
+UNCORDONED = "another user uncordoned it during the run"
 TAKEN_BACK = (
-    "its node has no mark of the run and is not cordoned: another user took it back, or it was "
-    "registered again. What it runs now was not checked"
+    "its node is in service: another user took it back, or it was registered again. What it runs "
+    "now was not checked"
 )
 MARK_REFUSED = (
     f"the cluster did not keep the annotation {MARK} of the node, as where an admission webhook "
@@ -24,7 +29,6 @@ SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotatio
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
 SKIPPED = f"the node has the label {SKIP}=true"
 
-_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 NO_GPUS: Mapping[str, str] = {}
 LONGEST = 1000  # characters of a reason: the API limits annotations
 OTHER_MACHINE = "another machine has its name now"
@@ -33,58 +37,9 @@ Node = Mapping[str, Any]
 Patch = dict[str, Any]
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_text_or_none(value: Any) -> bool:
-    return value is None or isinstance(value, str)
-
-
-def _is_label_or_none(value: Any) -> bool:
-    """The API takes back no label that it does not allow: the node would stay out of service."""
-    return value is None or (isinstance(value, str) and _LABEL.fullmatch(value) is not None)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value))
-
-
-def _is_table(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_is_text, value.values()))
-
-
-FIELDS: Mapping[str, Callable[[Any], bool]] = {  # of a mark, and whether a run wrote the value
-    "run": _is_text,
-    "since": _is_text,
-    "pending": lambda value: isinstance(value, bool),  # the node is not cordoned yet
-    "unschedulable": lambda value: isinstance(value, bool),
-    "managed": _is_label_or_none,
-    "scale_down": _is_text_or_none,
-    "gpus": _is_table,
-    "clients": _is_list,
-}
-UNKNOWN = {"run": "?"}  # mark that cannot be used
-
-
 def mark_of(node: Node) -> dict[str, Any]:
-    """What the run wrote down on the node; {} without one. A node can write it, too: fields that no
-    run writes are left out, and a mark that cannot be used is that of an unknown run."""
-    text = _annotations(node).get(MARK)
-    if not text:
-        return {}
-    try:
-        found = json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return dict(UNKNOWN)
-    if not isinstance(found, dict) or not isinstance(found.get("run"), str):
-        return dict(UNKNOWN)
-    return {key: value for key, value in found.items() if key in FIELDS and FIELDS[key](value)}
-
-
-def _is_of(mark: Mapping[str, Any], run: str) -> bool:
-    """Whether it is that of a node which this run has cordoned."""
-    return mark.get("run") == run and not mark.get("pending")
+    """What the run wrote down on the node; {} without one."""
+    return read_mark(_annotations(node).get(MARK))
 
 
 def is_cordoned(node: Node) -> bool:
@@ -110,11 +65,11 @@ def machine_of(node: Node) -> str:
 def why_not_begun(node: Node, run: str, machine: str = "") -> str:
     """Why a node is not to be cordoned by this run; "" if it may be, or is already. `machine`: the
     id of the host that it was when the run was planned."""
-    if machine and machine_of(node) not in ("", machine):
+    if is_other(node, machine):
         return OTHER_MACHINE
     there = mark_of(node)
-    if _is_of(there, run):
-        return "" if is_cordoned(node) else "another user uncordoned it during the run"
+    if is_of(there, run):
+        return "" if is_cordoned(node) else UNCORDONED
     if there.get("run", run) != run:
         return f"run {there.get('run')} of gpufleet is at work on the node"
     if is_cordoned(node):
@@ -124,26 +79,34 @@ def why_not_begun(node: Node, run: str, machine: str = "") -> str:
     return "" if is_ready(node) else "the node is not Ready"
 
 
-def why_not_ours(node: Node | None, run: str) -> str:
-    """Why a node does not have the mark of this run; "" if it has."""
+def is_other(node: Node, machine: str) -> bool:
+    """Whether a node of that name is another machine now, where both are known."""
+    return bool(machine) and machine_of(node) not in ("", machine)
+
+
+def why_not_ours(node: Node | None, run: str, machine: str = "") -> str:
+    """Why this run does not have a node out of service, by its mark and cordon; "" if it has.
+    `machine`: as for `why_not_begun`."""
     if node is None:
         return "the node is not in the cluster any more"
-    if not _is_of(mark_of(node), run):
+    if is_other(node, machine):
+        return OTHER_MACHINE
+    if not is_of(mark_of(node), run):
         return "the node has no mark of the run: it was replaced, or another user removed it"
-    return ""
+    return "" if is_cordoned(node) else UNCORDONED
 
 
 def marking(node: Node, run: str, since: str) -> Patch | None:
     """The merge patch that writes only that the run is about to cordon a node; None if it has."""
-    if _is_of(mark_of(node), run):
+    if is_of(mark_of(node), run):
         return None
     version = {"resourceVersion": node["metadata"]["resourceVersion"]}
-    return {"metadata": {**version, "annotations": {MARK: _pending(run, since)}}}
+    return {"metadata": {**version, "annotations": {MARK: pending_mark(run, since)}}}
 
 
 def is_marked(node: Node, run: str, since: str) -> bool:
     """Whether a node has exactly what `marking` writes."""
-    return _annotations(node).get(MARK) == _pending(run, since)
+    return _annotations(node).get(MARK) == pending_mark(run, since)
 
 
 def unmarking(node: Node) -> Patch:
@@ -152,16 +115,12 @@ def unmarking(node: Node) -> Patch:
     return {"metadata": {**version, "annotations": {MARK: None}}}
 
 
-def _pending(run: str, since: str) -> str:
-    return json.dumps({"pending": True, "run": run, "since": since}, sort_keys=True)
-
-
 def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPUS) -> Patch | None:
     """The merge patch that takes a node out of service; None if this run has done it.
 
     The version makes it fail where the node was changed since it was read. `gpus`: what it offers.
     """
-    if _is_of(mark_of(node), run):
+    if is_of(mark_of(node), run):
         return None
     labels, annotations = _labels(node), _annotations(node)
     mark = {
@@ -193,14 +152,25 @@ def returning(node: Node, run: str) -> Patch | None:
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {MARK: None, FAILED: None, SCALE_DOWN: mark.get("scale_down")},
-            "labels": {UNMANAGED: mark.get("managed")},
+            "annotations": {
+                MARK: None,
+                FAILED: None,
+                **_earlier(_annotations(node), SCALE_DOWN, "true", mark.get("scale_down")),
+            },
+            "labels": _earlier(_labels(node), UNMANAGED, "false", mark.get("managed")),
         },
         "spec": {
-            "unschedulable": True if mark.get("unschedulable") else None,
+            "unschedulable": True if mark.get("unschedulable") and is_cordoned(node) else None,
             "taints": [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)],
         },
     }
+
+
+def _earlier(
+    there: Mapping[str, str], key: str, ours: str, earlier: str | None
+) -> dict[str, str | None]:
+    """The earlier value of a key; {} where others have changed it since."""
+    return {key: earlier} if there.get(key) == ours else {}
 
 
 def _without_taint(node: Node, run: str) -> Patch | None:
@@ -211,13 +181,26 @@ def _without_taint(node: Node, run: str) -> Patch | None:
     return {"metadata": version, "spec": {"taints": left}}
 
 
+def left_on(node: Node) -> str:
+    """What may be of a run on a node whose mark others removed, with the earlier values in it; ""
+    if nothing, or if another run is at work on it."""
+    if mark_of(node):
+        return ""
+    keys = [f"label {UNMANAGED}=false"] if _labels(node).get(UNMANAGED) == "false" else []
+    keys += (
+        [f"annotation {SCALE_DOWN}=true"] if _annotations(node).get(SCALE_DOWN) == "true" else []
+    )
+    maybe = f"{' and '.join(keys)} of its node may be of the run" if keys else ""
+    return "; ".join(filter(None, (UNMARKED if is_cordoned(node) else "", maybe)))
+
+
 def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:
-    """The merge patch that adds or removes the taint of the run, which keeps GPU clients away; none
-    is added to a node without its mark. `clients`: that are there; the mark remembers them."""
-    if not there:
-        return _without_taint(node, run)
+    """The merge patch that adds or removes the taint of the run, which keeps GPU clients away; None
+    for a node that others took back. `clients`: that are there; the mark remembers them."""
     if why_not_ours(node, run):
         return None
+    if not there:
+        return _without_taint(node, run)
     others = [each for each in _taints(node) if each.get("key") != TAINT]
     taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}]
     mark = mark_of(node)
@@ -235,8 +218,9 @@ def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) 
 
 
 def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
-    """The merge patch for a node whose roll-back failed: cordoned, tainted, with the reason; None
-    for another node of its name, and for one that says so already: a user may be at work on it."""
+    """The merge patch for a node whose roll-back failed: tainted, with the reason; None for one
+    that is not the run's any more, and for one that says so already: a user may be at work on it.
+    """
     if why_not_ours(node, run) or FAILED in _annotations(node):
         return None
     others = [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)]
@@ -246,7 +230,6 @@ def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
             "annotations": {FAILED: reason[:LONGEST]},
         },
         "spec": {
-            "unschedulable": True,
             "taints": [*others, {"key": FAILED, "value": "true", "effect": "NoSchedule"}],
         },
     }

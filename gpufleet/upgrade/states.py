@@ -45,7 +45,7 @@ class Event(str, Enum):
     RESTORE_BEGAN = "roll-back began"
     RESTORED = "rolled back"
     RESTORE_FAILED = "roll-back failed"
-    TAKEN_BACK = "taken back"  # by others: its node has no mark of the run, and is not cordoned
+    TAKEN_BACK = "taken back"  # by others: its node is not cordoned any more
     RETURNED = "returned"
 
 

@@ -68,8 +68,8 @@ class ClusterNodes(CheckedNodes):
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
         that were Ready when it was planned; `machines`: host -> machine id that its node had then;
         `offering`: hosts whose nodes offered GPUs then."""
-        super().__init__(api, run, nodes, offering)
-        self.others, self.machines = others, machines
+        super().__init__(api, run, nodes, machines, offering)
+        self.others = others
         self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
         self.evictions = Evictions(api, self._over_in, self._given_up)
         self.kured = KuredLock(api, run)
@@ -132,9 +132,8 @@ class ClusterNodes(CheckedNodes):
 
     def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
         """Why a node is not to be drained, or not any more; "" if it may be."""
-        if reason := why_not_begun(node, self.run, self.machines.get(host, "")):
-            return reason
-        return why_not_ours(node, self.run) if host in self._begun else ""
+        lost = self._why_not_ours(host, node) if host in self._begun else ""
+        return lost or why_not_begun(node, self.run, self.machines.get(host, ""))
 
     def _given_up(self, hosts: Collection[str]) -> dict[str, str]:
         """Those of the hosts that are being drained whose nodes others have changed, with why."""
@@ -191,7 +190,7 @@ class ClusterNodes(CheckedNodes):
         name = self.nodes[host]
         ends = time.monotonic() + LEAVES
         while True:
-            if reason := why_not_ours(self.api.find(f"/api/v1/nodes/{name}"), self.run):
+            if reason := self._why_not_ours(host, self.api.find(f"/api/v1/nodes/{name}")):
                 return Round(given_up=reason)
             leaving = sort_pods(of_node(self.api, name), policy)
             if leaving.empty and self._clients_left(name, leaving):
@@ -201,11 +200,15 @@ class ClusterNodes(CheckedNodes):
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
     @readable
-    def give_back(self, host: str) -> None:
-        """Give the node its earlier state; one that was deleted has none."""
-        if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
-            self._patch(self.nodes[host], lambda node: returning(node, self.run))
+    def give_back(self, host: str) -> str:
+        """Give the node its earlier state; one that was deleted has none. What may be left of the
+        run on a node whose mark others removed; "" if nothing."""
+        name, left = self.nodes[host], ""
+        if before := self.api.find(f"/api/v1/nodes/{name}"):
+            self._patch(name, lambda node: returning(node, self.run))
+            left = self._left(before, self._node(name))
         self._begun.discard(host)
+        return left
 
     @readable
     def leave_behind(self, host: str, reason: str) -> None:

@@ -24,8 +24,8 @@ class GoneNodes(ClusterNodes):
     def taken_back(self, host: str) -> str:
         return ""
 
-    def give_back(self, host: str) -> None:
-        pass
+    def give_back(self, host: str) -> str:
+        return self.why
 
     def leave_behind(self, host: str, reason: str) -> None:
         pass

@@ -13,8 +13,11 @@ from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
 from gpufleet.upgrade.nodes import (
     TAKEN_BACK,
     is_cordoned,
+    is_other,
     is_ready,
+    left_on,
     mark_of,
+    returning,
     tainting,
     why_not_ours,
 )
@@ -32,11 +35,17 @@ class CheckedNodes:
     """The nodes of hosts of a run, each checked by a pod with a GPU."""
 
     def __init__(
-        self, api: ClusterApi, run: str, nodes: Mapping[str, str], offering: Collection[str]
+        self,
+        api: ClusterApi,
+        run: str,
+        nodes: Mapping[str, str],
+        machines: Mapping[str, str],
+        offering: Collection[str],
     ) -> None:
-        """`nodes`: host -> name of its node; `offering`: hosts whose nodes offered GPUs when the
-        run was planned."""
-        self.api, self.run, self.nodes, self.offering = api, run, nodes, offering
+        """`nodes`: host -> name of its node; `machines`: host -> machine id that its node had when
+        the run was planned; `offering`: hosts whose nodes offered GPUs then."""
+        self.api, self.run, self.nodes = api, run, nodes
+        self.machines, self.offering = machines, offering
         self.goes_back = False  # whether the run undoes another, which may have cost GPUs
         self.has_image: set[str] = set()  # hosts to which this process has pulled the image
         self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
@@ -89,7 +98,7 @@ class CheckedNodes:
         if problem and not (problem == NO_GPU and self.goes_back):
             return problem  # before a roll-back a user may have removed the plugin
         node = self._node(name)
-        if reason := why_not_ours(node, self.run):
+        if reason := self._why_not_ours(host, node):
             return reason
         gpu = gpu_of(mark_of(node).get("gpus") or {}) or gpu_of(gpus_of(node))
         if not gpu:
@@ -99,14 +108,28 @@ class CheckedNodes:
 
     @readable
     def taken_back(self, host: str) -> str:
-        """That others have the node in service, by a node without the mark of the run that is not
-        cordoned; "" if it is not. From a node without the mark the taint of the run is removed."""
+        """That others have the node in service: it is Ready, and not cordoned; "" if they have not.
+        What the run has set on a node that they took back is removed."""
         name = self.nodes[host]
-        node = self.api.find(f"/api/v1/nodes/{name}")
-        if node is None or not why_not_ours(node, self.run):
+        before = self.api.find(f"/api/v1/nodes/{name}")
+        if before is None or not why_not_ours(before, self.run) or not is_ready(before):
             return ""
-        self._patch(name, lambda node: tainting(node, self.run, there=False))
-        return "" if is_cordoned(self._node(name)) else TAKEN_BACK
+
+        def returned(node: Mapping[str, Any]) -> Any:
+            return returning(node, self.run) if why_not_ours(node, self.run) else None
+
+        self._patch(name, returned)
+        node = self._node(name)
+        if is_cordoned(node) or not is_ready(node) or is_other(node, self.machines.get(host, "")):
+            return ""
+        return "; ".join(filter(None, (TAKEN_BACK, self._left(before, node))))
+
+    def _left(self, before: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+        """What may be of the run on a returned node; "" if it had its mark before."""
+        return "" if mark_of(before).get("run") == self.run else left_on(node)
+
+    def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
+        return why_not_ours(node, self.run, self.machines.get(host, ""))
 
     def _lost(self, host: str) -> str:
         """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The

@@ -18,11 +18,10 @@ from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.draining import drain, leave
-from gpufleet.upgrade.operations.gone_nodes import GoneNodes
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.progress import OVER
-from gpufleet.upgrade.states import UNTOUCHED, Event, State
+from gpufleet.upgrade.states import OUT_OF_SERVICE, UNTOUCHED, Event, State
 
 IDLE = 2.0  # seconds between two looks at requests
 
@@ -135,7 +134,7 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
     for cluster, hosts in _asked(run).items():
         since = run.clock.now()
         try:
-            away += cluster.away()
+            away += [node for node in cluster.away() if node not in _counted(run, cluster, hosts)]
         except ClusterProblem as error:
             _leave_alone(run, hosts, error, since)
         else:
@@ -152,6 +151,11 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
             return decision
         around = replace(around, reboots=reboots)
     return decision
+
+
+def _counted(run: Run, cluster: ClusterNodes, hosts: Sequence[str]) -> set[str]:
+    """The nodes of those of the hosts that are out of service by the record."""
+    return {cluster.nodes[name] for name in hosts if run.progress.states[name] in OUT_OF_SERVICE}
 
 
 def _asked(run: Run) -> dict[ClusterNodes, list[str]]:
@@ -217,18 +221,15 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
     """Return hosts to service. Where the command for that fails, or the cluster refuses, the other
     hosts are finished first; a resume tries again, and an abort goes on without the command."""
     kept = run.each(lambda name: _kept(run, name), hosts)
-    free = [name for name, why in kept.items() if why == ""]
+    free = [name for name, (why, _) in kept.items() if why == ""]
     said = run.each(lambda name: _ready(run, name), free)
     if run.stopping.is_set() and any(said.values()):  # the run ends these commands too
         said = {name: problem for name, problem in said.items() if not problem}
     aborts = run.store.request == "abort"
     for name, problem in said.items():
-        if not problem:
-            cluster = run.clusters.get(name)
-            gone = cluster.why if isinstance(cluster, GoneNodes) else ""
-            run.write(Event.RETURNED, name, gone)
-        elif aborts:
-            run.write(Event.RETURNED, name, f"without its upgrade_ready_command: {problem}")
+        if aborts or not problem:
+            without = f"without its upgrade_ready_command: {problem}" if problem else ""
+            run.write(Event.RETURNED, name, _added(run, name, kept[name][1], without))
         else:
             run.unreturned[name] = COMMAND_FAILED(
                 run=run.store.name,
@@ -239,25 +240,30 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
             )
             run.say(f"{name}: upgrade_ready_command: {problem}")
     for name in hosts:
-        if why := kept[name]:
+        if why := kept[name][0]:
             run.unreturned[name] = NODE_REFUSED(run=run.store.name, host=name, reason=why)
             run.say(f"{name}: its node is not returned: {why}")
     run.pause(idle=len(said) < len(hosts))
 
 
-def _kept(run: Run, name: str) -> str | None:
-    """Why its cluster refuses to take the host's node back into service, "" where it has; None
-    while it does not answer."""
+def _kept(run: Run, name: str) -> tuple[str | None, str]:
+    """Why its cluster refuses to take the host's node back into service, "" where it has, None
+    while it does not answer; and what may be left of the run on the node."""
+    cluster = run.clusters.get(name)
     try:
-        if cluster := run.clusters.get(name):
-            cluster.give_back(name)
+        return "", cluster.give_back(name) if cluster else ""
     except ClusterProblem as error:
         reason = passing(error)
         if is_final(error):
-            return reason
+            return reason, ""
         run.say_waits(name, reason)
-        return None
-    return ""
+        return None, ""
+
+
+def _added(run: Run, name: str, *more: str) -> str:
+    """More reasons, before that which a host has; "" without more."""
+    added = [each for each in more if each]
+    return "; ".join(filter(None, (*added, run.progress.reasons.get(name)))) if added else ""
 
 
 def _ready(run: Run, name: str) -> str:

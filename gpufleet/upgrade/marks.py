@@ -1,0 +1,68 @@
+"""The mark of a run on a node, as the text of an annotation. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_or_none(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_label_or_none(value: Any) -> bool:
+    """The API takes back no label that it does not allow: the node would stay out of service."""
+    return value is None or (isinstance(value, str) and _LABEL.fullmatch(value) is not None)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+FIELDS: Mapping[str, Callable[[Any], bool]] = {  # of a mark, and whether a run wrote the value
+    "run": _is_text,
+    "since": _is_text,
+    "pending": lambda value: isinstance(value, bool),  # the node is not cordoned yet
+    "unschedulable": lambda value: isinstance(value, bool),
+    "managed": _is_label_or_none,
+    "scale_down": _is_text_or_none,
+    "gpus": _is_table,
+    "clients": _is_list,
+}
+UNKNOWN = {"run": "?"}  # mark that cannot be used
+
+
+def read_mark(text: Any) -> dict[str, Any]:
+    """What a run wrote down; {} without a text. A node can write it, too: fields that no run writes
+    are left out, and a mark that cannot be used is that of an unknown run."""
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return dict(UNKNOWN)
+    if not isinstance(found, dict) or not isinstance(found.get("run"), str):
+        return dict(UNKNOWN)
+    return {key: value for key, value in found.items() if key in FIELDS and FIELDS[key](value)}
+
+
+def pending_mark(run: str, since: str) -> str:
+    """That of a node which the run is about to cordon."""
+    return json.dumps({"pending": True, "run": run, "since": since}, sort_keys=True)
+
+
+def is_of(mark: Mapping[str, Any], run: str) -> bool:
+    """Whether it is that of a node which this run has cordoned."""
+    return mark.get("run") == run and not mark.get("pending")
