@@ -10,7 +10,7 @@ from gpufleet.upgrade.findings.hosts import NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.findings.nodes import IMAGE_MISSING
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
-from gpufleet.upgrade.operations.draining import policy_of
+from gpufleet.upgrade.operations.draining import policy_of, ready
 from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import Event, State
@@ -72,7 +72,10 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
             continue
         if _waits_for_cluster(run, name, result):
             continue
-        if not result.ok and (taken := _taken_back(run, name)):
+        taken = "" if result.ok else _taken_back(run, name)
+        if taken is None:
+            continue
+        if taken:
             why = run.progress.reasons.get(name, result.reason)  # of the change that failed
             run.write(Event.TAKEN_BACK, name, f"{taken}; its change: {why}")
             continue
@@ -83,14 +86,22 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
     run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
 
 
-def _taken_back(run: Run, name: str) -> str:
-    """That others have the host's node in service; "" if not, or if its cluster does not answer."""
+def _taken_back(run: Run, name: str) -> str | None:
+    """That others have the host's node in service, where upgrade_ready_command is run too; "" if
+    not, None while its cluster does not answer, and where the run is ended meanwhile."""
     cluster = run.clusters.get(name)
     try:
-        return cluster.taken_back(name) if cluster else ""
+        taken = cluster.taken_back(name) if cluster else ""
     except ClusterProblem as error:
-        run.say(f"{name}: whether its node is in service is not known: {passing(error)}")
+        found = Result(False, passing(error), silent=not is_final(error))
+        if _waits_for_cluster(run, name, found):
+            return None
+        run.say(f"{name}: whether its node is in service is not known: {found.reason}")
         return ""
+    problem = ready(run, name) if taken else ""
+    if problem and run.stopping.is_set():  # it ends these commands too
+        return None
+    return f"{taken}; upgrade_ready_command: {problem}" if problem else taken
 
 
 def mark_left(run: Run) -> None:

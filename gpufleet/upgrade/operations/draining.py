@@ -80,6 +80,20 @@ def _started(run: Run, name: str, command: str) -> bool:
     return True
 
 
+def ready(run: Run, name: str) -> str:
+    """Run the command that returns a host to service; why it failed, "" where it did not."""
+    settings = run.settings[name]
+    if settings.ready_command is None or not _was_taken(run, name):
+        return ""
+    return run.hooks.result(settings.ready_command, name, settings.command_timeout)
+
+
+def _was_taken(run: Run, name: str) -> bool:
+    """Whether the host may have been taken out of service: a command that could not even start has
+    done nothing that is to be taken back."""
+    return run.settings[name].drain_command is None or name in run.progress.commanded
+
+
 def _evicted(run: Run, hosts: Sequence[str]) -> tuple[list[str], bool]:
     """Those of the hosts that no pod uses any more, or that are no nodes; and whether pods were
     evicted."""

@@ -17,7 +17,7 @@ from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.draining import drain, leave
+from gpufleet.upgrade.operations.draining import drain, leave, ready
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.progress import OVER
@@ -222,7 +222,7 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
     hosts are finished first; a resume tries again, and an abort goes on without the command."""
     kept = run.each(lambda name: _kept(run, name), hosts)
     free = [name for name, (why, _) in kept.items() if why == ""]
-    said = run.each(lambda name: _ready(run, name), free)
+    said = run.each(lambda name: ready(run, name), free)
     if run.stopping.is_set() and any(said.values()):  # the run ends these commands too
         said = {name: problem for name, problem in said.items() if not problem}
     aborts = run.store.request == "abort"
@@ -264,20 +264,6 @@ def _added(run: Run, name: str, *more: str) -> str:
     """More reasons, before that which a host has; "" without more."""
     added = [each for each in more if each]
     return "; ".join(filter(None, (*added, run.progress.reasons.get(name)))) if added else ""
-
-
-def _ready(run: Run, name: str) -> str:
-    """Why upgrade_ready_command failed, "" where it did not."""
-    settings = run.settings[name]
-    if settings.ready_command is None or not _was_taken(run, name):
-        return ""
-    return run.hooks.result(settings.ready_command, name, settings.command_timeout)
-
-
-def _was_taken(run: Run, name: str) -> bool:
-    """Whether the host may have been taken out of service: a command that could not even start has
-    done nothing that is to be taken back."""
-    return run.settings[name].drain_command is None or name in run.progress.commanded
 
 
 ACTS: dict[Do, Callable[[Run, Sequence[str]], None]] = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,14 +23,16 @@ from gpufleet.upgrade.nodes import (
     patched,
     tainting,
 )
-from gpufleet.upgrade.operations import node_checks, runner
+from gpufleet.upgrade.operations import changing, node_checks, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import CHANGING, DRAINED, Steps, state
+from tests.unit.upgrade.running import CHANGING, DRAINED, Steps, planned, running, state
+from tests.unit.upgrade.test_cordons import DENIED
 from tests.unit.upgrade.test_nodes_at_work import Api, at_work, node, nodes_of, pod
+from tests.unit.upgrade.test_silent_clusters import Node
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -177,6 +181,61 @@ def test_a_node_that_is_not_ready_is_counted_once() -> None:
     there = [api.node]
     api.list = lambda path, *how, **query: there if path.endswith("nodes") else []  # type: ignore[method-assign]
     assert runner._decided(run) == Act(Do.DRAIN, ("i",))
+
+
+def test_a_cluster_that_does_not_say_who_has_the_node_is_waited_for() -> None:
+    node = Node("taken_back")
+    steps = Steps(restore=Result(False, "GF057 why"))
+    run = running(planned(), steps, *FAILED, clusters={"h": node}, at=time.time())
+    run.stopping.wait = lambda seconds=None: False  # type: ignore[method-assign, assignment]
+    restore(run, ["h"])
+    assert state(run) is State.RESTORING
+    node.problem = DENIED
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
+
+
+def test_a_cluster_that_never_says_who_has_the_node_is_not_waited_for_without_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(changing, "UNREACHED", 0.0)
+    steps = Steps(restore=Result(False, "GF057 why"))
+    run = running(planned(), steps, *FAILED, clusters={"h": Node("taken_back")}, wait=0)
+    restore(run, ["h"])
+    assert state(run) is State.STUCK
+
+
+COMMANDED = (*DRAINED[:2], Event.COMMAND_BEGAN, *FAILED[2:])
+
+
+@pytest.mark.parametrize("ready", ["touch {mark}", "false"])
+def test_the_drain_command_of_a_node_that_is_taken_back_is_taken_back(
+    ready: str, tmp_path: Path
+) -> None:
+    """The host counts as in service, for its scheduler too."""
+    run, api = begun(Steps(), *COMMANDED)
+    mark = tmp_path / "mark"
+    commands = {"drain_command": "true", "ready_command": ready.format(mark=mark)}
+    run.settings["h"] = run.settings["h"].model_copy(update=commands)
+    api.node = patched(api.node or {}, UNCORDON)
+    restore(run, ["h"])
+    assert (state(run), mark.exists()) == (State.UNCHECKED, ready != "false")
+    said = "; upgrade_ready_command: exit status 1"
+    assert (said in run.progress.reasons["h"]) is (ready == "false")
+
+
+def test_a_command_that_the_end_of_a_run_ends_is_run_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, api = begun(Steps(), *COMMANDED)
+    run.settings["h"] = run.settings["h"].model_copy(update={"ready_command": "true"})
+    api.node = patched(api.node or {}, UNCORDON)
+
+    def taken(host: str) -> str:
+        run.stop()
+        return "taken"
+
+    monkeypatch.setattr(run.clusters["h"], "taken_back", taken)
+    restore(run, ["h"])
+    assert state(run) is State.RESTORING
 
 
 @pytest.mark.parametrize("keeps", [True, False])
