@@ -181,16 +181,16 @@ def _without_taint(node: Node, run: str) -> Patch | None:
     return {"metadata": version, "spec": {"taints": left}}
 
 
-def left_on(node: Node) -> str:
+def left_on(node: Node, *, was_ours: bool = True) -> str:
     """What may be of a run on a node whose mark others removed, with the earlier values in it; ""
-    if nothing, or if another run is at work on it."""
+    if nothing, or if another run is at work on it. `was_ours`: else it may never have had one."""
     if mark_of(node):
         return ""
     keys = [f"label {UNMANAGED}=false"] if _labels(node).get(UNMANAGED) == "false" else []
     keys += (
         [f"annotation {SCALE_DOWN}=true"] if _annotations(node).get(SCALE_DOWN) == "true" else []
     )
-    maybe = f"{' and '.join(keys)} of its node may be of the run" if keys else ""
+    maybe = f"{' and '.join(keys)} of its node may be of the run" if keys and was_ours else ""
     return "; ".join(filter(None, (UNMARKED if is_cordoned(node) else "", maybe)))
 
 

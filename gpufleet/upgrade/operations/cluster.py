@@ -18,6 +18,7 @@ from gpufleet.upgrade.nodes import (
     is_marked,
     is_ready,
     leaving_behind,
+    left_on,
     mark_of,
     marking,
     returning,
@@ -206,7 +207,9 @@ class ClusterNodes(CheckedNodes):
         name, left = self.nodes[host], ""
         if before := self.api.find(f"/api/v1/nodes/{name}"):
             self._patch(name, lambda node: returning(node, self.run))
-            left = self._left(before, self._node(name))
+            if mark_of(before).get("run") != self.run:
+                was_ours = host in self._begun or self.was_drained(host)
+                left = left_on(self._node(name), was_ours=was_ours)
         self._begun.discard(host)
         return left
 

@@ -51,6 +51,7 @@ class CheckedNodes:
         self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
         self.is_aborted: Callable[[], bool] = lambda: False
+        self.was_drained: Callable[[str], bool] = lambda host: True  # by the record
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
     @readable
@@ -122,11 +123,8 @@ class CheckedNodes:
         node = self._node(name)
         if is_cordoned(node) or not is_ready(node) or is_other(node, self.machines.get(host, "")):
             return ""
-        return "; ".join(filter(None, (TAKEN_BACK, self._left(before, node))))
-
-    def _left(self, before: Mapping[str, Any], node: Mapping[str, Any]) -> str:
-        """What may be of the run on a returned node; "" if it had its mark before."""
-        return "" if mark_of(before).get("run") == self.run else left_on(node)
+        left = "" if mark_of(before).get("run") == self.run else left_on(node)
+        return "; ".join(filter(None, (TAKEN_BACK, left)))
 
     def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
         return why_not_ours(node, self.run, self.machines.get(host, ""))

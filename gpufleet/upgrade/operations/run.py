@@ -84,6 +84,7 @@ class Run:
             cluster.stopping = self.stopping
             cluster.is_aborted = lambda: self.store.request == "abort"
             cluster.goes_back = self.goes_back
+            cluster.was_drained = lambda host: self.progress.states[host] is not State.LEAVING
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""

@@ -141,6 +141,22 @@ def test_a_node_that_stays_cordoned_without_its_mark_is_said(
     assert is_cordoned(api.node or {})
 
 
+@pytest.mark.parametrize("cordoned", [True, None])
+def test_what_a_user_set_on_a_node_that_was_never_the_runs_is_not_of_the_run(
+    cordoned: bool | None,
+) -> None:
+    """The host was passed over before its cordon, in a run that was continued, too."""
+    own = {"labels": {UNMANAGED: "false"}, "annotations": {SCALE_DOWN: "true"}}
+    api = Api(patched(node(), {"metadata": own, "spec": {"unschedulable": cordoned}}))
+    passed = (*DRAINED[:2], Event.NOT_DRAINED)
+    run = running(planned(), Steps(), *passed, clusters={"h": nodes_of(api)})
+    run._posts = False
+    runner.give_back(run, ["h"])
+    said = {"h": UNMARKED} if cordoned else {}
+    assert (state(run), run.progress.reasons) == (State.PASSED, said)
+    assert api.wrote == []
+
+
 def test_nothing_is_said_of_a_node_that_others_left_in_service() -> None:
     run, api = begun(Steps(), *CHANGING, Event.CHANGED)
     api.node = node()
