@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.private_file import Irregular
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
@@ -35,7 +36,7 @@ def paused(name: str) -> Store:
 
 def no_other(inventory: str, say: Say) -> None:
     """Raises Stopped for an unfinished run over the same inventory, and for one of another version
-    of gpufleet. Records that are damaged are set aside, and that is said."""
+    of gpufleet that may be over it. Records that are damaged are set aside, and that is said."""
     wanted = os.path.realpath(inventory)
     for store in Store.all():
         try:
@@ -45,8 +46,11 @@ def no_other(inventory: str, say: Say) -> None:
             if isinstance(cause, OSError) and not isinstance(cause, DAMAGED):
                 raise  # another user may be at work, or the disk does not answer for a moment
             if _is_of_other_version(error):
-                if store.is_over:
+                there = store.inventory()
+                if store.is_over or (there and there != wanted):
                     continue
+                if there and store.is_foreign:
+                    raise Stopped(_foreign(store)) from error
                 raise
             aside = store.set_aside(error.findings[0].message)
             if aside is None:
@@ -56,9 +60,13 @@ def no_other(inventory: str, say: Say) -> None:
         there = os.path.realpath(os.path.join(order.folder, order.inventory))
         if there == wanted and not progress.over:
             if store.is_foreign:
-                raise Stopped(findings.FOREIGN_RUN(run=store.name, folder=store.path))
+                raise Stopped(_foreign(store))
             state = run_state(progress, locked=store.is_locked)
             raise Stopped(findings.UNFINISHED(run=store.name, inventory=inventory, state=state))
+
+
+def _foreign(store: Store) -> Finding:
+    return findings.FOREIGN_RUN(run=store.name, folder=store.path)
 
 
 def _is_of_other_version(error: Stopped) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
+from gpufleet.upgrade.versions import OtherVersion
 
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
 LAST = 1e15  # seconds since 1970: later times have no date
@@ -56,11 +57,11 @@ class Progress:
             self.states.setdefault(host.name, State.WAITING)
 
     def add(self, entry: Entry) -> None:
-        """Raises WrongEvent for one that cannot follow."""
+        """Raises WrongEvent for one that cannot follow, OtherVersion for one that is not known."""
         if not entry.host:
             self.run, self.reason = entry.event, entry.reason
             return
-        state = after(self.states[entry.host], Event(entry.event))
+        state = after(self.states[entry.host], _event(entry.event))
         self.states[entry.host] = state
         self.since[entry.host] = entry.time
         if entry.reason:
@@ -121,6 +122,14 @@ class Progress:
         return frozenset(
             host.group for host in bad if host.name in canaries or host.group not in proven
         )
+
+
+def _event(text: str) -> Event:
+    """Raises OtherVersion."""
+    try:
+        return Event(text)
+    except ValueError as error:
+        raise OtherVersion(f"its event {text!r} is not known") from error
 
 
 def folded(plan: Plan, entries: Iterable[Entry]) -> Progress:

@@ -58,7 +58,9 @@ OTHER_VERSION = blocker(
     "{file} was written by another version of gpufleet, and this one cannot use it: {problem}. It "
     "stays where it is; no host was touched.",
     "Continue or end the run with that version: `gpufleet upgrade resume --run {run}` or "
-    "`gpufleet upgrade abort --run {run}`.",
+    "`gpufleet upgrade abort --run {run}`. If you do not have that version, return the nodes of "
+    "the run by hand, as docs/how-to/upgrade.md says of a host that was left behind, then move "
+    "{folder} away.",
 )
 
 NOTHING_TO_RETURN = blocker(

@@ -14,8 +14,6 @@ from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from pydantic import ValidationError
-
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import MIB
 from gpufleet.core.private_file import make_private, read_regular, why_not_of, write_private
@@ -26,7 +24,7 @@ from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import OVER, Entry, Progress
 from gpufleet.upgrade.show import run_state
 from gpufleet.upgrade.states import WrongEvent
-from gpufleet.upgrade.versions import SCHEMA, is_of_other_version, require_schema
+from gpufleet.upgrade.versions import SCHEMA, is_of_other_version, problem_of, require_schema
 
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
@@ -125,15 +123,12 @@ class Store:
 
     def damaged(self, problem: object, name: str = "run.json") -> Stopped:
         """Why a file of the record cannot be used."""
-        is_whole = is_of_other_version(problem)
-        if isinstance(problem, ValidationError):
-            first = problem.errors()[0]
-            problem = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        if is_whole:
+        file, text = self.path / name, problem_of(problem)
+        if is_of_other_version(problem):
             return Stopped(
-                findings.OTHER_VERSION(file=self.path / name, problem=problem, run=self.name)
+                findings.OTHER_VERSION(file=file, problem=text, run=self.name, folder=self.path)
             )
-        return Stopped(findings.RECORD_DAMAGED(file=self.path / name, problem=problem))
+        return Stopped(findings.RECORD_DAMAGED(file=file, problem=text))
 
     def lock(self) -> None:
         """Keep other processes from the run until this one ends. Raises Stopped."""
@@ -221,6 +216,14 @@ class Store:
             return Order.from_dict(data["order"]), Plan.from_dict(data["plan"])
         except WRONG as error:
             raise self.damaged(error) from error
+
+    def inventory(self) -> str:
+        """The path of the inventory, also in a record of another version; "" if it says none."""
+        try:
+            order = json.loads(read_regular(self.path / "run.json", LARGEST))["order"]
+            return str(os.path.realpath(os.path.join(order["folder"], order["inventory"])))
+        except WRONG:
+            return ""
 
     def progress(self) -> Progress:
         """Where the hosts are. Raises Stopped."""

@@ -430,7 +430,7 @@ def test_a_run_with_a_damaged_order_does_not_go_on(change: dict[str, Any], said:
 
 
 @pytest.mark.parametrize(
-    "change", [{"schema": 2}, {"schema": 2, "order": []}, {"order": {"later": 1}}]
+    "change", [{"schema": 99}, {"schema": 99, "order": []}, {"order": {"later": 1}}]
 )
 @pytest.mark.parametrize("last", ["", "begun", "paused", *OVER])
 def test_a_run_of_another_version_stays(change: dict[str, Any], last: str) -> None:
@@ -454,7 +454,7 @@ def test_a_run_of_another_version_stays(change: dict[str, Any], last: str) -> No
 
 def test_a_run_of_another_version_may_have_other_events() -> None:
     run = store(*DRAINED)
-    (run.path / "run.json").write_text('{"schema": 2}')
+    (run.path / "run.json").write_text('{"schema": 99}')
     with (run.path / "record.jsonl").open("a") as record:
         record.write('{"time": 1, "event": "finished"}\n{"at": 1}\n')
     with pytest.raises(Stopped):

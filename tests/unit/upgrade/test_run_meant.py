@@ -66,7 +66,7 @@ def test_a_record_that_cannot_be_read_may_be_the_one_that_is_meant() -> None:
 def test_a_run_of_another_version_that_is_over_is_not_the_one_that_is_meant() -> None:
     for last in ("finished", "paused"):
         theirs = gone("begun", last, inventory="other.py")
-        (theirs.path / "run.json").write_text('{"schema": 2}')
+        (theirs.path / "run.json").write_text('{"schema": 99}')
         mine = gone("begun", inventory=f"{last}.py")
         if last == "finished":
             assert to_change("").name == mine.name
