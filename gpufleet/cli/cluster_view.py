@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.core.paths import expanded
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
@@ -157,7 +158,7 @@ def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
     if not kubeconfig:
         raise Unknown(found.NO_KUBECONFIG(key=KEY).message)
     try:
-        api = ClusterApi(KubeAccess(str(Path(kubeconfig).expanduser())))
+        api = ClusterApi(KubeAccess(str(expanded(kubeconfig))))
         version = str(api.get("/version").get("gitVersion") or "")
         return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
     except Stopped as error:
@@ -175,7 +176,7 @@ def _readable() -> Iterator[None]:
 
 
 def _file(path: str) -> Path:
-    return Path(path).expanduser().absolute()
+    return expanded(path).absolute()
 
 
 def _text(finding: Any) -> str:

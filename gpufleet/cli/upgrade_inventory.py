@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import arguments, deploy_file, targets_of
+from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, exactly
+from gpufleet.core.load_settings import load_role
+from gpufleet.core.paths import expanded
 from gpufleet.core.python import python_module
+from gpufleet.core.stopped import Stopped
+from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.verify.inventory import Target, VerifyError, load_targets
 
 DEPLOY = "upgrade_driver"
+ACCESS = ("cluster_kubeconfig", "cluster_context")
 
 
 def step_words(
@@ -46,15 +51,22 @@ def accesses_now(inventory: str) -> list[KubeAccess]:
 
 
 def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
-    found = [
-        (target.data.get("cluster_kubeconfig") or "", target.data.get("cluster_context") or "")
-        for target in every
-        if CLUSTERS in target.groups
-    ]
+    """Raises Stopped for values of other types."""
+    found = [_access_of(target) for target in every if CLUSTERS in target.groups]
     if plane := kubeconfig_of(every):
         found.append((plane, ""))
-    paths = {(path and str(Path(path).expanduser()), str(name)) for path, name in found}
+    paths = {(path and str(expanded(path)), name) for path, name in found}
     return [KubeAccess(*each) for each in sorted(paths)]
+
+
+def _access_of(target: Target) -> tuple[str, str]:
+    """Kubeconfig and context of a cluster; "" for those of the user. Raises Stopped."""
+    problems: list[Finding] = []
+    mine = {key: value for key, value in target.data.items() if key in ACCESS}
+    settings = load_role(ClusterAccess, mine, problems)
+    if settings is None:
+        raise Stopped(*problems)
+    return settings.kubeconfig or "", settings.context or ""
 
 
 def known_as(target: Target) -> tuple[str, ...]:

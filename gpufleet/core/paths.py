@@ -18,6 +18,11 @@ def shipped(name: str) -> Path:
     return _PACKAGE.parent / _IN_CHECKOUT.get(name, name)
 
 
+def expanded(path: str) -> Path:
+    """A path of a user's, with ~; as it is where there is no such user: no file has that name."""
+    return Path(os.path.expanduser(path))
+
+
 def cache_dir() -> Path:
     """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`; everything in it can be rebuilt."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
+from gpufleet.core.paths import expanded
 from gpufleet.core.render import render
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
@@ -88,7 +88,7 @@ def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
     own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
     if own is None and access.chart_dir:
         name = f"{choice.chart}-{choice.version}.tgz"
-        return ChartSource("archive", str(Path(access.chart_dir).expanduser() / name))
+        return ChartSource("archive", str(expanded(access.chart_dir) / name))
     location = own or (wanted if isinstance(wanted, str) else choice.repository)
     if location.startswith("oci://"):
         reference = f"{location}/{choice.chart}"

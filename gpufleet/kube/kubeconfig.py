@@ -21,6 +21,7 @@ import yaml
 from urllib3 import HTTPHeaderDict
 
 from gpufleet.core.allowance import bound_answers
+from gpufleet.core.paths import expanded
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, events
@@ -70,7 +71,7 @@ def kubeconfig_paths(chosen: str = "") -> str:
     """The files, separated as in KUBECONFIG: `chosen`, else KUBECONFIG, else kubectl's default."""
     named = chosen or os.environ.get("KUBECONFIG") or DEFAULT
     parts = (part for part in named.split(os.pathsep) if part)
-    return os.pathsep.join(str(Path(part).expanduser()) for part in parts)
+    return os.pathsep.join(str(expanded(part)) for part in parts)
 
 
 def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:

@@ -19,6 +19,8 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from gpufleet.core.paths import expanded
+
 OCI, DOCKER = "index.json", "manifest.json"
 LONGEST = 4 * 2**20  # bytes of such a file
 NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
@@ -48,7 +50,7 @@ def expand(patterns: Sequence[str]) -> list[str]:
     """The files that paths and patterns name, each once. Raises ValueError for one without any."""
     found: list[str] = []
     for pattern in patterns:
-        path = str(Path(pattern).expanduser().absolute())
+        path = str(expanded(pattern).absolute())
         names = [path] if Path(path).is_file() else sorted(glob(path))
         files = [name for name in names if Path(name).is_file()]
         if not files:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from gpufleet.core.paths import expanded
 from gpufleet.core.render import render
 from gpufleet.host import files
 from gpufleet.host.operation import role
@@ -106,5 +105,5 @@ def _lacks_access(path: str | None, authorities: frozenset[str]) -> bool:
     """Whether the kubeconfig is wanted and is not there, or is one of another cluster."""
     if path is None:
         return False
-    file = Path(path).expanduser()
+    file = expanded(path)
     return not file.is_file() or leads_elsewhere(file.read_text("utf-8", "replace"), authorities)

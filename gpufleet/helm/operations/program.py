@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.core.limits import HELM
+from gpufleet.core.paths import expanded
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
@@ -42,7 +43,7 @@ def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") ->
     ClusterProblem if none is found, or `wanted` is unusable.
     """
     if wanted:
-        return _checked(Path(wanted).expanduser(), catalog)
+        return _checked(expanded(wanted), catalog)
     on_path = shutil.which("helm")
     looked = "cluster_helm is not set, and helm is not on PATH"
     if on_path:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
+from gpufleet.core.paths import expanded
 from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
@@ -175,8 +175,10 @@ def fetch_access(
 def _fetch(state: State, host: Host, path: str, leads: bool, asked: StringCommand) -> bool:
     """Write it if it differs; that of a further control plane, which has its own user, only where
     there is none. Never printed, not even at -vvv."""
+    file = expanded(path)
+    if path.startswith("~") and str(file) == path:
+        raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem="no such user"))
     text = _access(host, asked)
-    file = Path(path).expanduser()
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
         if not may_replace(there, text):
@@ -214,7 +216,7 @@ def forget_access(path: str | None) -> Commands:
 def _forget(state: State, host: Host, path: str) -> bool:
     """A worker, and a control plane that was reset before, have no access to compare with: the
     file stays."""
-    file = Path(path).expanduser()
+    file = expanded(path)
     if not file.is_file():
         return True
     text = ask(host, framed(command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")))

@@ -9,6 +9,7 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
 from gpufleet.core.limits import K3S_FILE
+from gpufleet.core.paths import expanded
 from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
@@ -185,7 +186,7 @@ def forget_access(plan: KubernetesRemoval) -> Commands:
 
 def _forget(state: State, host: Host, path: str, known: frozenset[str]) -> bool:
     """By the authority that it trusts: k3s' own file has an address of the host itself alone."""
-    file = Path(path).expanduser()
+    file = expanded(path)
     if not file.is_file():
         return True
     text = file.read_text("utf-8", "replace")

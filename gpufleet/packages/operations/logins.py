@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.paths import expanded
 from gpufleet.packages import findings
 from gpufleet.packages.logins import Logins, RepositoryLogin
 
@@ -26,7 +27,7 @@ class LoginFileError(Exception):
 
 def read_logins(file: str) -> Logins:
     """The logins of a netrc file. Raises LoginFileError."""
-    path = Path(file).expanduser()
+    path = expanded(file)
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise LoginFileError(path, "users other than its owner can read it")

@@ -1,0 +1,34 @@
+"""The clusters that a run takes from its inventory, also from one with wrong values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.cli import upgrade_inventory
+from gpufleet.core.stopped import Stopped
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.verify.inventory import Target
+
+
+def of_inventory(monkeypatch: pytest.MonkeyPatch, **data: Any) -> None:
+    targets = [Target("@local", ("gpu_cluster",), data)]
+    monkeypatch.setattr(upgrade_inventory, "targets_of", lambda inventory, limit: targets)
+    monkeypatch.setattr(upgrade_inventory, "load_targets", lambda inventory: targets)
+
+
+@pytest.mark.parametrize("key", ["cluster_kubeconfig", "cluster_context"])
+@pytest.mark.parametrize("value", [["/k"], {"a": "/k"}, 5])
+def test_a_value_of_another_type_is_a_finding(
+    key: str, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_inventory(monkeypatch, **{key: value})
+    for read in (upgrade_inventory.accesses_of, upgrade_inventory.accesses_now):
+        with pytest.raises(Stopped, match=key):
+            read("prod.py")
+
+
+def test_the_home_of_nobody_is_a_file_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_inventory(monkeypatch, cluster_kubeconfig="~nosuchuser/k")
+    assert KubeAccess("~nosuchuser/k") in upgrade_inventory.accesses_now("prod.py")
