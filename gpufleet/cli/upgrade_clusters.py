@@ -57,7 +57,7 @@ def _for_abort(
         try:
             found |= open_nodes(mine, store.name, say, order.others, _elsewhere(order))
         except OtherCluster as error:
-            found |= _gone(error, store.name, mine)
+            found |= _gone(store.name, mine, error.findings[0].message)
             for name in filter(left.union(work).__contains__, mine):
                 say(f"{name}: its node {mine[name].node} is not in the cluster any more")
             say(error.findings[0].message)
@@ -73,6 +73,7 @@ def _for_abort(
     return found, waits
 
 
-def _gone(error: OtherCluster, run: str, mine: Mapping[str, NodeAt]) -> Clusters:
+def _gone(run: str, mine: Mapping[str, NodeAt], why: str) -> Clusters:
     nodes = {name: place.node for name, place in mine.items()}
-    return dict.fromkeys(mine, GoneNodes(error.api, run, nodes, error.findings[0].message))
+    context = next(iter(mine.values())).context
+    return dict.fromkeys(mine, GoneNodes(context, run, nodes, why))

@@ -42,12 +42,12 @@ def accesses_of(inventory: str) -> list[KubeAccess]:
 
 
 def accesses_now(inventory: str) -> list[KubeAccess]:
-    """By which the clusters of a run may be reached that are not any more by those of its plan:
-    what KUBECONFIG is now, and the inventory, where it can be read."""
+    """By which the clusters of a run may be reached that are not any more by those of its plan.
+    Raises Stopped for an inventory that cannot be used."""
     try:
-        return [KubeAccess(), *_accesses(load_targets(inventory))]
-    except VerifyError:
-        return [KubeAccess()]
+        return _accesses(load_targets(inventory))
+    except VerifyError as error:
+        raise Stopped(error.finding) from error
 
 
 def _accesses(every: Sequence[Target]) -> list[KubeAccess]:

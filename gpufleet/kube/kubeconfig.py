@@ -80,6 +80,25 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
     The first entry of a name applies, unmerged; the current context is that of the first file
     that sets one. Raises KubeconfigError.
     """
+    merged, current = _merged(paths)
+    return _only(context or current, merged)
+
+
+def read_contexts(paths: str) -> list[tuple[str, Kubeconfig | str]]:
+    """Every context by name, the current one first, or why one cannot be used. Raises
+    KubeconfigError where the files cannot be."""
+    merged, current = _merged(paths)
+    found: list[tuple[str, Kubeconfig | str]] = []
+    for name in sorted(merged["contexts"], key=lambda name: name != current):
+        try:
+            found.append((name, _only(name, merged)))
+        except KubeconfigError as error:
+            found.append((name, str(error)))
+    return found
+
+
+def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
+    """The entries of these files by kind and name, and the name of the current context."""
     files = [Path(part) for part in paths.split(os.pathsep) if Path(part).is_file()]
     if not files:
         raise NoKubeconfig("no file exists")
@@ -90,7 +109,7 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
         current = current or _text(content.get("current-context"))
         for kind, entries in _entries(path, content).items():
             merged[kind] = {**entries, **merged[kind]}
-    return _only(context or current, merged)
+    return merged, current
 
 
 def _content(path: Path) -> Mapping[str, Any]:

@@ -99,10 +99,27 @@ UNMARKED = blocker(
 CONTEXT_LOST = blocker(
     "GF272",
     "Kubeconfig of the run is gone",
-    "Run {run} was planned for the cluster of context {context!r} in kubeconfig {paths}, which is "
-    "not there now: {problem} {tried} No node was changed.",
-    "Put that kubeconfig back, or set KUBECONFIG to one whose current context is that cluster, "
-    "then repeat the command.",
+    "Run {run} was planned for the cluster of {access}, which is not there now: {problem} {tried} "
+    "No node was changed.",
+    "Put that kubeconfig back, or one with a context for that cluster into KUBECONFIG, then repeat "
+    "the command.",
+)
+
+UID_UNKNOWN = blocker(
+    "GF277",
+    "Kubeconfig of a run without the UID of its cluster is gone",
+    "Run {run} was planned for the cluster of {access}, which is not there now: {problem} The run "
+    "does not know the UID of the cluster, so it takes no other context for it. No node was "
+    "changed.",
+    "Put a kubeconfig for that cluster there, with the same path and context, then repeat the "
+    "command.",
+)
+
+MAYBE_AWAY = blocker(
+    "GF276",
+    "Cluster of the run may be away",
+    "{problem} Whether it is reached in another way is not known: {tried}.",
+    "Repeat the command once these answer, or correct them.",
 )
 
 OTHER_CLUSTER = blocker(

@@ -1,21 +1,35 @@
-"""Nodes of a cluster that was rebuilt, or that is not reached any more by its context."""
+"""Nodes of a cluster that was rebuilt, or that its user says is gone."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.evictions import MISSING, Round
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event
 
 
-class GoneNodes(ClusterNodes):
-    """For an abort: each counts as deleted. Nothing is asked of the other cluster, nor written."""
+class GoneApi(ClusterApi):
+    """Of a cluster that has nothing: no server is asked."""
 
-    def __init__(self, api: ClusterApi, run: str, nodes: Mapping[str, str], why: str) -> None:
-        super().__init__(api, run, nodes)
+    def __init__(self, context: str) -> None:
+        self.context = context
+
+    def list(self, *how: Any, **query: str) -> list[Any]:
+        return []
+
+    def _request(self, method: str, path: str, **how: Any) -> dict[str, Any]:
+        raise ApiError(f"{method} {path}", MISSING, {"reason": "NotFound"}, self.context)
+
+
+class GoneNodes(ClusterNodes):
+    """For an abort: each counts as deleted."""
+
+    def __init__(self, context: str, run: str, nodes: Mapping[str, str], why: str) -> None:
+        super().__init__(GoneApi(context), run, nodes)
         self.why = f"its node is not in the cluster any more: {why}"
 
     def clear(self, host: str, policy: Policy) -> Round:
@@ -26,9 +40,6 @@ class GoneNodes(ClusterNodes):
 
     def give_back(self, host: str) -> str:
         return self.why
-
-    def leave_behind(self, host: str, reason: str) -> None:
-        pass
 
     def post_event(self, host: str, event: Event, reason: str) -> None:
         pass

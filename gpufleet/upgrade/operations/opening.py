@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import os
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.kube.findings import CONTEXT_UNKNOWN, KUBECONFIG_MISSING
+from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
-from gpufleet.upgrade.findings.nodes import CONTEXT_LOST, OTHER_CLUSTER
+from gpufleet.upgrade.findings.nodes import CONTEXT_LOST, MAYBE_AWAY, OTHER_CLUSTER, UID_UNKNOWN
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.clusters import NodeAt, uid_of
+from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
-from gpufleet.upgrade.operations.readable import readable
+from gpufleet.upgrade.operations.moved import Elsewhere, described, listed, search, uid_at
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
 LOST = (KUBECONFIG_MISSING.code, CONTEXT_UNKNOWN.code)
-TRIED = "Neither the current context of KUBECONFIG nor the inventory leads to that cluster."
-UNTRIED = "No other one was tried: the UID of the cluster is not known."
 NO_OTHERS: Mapping[str, Mapping[str, Any]] = {}
 
 Places = Mapping[str, NodeAt]
 Say = Callable[[str], None]
 
 
-class OtherCluster(ClusterProblem):
-    """Not the cluster that the run was planned for."""
+class NotOpened(ClusterProblem):
+    """The cluster of the plan is not reached."""
 
-    def __init__(self, api: ClusterApi, finding: Finding) -> None:
-        super().__init__(finding)
-        self.api = api
+
+class OtherCluster(NotOpened):
+    """Another one is there, and the one of the plan is nowhere else."""
 
 
 def by_access(places: Places) -> dict[KubeAccess, dict[str, NodeAt]]:
@@ -48,7 +48,7 @@ def open_nodes(
     run: str,
     say: Say,
     others: Mapping[str, Mapping[str, Any]] = NO_OTHERS,
-    elsewhere: Callable[[], Sequence[KubeAccess]] = tuple,
+    elsewhere: Elsewhere = tuple,
 ) -> dict[str, ClusterNodes]:
     """The cluster of each host, with its lock held until this process ends. `others`: NodeAt of
     the hosts that the run leaves out; `elsewhere`: where a cluster may be that is not where it was.
@@ -69,66 +69,46 @@ def open_nodes(
 
 
 def _opened(
-    access: KubeAccess,
-    places: Places,
-    run: str,
-    say: Say,
-    elsewhere: Callable[[], Sequence[KubeAccess]],
+    access: KubeAccess, places: Places, run: str, say: Say, elsewhere: Elsewhere
 ) -> ClusterApi:
     """The cluster of the plan, also where its kubeconfig was moved or its context renamed: by its
-    UID. Raises ClusterProblem."""
+    UID. Raises NotOpened."""
+    wanted = {place.cluster for place in places.values()} - {""}
+    problem = _asked(access, wanted, run)
+    if not isinstance(problem, Finding):
+        return problem
+    if problem.code not in (*LOST, OTHER_CLUSTER.code):
+        raise NotOpened(problem)
+    is_other, where = problem.code == OTHER_CLUSTER.code, described(access)
+    (uid, *more) = wanted or ("",)
+    if more or not uid:
+        unknown = UID_UNKNOWN(run=run, access=where, problem=problem.message)
+        raise NotOpened(problem if is_other else unknown)
+    found = search(access, uid, elsewhere)
+    if found.api:
+        say(f"cluster of context {access.context} is reached by context {found.api.context} now")
+        return found.api
+    if not is_other:
+        lost = CONTEXT_LOST(run=run, access=where, problem=problem.message, tried=found.tried)
+        raise NotOpened(lost)
+    if found.unknown:
+        tried = listed(found.unknown)
+        raise NotOpened(MAYBE_AWAY(run=run, problem=problem.message, tried=tried))
+    raise OtherCluster(problem)
+
+
+def _asked(access: KubeAccess, wanted: Collection[str], run: str) -> ClusterApi | Finding:
+    """The cluster there, or why it is not taken: it is another one, where both are known."""
+    api: ClusterApi | None = None
     try:
         api = ClusterApi(access)
-        _require(api, places, access, run)
-        return api
+        found = uid_at(api) if wanted else ""
+        if not found or wanted == {found}:
+            return api
+        paths = kubeconfig_paths(access.kubeconfig).replace(os.pathsep, ", ")
+        problem = OTHER_CLUSTER(context=api.context, paths=paths, url=api.url, run=run)
     except ClusterProblem as error:
         problem = error.findings[0]
-        if not isinstance(error, OtherCluster) and problem.code not in LOST:
-            raise
-        if found := _moved(access, _uids(places), elsewhere()):
-            say(f"cluster of context {access.context} is reached by context {found.context} now")
-            return found
-        if isinstance(error, OtherCluster):
-            raise
-        paths, context = access.kubeconfig, access.context
-        lost = CONTEXT_LOST(
-            run=run, context=context, paths=paths, problem=problem.message,
-            tried=TRIED if len(_uids(places)) == 1 else UNTRIED,
-        )  # fmt: skip
-        raise ClusterProblem(lost) from error
-
-
-def _moved(
-    access: KubeAccess, wanted: Collection[str], elsewhere: Sequence[KubeAccess]
-) -> ClusterApi | None:
-    """The cluster with the UID of the plan; None where none of these has it."""
-    mine = (KubeAccess(access.kubeconfig), KubeAccess(context=access.context))
-    for other in dict.fromkeys((*mine, *elsewhere)) if len(wanted) == 1 else ():
-        try:
-            api = ClusterApi(other)
-            if _uid(api) in wanted:
-                return api
-            api.close()
-        except ClusterProblem:  # it is one of many
-            continue
-    return None
-
-
-def _uids(places: Places) -> set[str]:
-    return {place.cluster for place in places.values()} - {""}
-
-
-@readable
-def _uid(api: ClusterApi) -> str:
-    return uid_of(api)
-
-
-@readable
-def _require(api: ClusterApi, places: Places, access: KubeAccess, run: str) -> None:
-    """Raises OtherCluster for another one than that of the plan, where both are known."""
-    wanted = _uids(places)
-    found = uid_of(api) if wanted else ""
-    if found and wanted - {found}:
-        paths = access.kubeconfig
-        finding = OTHER_CLUSTER(context=api.context, paths=paths, url=api.url, run=run)
-        raise OtherCluster(api, finding)
+    if api:
+        api.close()
+    return problem

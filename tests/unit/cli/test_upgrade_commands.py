@@ -19,7 +19,6 @@ from gpufleet.cli.upgrade_signals import SIGNALS
 from gpufleet.cli.upgrade_wanted import Wanted
 from gpufleet.core.paths import shipped
 from gpufleet.core.stopped import Stopped
-from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.run.findings import NO_INVENTORY
 from gpufleet.upgrade.decide import End
 from gpufleet.upgrade.operations.children import Children, Result
@@ -327,8 +326,9 @@ def test_every_cluster_of_an_inventory_is_asked(
     found = upgrade_inventory.accesses_of("prod.py")
     assert [(each.kubeconfig, each.context) for each in found] == wanted
     monkeypatch.setattr(upgrade_inventory, "load_targets", lambda inventory: targets)
-    assert upgrade_inventory.accesses_now("prod.py") == [KubeAccess(), *found]
+    assert upgrade_inventory.accesses_now("prod.py") == found
 
 
-def test_a_run_whose_inventory_is_gone_asks_the_cluster_of_kubeconfig() -> None:
-    assert upgrade_inventory.accesses_now("/nosuch/prod.py") == [KubeAccess()]
+def test_a_run_whose_inventory_is_gone_says_so() -> None:
+    with pytest.raises(Stopped, match="GF003"):
+        upgrade_inventory.accesses_now("/nosuch/prod.py")

@@ -143,6 +143,7 @@ def of_two(monkeypatch: pytest.MonkeyPatch, *events: Event, **uids: str) -> Stor
     monkeypatch.setattr(opening, "take_lease", lambda api, *how: api.locked.append(api.context))
     monkeypatch.setattr(opening, "remove_pods", lambda api: None)
     monkeypatch.setattr(upgrade_clusters, "open_nodes", opening.open_nodes)
+    monkeypatch.setattr(upgrade_clusters, "accesses_now", lambda inventory: [])
     monkeypatch.setattr("gpufleet.upgrade.operations.runner.release", lambda run: None)
     monkeypatch.setattr("gpufleet.upgrade.operations.run.POLL", 0.0)
     monkeypatch.setattr(Children, "step", lambda self, step, hosts, *how, **more: {

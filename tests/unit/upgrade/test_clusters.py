@@ -6,7 +6,7 @@ import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -112,96 +112,6 @@ def test_a_run_goes_on_in_its_own_cluster_alone(
     assert finding.code == "GF288"
     assert "Context 'lab' of /file points to https://lab now" in finding.message
     assert locked == []
-
-
-KUBECONFIG = """
-current-context: {context}
-clusters: [{{name: c, cluster: {{server: "https://{uid}"}}}}]
-users: [{{name: u, user: {{}}}}]
-contexts: [{{name: {context}, context: {{cluster: c, user: u}}}}]
-"""
-
-
-class AtServer:
-    """The cluster whose UID is the name of its server; `away` does not answer."""
-
-    asked: ClassVar[list[str]] = []
-
-    def __init__(self, access: KubeAccess) -> None:
-        found = access.read()
-        self.context, self.url = found.context, found.content["clusters"][0]["cluster"]["server"]
-
-    def get(self, path: str) -> dict[str, Any]:
-        uid = self.url.removeprefix("https://")
-        self.asked.append(uid)
-        if uid == "away":
-            raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
-        return {"metadata": {"uid": uid}}
-
-    def close(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("old", "now", "inventory", "found"),
-    [
-        (None, ("lab", "a"), None, "lab"),  # moved
-        (("lab2", "a"), None, None, "lab2"),  # renamed
-        (("lab2", "b"), ("lab2", "a"), None, "lab2"),
-        (None, ("x", "b"), ("y", "a"), "y"),
-        (("lab", "b"), ("x", "away"), ("y", "a"), "y"),  # another one has its place
-        (("lab", "b"), ("x", "b"), ("y", "b"), "GF288"),
-        (None, ("lab", "b"), ("y", "away"), "GF272"),
-        (("lab2", "b"), None, None, "GF272"),
-        (("lab", "away"), ("x", "a"), None, "GF863"),
-    ],
-)
-def test_a_cluster_that_moved_is_known_by_its_uid(
-    old: tuple[str, str] | None,
-    now: tuple[str, str] | None,
-    inventory: tuple[str, str] | None,
-    found: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """`old`: context and UID in the file of the run; `now`: in KUBECONFIG; `inventory`: in its."""
-    for name, content in (("old", old), ("now", now), ("inventory", inventory)):
-        if content:
-            context, uid = content
-            (tmp_path / name).write_text(KUBECONFIG.format(context=context, uid=uid))
-    locked: list[str] = []
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "now"))
-    monkeypatch.setattr(opening, "ClusterApi", AtServer)
-    monkeypatch.setattr(opening, "take_lease", lambda api, *how: locked.append(api.context))
-    monkeypatch.setattr(opening, "remove_pods", lambda api: None)
-    places = {"h": NodeAt("n", str(tmp_path / "old"), "lab", cluster="a")}
-    tried = [KubeAccess(), KubeAccess(str(tmp_path / "inventory"))]
-    if not found.startswith("GF"):
-        opened = opening.open_nodes(places, "run-1", print, {}, lambda: tried)
-        assert locked == [opened["h"].api.context] == [found]
-        assert opened["h"].api.url == "https://a"
-        return
-    with pytest.raises(ClusterProblem) as error:
-        opening.open_nodes(places, "run-1", print, {}, lambda: tried)
-    (finding,) = error.value.findings
-    assert (finding.code, locked) == (found, [])
-    if found == "GF272":
-        assert f"context 'lab' in kubeconfig {tmp_path / 'old'}" in finding.message
-        assert "Neither" in finding.message
-
-
-def test_a_cluster_whose_uid_is_not_known_is_not_guessed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "now").write_text(KUBECONFIG.format(context="lab", uid="a"))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "now"))
-    monkeypatch.setattr(opening, "ClusterApi", AtServer)
-    monkeypatch.setattr(AtServer, "asked", [])
-    places = {"h": NodeAt("n", str(tmp_path / "old"), "lab")}
-    with pytest.raises(ClusterProblem) as error:
-        opening.open_nodes(places, "run-1", print, {}, lambda: [KubeAccess()])
-    assert [each.code for each in error.value.findings] == ["GF272"]
-    assert "No other one was tried" in error.value.findings[0].message
-    assert AtServer.asked == []
 
 
 def test_a_cluster_is_recorded_as_it_was_reached(
