@@ -51,7 +51,7 @@ TARGETS = "every host has the target or is left out on purpose"
 LIMITED = "4 --limit matches nothing; "
 ABORTED = (
     "Exit status: 0 the run is over, or its process is asked to end it; 1 it cannot be ended now, "
-    "or a host stays out of service; 2 usage error; 130 interrupted."
+    "or a host stays out of service or was not checked; 2 usage error; 130 interrupted."
 )
 RUN = click.option("--run", "name", default="", metavar="RUN", help="That run; else the newest.")
 UNFINISHED = click.option(
@@ -187,16 +187,34 @@ def resume(name: str) -> None:
 
 @upgrade.command(epilog=ABORTED)
 @UNFINISHED
+@click.option(
+    "--cluster-gone",
+    is_flag=True,
+    help="Count nodes of clusters that are not reached as deleted.",
+)
+@YES
 @output_options
 @boundary
-def abort(name: str) -> None:
-    """End a run: drains are given up, what was changed is checked and returned to service."""
+def abort(name: str, cluster_gone: bool, yes: bool) -> None:
+    """End a run: drains are given up, what was changed is checked and returned to service.
+
+    With --cluster-gone it asks of each cluster that is not reached whether it is gone: its nodes
+    then count as deleted, and those that are still there stay cordoned.
+    """
     store = to_change(name)
-    status = aborted(store, say)
-    if status is None:
-        click.echo(f"{store.name}: abort requested of the process that carries it out")
-    else:
+    if cluster_gone:
+        confirmed(yes, ())
+
+    def is_gone(question: str) -> bool:
+        return cluster_gone and (yes or click.confirm(question, err=True))
+
+    status = aborted(store, say, is_gone)
+    if status is not None:
         sys.exit(status)
+    click.echo(f"{store.name}: abort requested of the process that carries it out")
+    if cluster_gone:
+        say("that process does not know --cluster-gone: interrupt it, then repeat the command")
+        sys.exit(ExitStatus.FAILED)
 
 
 @upgrade.command(epilog=STATUSES.format(success="every host has its earlier version", more=""))

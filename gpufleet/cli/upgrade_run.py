@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from gpufleet.cli.upgrade_clusters import opened
+from gpufleet.cli.upgrade_clusters import IsGone, never, opened
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
 from gpufleet.cli.upgrade_record import enter, settings_of
@@ -139,12 +139,12 @@ def reopened(store: Store) -> Store:
     return store
 
 
-def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
+def aborted(store: Store, say: Callable[[str], None], is_gone: IsGone = never) -> ExitStatus | None:
     """End a run; None where the process that carries it out does. Raises Stopped."""
     if not store.is_taken_to("abort"):
         return None
     try:
-        status = carry_out(store, say)
+        status = carry_out(store, say, is_gone=is_gone)
         progress = store.progress()
         left = progress.out_of_service or progress.of(State.UNCHECKED)
         ended = progress.over and not left
@@ -158,15 +158,20 @@ def aborted(store: Store, say: Callable[[str], None]) -> ExitStatus | None:
 
 
 def carry_out(
-    store: Store, say: Callable[[str], None], standby: Standby | None = None
+    store: Store,
+    say: Callable[[str], None],
+    standby: Standby | None = None,
+    is_gone: IsGone = never,
 ) -> ExitStatus:
     """Carry out a run to its end, a pause or an interruption; the exit status. `standby`: that was
-    started for it. Raises Stopped."""
+    started for it; `is_gone`: of a cluster that an abort does not reach. Raises Stopped."""
     with without_hangup():
-        return _carried_out(store, say, standby)
+        return _carried_out(store, say, standby, is_gone)
 
 
-def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | None) -> ExitStatus:
+def _carried_out(
+    store: Store, say: Callable[[str], None], standby: Standby | None, is_gone: IsGone
+) -> ExitStatus:
     """As `carry_out`, where the terminal may go away. Raises Stopped."""
     order, plan = store.head()
     if store.progress().over:
@@ -182,7 +187,7 @@ def _carried_out(store: Store, say: Callable[[str], None], standby: Standby | No
     fresh = next(iter(store.entries()), None) is None
     if not fresh:
         settings = with_commands_of_now(order, settings, say)
-    clusters, waits = opened(store, order, say)
+    clusters, waits = opened(store, order, say, is_gone)
     run = Run(store, plan, settings, children, say, clusters)
     run.unreturned.update(waits)
     ended: list[ExitStatus] = []

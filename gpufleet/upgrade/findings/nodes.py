@@ -46,7 +46,8 @@ ABORT_WAITS = blocker(
     "Hosts of run {run} are out of service: {hosts}. Their cluster is needed to return them to "
     "service: {problem}. Those of other clusters are returned.",
     "Repeat `gpufleet upgrade abort --run {run}` once the cluster answers. The nodes stay cordoned "
-    "until then.",
+    "until then. If the cluster is gone, `gpufleet upgrade abort --run {run} --cluster-gone` ends "
+    "the run: its nodes count as deleted.",
 )
 
 OTHER_NODE = blocker(
@@ -102,7 +103,8 @@ CONTEXT_LOST = blocker(
     "Run {run} was planned for the cluster of {access}, which is not there now: {problem} {tried} "
     "No node was changed.",
     "Put that kubeconfig back, or one with a context for that cluster into KUBECONFIG, then repeat "
-    "the command.",
+    "the command. If the cluster is gone, `gpufleet upgrade abort --run {run} --cluster-gone` ends "
+    "the run.",
 )
 
 UID_UNKNOWN = blocker(
@@ -112,14 +114,16 @@ UID_UNKNOWN = blocker(
     "does not know the UID of the cluster, so it takes no other context for it. No node was "
     "changed.",
     "Put a kubeconfig for that cluster there, with the same path and context, then repeat the "
-    "command.",
+    "command. If the cluster is gone, `gpufleet upgrade abort --run {run} --cluster-gone` ends the "
+    "run.",
 )
 
 MAYBE_AWAY = blocker(
     "GF276",
     "Cluster of the run may be away",
     "{problem} Whether it is reached in another way is not known: {tried}.",
-    "Repeat the command once these answer, or correct them.",
+    "Repeat the command once these answer, or correct them. If the cluster of the run is gone, "
+    "`gpufleet upgrade abort --run {run} --cluster-gone` ends the run.",
 )
 
 OTHER_CLUSTER = blocker(

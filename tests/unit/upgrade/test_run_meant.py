@@ -118,7 +118,7 @@ def test_an_abort_ends_with_the_status_of_its_run(
     status: ExitStatus | None, ended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone("begun")
-    monkeypatch.setattr(upgrade, "aborted", lambda store, say: status)
+    monkeypatch.setattr(upgrade, "aborted", lambda store, say, is_gone: status)
     found = done("abort")
     assert found.exit_code == ended
     assert ("abort requested of the process" in found.output) is (status is None)
