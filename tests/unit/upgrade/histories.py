@@ -12,7 +12,7 @@ import time
 import click
 
 from gpufleet.upgrade.progress import folded
-from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, State
+from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State
 from tests.unit.upgrade.walking import Killed, World, world
 
 REQUESTS = ("", "", "", "pause", "abort")
@@ -46,8 +46,11 @@ def history(seed: int) -> tuple[World, list[str]]:
     wrong += [f"left at work: {left}"] if left else []
     if end == "finished" and any(state not in ENDED for state in states.values()):
         wrong.append("finished too early")
+    lost = {entry.host for entry in fleet.entries if entry.event == Event.TAKEN_BACK.value}
     for name, machine in fleet.machines.items():
         state = states[name]
+        if (name in lost) is not (state is State.UNCHECKED):
+            wrong.append(f"{name} was taken back by others: {name in lost}, and is {state.value}")
         if (state is State.DONE) > (machine.version == "new"):
             wrong.append(f"{name}: done, and not new")
         if fleet.taken(name) and state is not State.STUCK:

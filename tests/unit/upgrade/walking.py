@@ -17,6 +17,7 @@ from gpufleet.upgrade.nodes import (
     patched,
     returning,
     why_not_begun,
+    why_not_ours,
 )
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry, Progress, folded
@@ -29,6 +30,14 @@ LONGEST = 10_000  # steps of a history
 
 class Killed(Exception):
     """The controller is gone."""
+
+
+def new_node(name: str, *, cordoned: bool = False) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "resourceVersion": "1"},
+        "spec": {"unschedulable": True} if cordoned else {},
+        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+    }
 
 
 @dataclass(slots=True)
@@ -48,11 +57,7 @@ class Machine:
     out: bool = field(init=False)  # whether its node is cordoned, by anyone
 
     def __post_init__(self) -> None:
-        self.node = {
-            "metadata": {"name": self.name, "resourceVersion": "1"},
-            "spec": {"unschedulable": True} if self.cordoned else {},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        }
+        self.node = new_node(self.name, cordoned=self.cordoned)
         self.out = self.cordoned
 
 
@@ -189,6 +194,12 @@ class World:
     def restore(self, machine: Machine, state: State) -> None:
         if state is State.FAILED:
             self.write(machine.name, Event.RESTORE_BEGAN)
+        if self.dice.random() < 0.05:  # others delete its node, and its kubelet registers again
+            machine.node, machine.out = new_node(machine.name), False
+            self.moment()
+        if why_not_ours(machine.node, RUN):
+            self.write(machine.name, Event.TAKEN_BACK)
+            return
         if machine.broken and self.dice.random() < 0.1:
             machine.intruder = True  # work that began after the change failed
         if machine.intruder:
