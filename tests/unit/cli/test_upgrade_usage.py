@@ -95,3 +95,11 @@ def test_the_status_of_a_plan(
     monkeypatch.setattr(upgrade, "targets_of", lambda *args: [])
     monkeypatch.setattr(upgrade, "started", lambda *args, **how: Started(Order("i", "/"), plan))
     assert done("inv.py", "--plan").exit_code == status
+
+
+def test_the_page_of_exit_statuses_has_those_of_an_abort() -> None:
+    """Also of a host that was not checked."""
+    page = (Path(__file__).parents[3] / "docs/reference/exit-status.md").read_text()
+    said = upgrade.ABORTED.removeprefix("Exit status: ").partition("; 2 usage error")[0]
+    assert "or was not checked" in said
+    assert f"`gpufleet upgrade abort`: {said}." in " ".join(page.split())
