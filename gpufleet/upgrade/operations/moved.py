@@ -53,7 +53,7 @@ def search(access: KubeAccess, uid: str, elsewhere: Elsewhere) -> Search:
     contexts = _contexts(access, elsewhere, found)
     if len(contexts) > MOST:
         found.unknown.append(f"{len(contexts) - MOST} more contexts, which were not tried")
-    tried = contexts[:MOST]
+    tried = [(where, _client(leads)) for where, leads in contexts[:MOST]]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         asked = pool.map(lambda each: _asked(each[1], uid), tried)
         for (where, _), answer in zip(tried, asked, strict=True):
@@ -105,13 +105,22 @@ def _target(leads: Leads) -> object:
     return leads.content["clusters"][0]["cluster"], leads.user
 
 
-def _asked(leads: Leads, uid: str) -> ClusterApi | str:
-    """The cluster, if it is that one; else why not."""
+def _client(leads: Leads) -> ClusterApi | str:
+    """For a context, or why there is none. One at a time: it may write files that several contexts
+    share, and run a program that asks for a login."""
     if isinstance(leads, str):
         return leads
-    api: ClusterApi | None = None
     try:
-        api = ClusterApi(leads)
+        return ClusterApi(leads)
+    except ClusterProblem as error:
+        return error.findings[0].message
+
+
+def _asked(api: ClusterApi | str, uid: str) -> ClusterApi | str:
+    """The cluster, if it is that one; else why not."""
+    if isinstance(api, str):
+        return api
+    try:
         there = uid_at(api)
     except ClusterProblem as error:
         why = error.findings[0].message
@@ -119,8 +128,7 @@ def _asked(leads: Leads, uid: str) -> ClusterApi | str:
         if there == uid:
             return api
         why = ANOTHER if there else NO_UID
-    if api:
-        api.close()
+    api.close()
     return why
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -98,6 +100,27 @@ def test_a_cluster_that_moved_is_known_by_its_uid(
 ) -> None:
     found = opened(folder, **files)
     assert (found.context, found.url) == (context, "https://a")
+
+
+def test_contexts_are_opened_one_at_a_time_and_asked_side_by_side(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The client library writes files that contexts share; one that is silent delays no other."""
+    two, opening_now = threading.Barrier(2), threading.Lock()
+
+    class Slow(AtServer):
+        def __init__(self, access: KubeAccess | Kubeconfig) -> None:
+            assert opening_now.acquire(blocking=False)
+            time.sleep(0.02)
+            super().__init__(access)
+            opening_now.release()
+
+        def get(self, path: str) -> dict[str, Any]:
+            two.wait(30)  # broken, unless both are asked at a time
+            return super().get(path)
+
+    monkeypatch.setattr(moved, "ClusterApi", Slow)
+    assert opened(folder, now={"x": "b", "y": "a"}).context == "y"
 
 
 def test_of_many_contexts_some_dozens_are_tried(folder: Path) -> None:
