@@ -102,8 +102,8 @@ def _asked(access: KubeAccess, wanted: Collection[str], run: str) -> ClusterApi 
     api: ClusterApi | None = None
     try:
         api = ClusterApi(access)
-        found = uid_at(api) if wanted else ""
-        if not found or wanted == {found}:
+        found = uid_at(api)
+        if not (found and wanted) or wanted == {found}:
             return api
         paths = kubeconfig_paths(access.kubeconfig).replace(os.pathsep, ", ")
         problem = OTHER_CLUSTER(context=api.context, paths=paths, url=api.url, run=run)

@@ -213,6 +213,13 @@ def test_a_cluster_whose_uid_is_not_known_is_not_guessed(folder: Path) -> None:
     assert opened(folder, place, old={"lab": "b"}).context == "lab"
 
 
+def test_a_cluster_that_does_not_answer_is_not_opened(folder: Path) -> None:
+    """Also where its UID is not known: its user may say that it is gone."""
+    for uid in ("a", ""):
+        place = NodeAt("n", str(folder / "old"), "lab", cluster=uid)
+        assert opened(folder, place, old={"lab": "away"}, now={"x": "a"}).code == "GF863"
+
+
 @pytest.mark.parametrize(
     ("context", "said"),
     [
