@@ -38,18 +38,27 @@ class Scheduled:
     def __init__(self, address: str, count: int | None = None) -> None:
         """`count`: None for as many as the workers have threads. Raises click.UsageError."""
         try:
-            from distributed import Client
+            from distributed import Client, Security
+            from distributed.comm import connect
         except ImportError as error:
             raise click.UsageError(
                 "--scheduler needs Dask: pip install 'gpufleet[scale]', here and on the workers."
             ) from error
+
+        async def ask() -> None:
+            own = Security().get_connection_args("client")
+            (await connect(address, timeout=ANSWER, **own)).abort()
+
         try:
+            asyncio.run(ask())  # a Client that fails to begin is closed with a traceback
             self._client = Client(address, timeout=ANSWER, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise click.UsageError(f"No scheduler at {address}: {one_line(str(error))}") from error
+        except (OSError, TypeError, ValueError) as error:
+            raise click.UsageError(
+                f"No scheduler at {one_line(address)}: {one_line(str(error))}"
+            ) from error
         threads = sum(self._client.ncores().values())
         if not threads:
-            self._client.close(ANSWER)
+            self.close()
             raise click.UsageError(f"The scheduler at {address} has no workers.")
         self.name = f"gpufleet-{uuid.uuid4()}"
         self.count = count or threads
