@@ -21,6 +21,7 @@ BUDGET = "FAIL_PERCENT"  # the same in pyinfra's config.py
 NAMES = "choose hosts with --limit before --"
 OUTPUT = "the output of several workers is in a file each, which is kept where a host fails"
 PROMPT = "workers cannot ask"
+PRINTS = "it prints something and runs nothing; give it to pyinfra"
 REFUSED = {
     "--limit": NAMES,
     "--exclude": NAMES,
@@ -30,6 +31,7 @@ REFUSED = {
     "--json": OUTPUT,
     "--same-sudo-password": PROMPT,
     "--ssh-password-prompt": PROMPT,
+    **dict.fromkeys(("--support", "--version", "--help", "-h"), PRINTS),
 }
 DETAIL = re.compile(r"-y*v[vy]*|--debug(?:-\w+)?")
 

@@ -246,6 +246,9 @@ def test_a_worker_gets_hosts_by_names_that_choose_no_others(name: str) -> None:
         (("--same-sudo-password",), "workers cannot ask"),
         (("--ssh-password-prompt",), "workers cannot ask"),
         (("--fail-percent", "x"), "not a number"),
+        (("--support",), "--support is not possible with workers: it prints"),
+        (("--sudo", "--version"), "it prints something and runs nothing"),
+        (("-h",), "it prints something and runs nothing"),
     ],
 )
 def test_options_that_need_one_process_are_refused(options: tuple[str, ...], why: str) -> None:
