@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -36,7 +37,7 @@ class Order:
     shard: Shard
     inventory: str
     deploys: tuple[str, ...]
-    options: tuple[str, ...]
+    options: tuple[str, ...] = field(repr=False)  # may hold secrets
     folder: str
     log: str = ""
     stop: str = ""
@@ -44,11 +45,12 @@ class Order:
 
     @property
     def words(self) -> list[str]:
-        """pyinfra's command, for the place where it runs."""
+        """pyinfra's command, for the place where it runs: without options, which others can read
+        in the arguments of a process."""
         folder = Path(self.folder)
         files = [deploy_file(name, folder) for name in self.deploys]
         hosts = [exactly(name) for name in self.shard.hosts]
-        mine = arguments(self.inventory, files, hosts, self.options, yes=True, folder=folder)
+        mine = arguments(self.inventory, files, hosts, (), yes=True, folder=folder)
         return [*python_code("from gpufleet.cli.part import main; main()"), *mine]
 
 
@@ -74,7 +76,7 @@ def run_order(order: Order, stopping: Callable[[], bool], children: Children) ->
             )  # fmt: skip
         children.add(child)
         try:
-            stopped = _wait(child, stopping)
+            stopped = _wait(child, order.options, stopping)
         finally:
             children.discard(child)
         text = report.read_text("utf-8", "replace") if report.is_file() else ""
@@ -82,17 +84,23 @@ def run_order(order: Order, stopping: Callable[[], bool], children: Children) ->
         return Outcome(text, child.returncode, tail_of(log), problem)
 
 
-def _wait(child: subprocess.Popen[bytes], stopping: Callable[[], bool]) -> bool:
-    """Wait until a worker has ended; whether it was stopped. It ends when its standard input is
-    closed, which the end of this process does too: gpufleet.cli.part."""
+def _wait(
+    child: subprocess.Popen[bytes], options: Sequence[str], stopping: Callable[[], bool]
+) -> bool:
+    """Wait until a worker has ended; whether it was stopped. It reads its options, and ends when
+    its standard input is closed, which the end of this process does too: gpufleet.cli.part."""
     assert child.stdin
     try:
+        with suppress(BrokenPipeError):
+            child.stdin.write(json.dumps(options).encode() + b"\n")
+            child.stdin.flush()
         while child.poll() is None and not stopping():
             with suppress(subprocess.TimeoutExpired):
                 child.wait(LOOK)
         return child.returncode is None
     finally:
-        child.stdin.close()
+        with suppress(BrokenPipeError):
+            child.stdin.close()
         child.wait()
 
 

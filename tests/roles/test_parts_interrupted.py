@@ -140,7 +140,10 @@ def test_a_worker_that_does_not_end_in_order_is_killed(site: Path) -> None:
         [*python_code(code), "--limit", "deaf"], start_new_session=True,
         stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
     )  # fmt: skip
+    assert process.stdin
     try:
+        process.stdin.write(b"[]\n")
+        process.stdin.flush()
         assert wait_until(Path("waits").exists, 30)
         process.communicate(timeout=10)  # closes its standard input
         assert process.returncode == -signal.SIGKILL

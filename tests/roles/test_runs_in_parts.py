@@ -94,6 +94,18 @@ def test_a_run_whose_workers_all_succeed_is_completed(site: Path) -> None:
     assert report(site)["completed"] is True
 
 
+def test_options_are_not_in_the_arguments_of_a_worker(
+    site: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secret = ("--data", "ssh_password=Hunter2Plant")
+    assert run(requested("shows", "bad", options=secret)) == 1
+    output = (kept(capsys.readouterr().err) / "1").read_text()
+    arguments, taken = output.splitlines()[-2:]
+    assert "--limit" in arguments
+    assert "Hunter2Plant" not in arguments
+    assert taken.endswith(" --data ssh_password=Hunter2Plant")
+
+
 def test_the_budget_ends_the_run_before_further_shards(
     site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -290,7 +302,7 @@ def test_the_words_of_a_shard_are_those_of_pyinfra(tmp_path: Path) -> None:
     (tmp_path / "config.py").touch()
     made = Order(Shard(1, ("a", "b")), "inv.py", ("gpu_node",), ("--data", "x=1"), str(tmp_path))
     assert made.words[made.words.index("-y") :] == [
-        "-y", "--limit", "[a]", "--limit", "[b]", "--data", "x=1", "inv.py", "deploys/gpu_node.py",
+        "-y", "--limit", "[a]", "--limit", "[b]", "inv.py", "deploys/gpu_node.py",
     ]  # fmt: skip
 
 

@@ -3,7 +3,8 @@ and writes a report. What a host does is in its name.
 
 `dies`: SIGKILL, always or (`dies-once`) the first time; `bad`: fails; `usage`: a wrong option;
 `raises`: ends with status 1 and a report that says nothing of it; `slow`: until SIGTERM, in order;
-`mute`: until SIGTERM, without a report; `apart`: names its session; `deaf`: until SIGKILL.
+`mute`: until SIGTERM, without a report; `apart`: names its session; `deaf`: until SIGKILL;
+`shows`: prints its arguments in `ps`, and those that pyinfra gets.
 """
 
 import json
@@ -33,6 +34,9 @@ for name, count in runs.items():
 print("at work\x1b[2J", flush=True)
 if has("apart"):
     print("of its own session" if os.getsid(0) == os.getpid() else "of the caller's session")
+if has("shows"):
+    print(Path("/proc/self/cmdline").read_text().replace("\0", " "))
+    print(*words, flush=True)
 if has("usage"):
     print("Error: No such option '--sudoo'", file=sys.stderr)
     sys.exit(2)
