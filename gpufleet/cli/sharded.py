@@ -7,17 +7,19 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
 from types import FrameType
 
+from pydantic import TypeAdapter, ValidationError
+
 from gpufleet.cli.workers import LOOK, Order, Workers, tail_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress
 from gpufleet.core.names import counted
-from gpufleet.core.visible import one_line
+from gpufleet.core.visible import printed
 from gpufleet.run import lifecycle
 from gpufleet.run.report import HostReport
 from gpufleet.run.shards import (
@@ -26,13 +28,15 @@ from gpufleet.run.shards import (
     Whole,
     Working,
     beat,
+    brief,
     failed_of,
     last_line,
     lines,
     over_budget,
-    parts_of,
+    result_of,
 )
 
+OUTCOME = TypeAdapter(Outcome)
 TRIES = 2  # of a shard whose process a signal ended
 SIGNALS = {**lifecycle.SIGNALS, signal.SIGHUP: (ExitStatus.TERMINATED, "Hung up.")}
 AGAIN = "The workers end in order; Ctrl+C ends them at once."
@@ -45,6 +49,7 @@ class Part:
 
     shard: Shard
     log: Path
+    dry: bool
     begun: float = field(default_factory=time.monotonic)
 
 
@@ -57,9 +62,11 @@ class Sharded:
         self.started = datetime.now(timezone.utc)
         self.parts: dict[str, HostReport] = {}
         self.left: list[str] = []  # hosts that no worker got
-        self.has_report = False  # of any worker
+        self.completed = True  # of every part by now
         self.refused: Outcome | None = None  # of a worker that was called in a wrong way
         self.interrupted: ExitStatus | None = None
+        self._did_more = False  # than to be refused
+        self._killed: dict[Shard, tuple[Part, Outcome]] = {}  # by a signal; to run again
         self._asked = False  # to end, by SIGINT or SIGTERM
         self._workers: Workers | None = None
         self._running: dict[Future[Outcome], Part] = {}
@@ -113,40 +120,51 @@ class Sharded:
         left = deque(shards)
         while True:
             while left and len(self._running) < workers.count and not self._is_over:
-                made = order(left.popleft())
-                self._tries[made.shard] += 1
-                self._running[workers.submit(made)] = Part(made.shard, Path(made.log))
+                self._begin(workers, order(left.popleft()))
             if not self._running:
                 break
             for future in wait(self._running, LOOK, FIRST_COMPLETED).done:
-                part, outcome = self._running.pop(future), _outcome(future)
-                if self._is_lost(part.shard, outcome):
+                part, outcome = self._running.pop(future), outcome_of(future)
+                if outcome.is_killed and self._tries[part.shard] < TRIES:
+                    self._killed[part.shard] = part, outcome
                     left.appendleft(part.shard)
                 else:
                     self._take(part, outcome)
-        self.left += [name for shard in left for name in shard.hosts]
+        for shard in left:
+            if shard in self._killed:  # and the run was over before its next try
+                self._take(*self._killed[shard])
+            else:
+                self.left += shard.hosts
+
+    def _begin(self, workers: Workers, order: Order) -> None:
+        shard = order.shard
+        self._tries[shard] += 1
+        if shard in self._killed:
+            ended = f"A worker ended with status {self._killed.pop(shard)[1].status}"
+            self._shown.say(f"{ended}: its {counted(len(shard.hosts), 'host')} run again")
+        self._running[workers.submit(order)] = Part(shard, Path(order.log), order.dry)
 
     def _take(self, part: Part, outcome: Outcome) -> None:
-        self.parts |= {found.name: found for found in parts_of(part.shard, outcome)}
-        self.has_report = self.has_report or bool(outcome.report)
-        if outcome.refused and not self.refused:
+        result = result_of(part.shard, outcome, dry=part.dry)
+        self.parts |= {found.name: found for found in result.hosts}
+        self.completed = self.completed and result.completed
+        if not outcome.refused:
+            self._did_more = True
+        elif not self.refused:
             self.refused = outcome
         if outcome.output and not part.log.exists():  # of a worker elsewhere
-            part.log.write_text(outcome.output + "\n", "utf-8")
+            with suppress(OSError):
+                part.log.write_text(outcome.output + "\n", "utf-8", "backslashreplace")
+
+    @property
+    def did_nothing(self) -> bool:
+        """Whether every part that began was refused."""
+        return bool(self.refused) and not self._did_more
 
     @property
     def _is_over(self) -> bool:
         """Whether no further shard is to begin."""
         return bool(self.interrupted or self.refused or self.is_over_budget)
-
-    def _is_lost(self, shard: Shard, outcome: Outcome) -> bool:
-        """Whether a shard is to run again: a signal ended its process."""
-        lost = not outcome.report and outcome.status < 0 and not self._is_over
-        if not lost or self._tries[shard] >= TRIES:
-            return False
-        hosts = counted(len(shard.hosts), "host")
-        self._shown.say(f"A worker ended with status {outcome.status}: its {hosts} run again")
-        return True
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         """End the workers in order; what they have done is in the report. Again: at once, but not
@@ -169,12 +187,15 @@ class Sharded:
         lifecycle.end(status)
 
 
-def _outcome(future: Future[Outcome]) -> Outcome:
-    """Of a worker that is lost, or never began, with the reason."""
+def outcome_of(future: Future[Outcome]) -> Outcome:
+    """What a task returned; or the reason, of a worker that is lost, or never began."""
     try:
         error = future.exception()
     except CancelledError as cancelled:
         error = cancelled
-    if error is None:
-        return future.result()
-    return Outcome(problem=one_line(f"{type(error).__name__}: {error}"))
+    if error:
+        return Outcome(problem=brief(f"{type(error).__name__}: {printed(error, str)}"))
+    try:
+        return OUTCOME.validate_python(future.result())
+    except (ValidationError, AttributeError):  # a pickle may leave out a field
+        return Outcome(problem="it returned something else than gpufleet does")

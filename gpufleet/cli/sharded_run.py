@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
@@ -21,9 +20,10 @@ from gpufleet.cli.workers import Local, Workers
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.names import counted
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import each_line
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.lifecycle import Renderer, Run, requested_reports, say
+from gpufleet.run.lifecycle import Renderer, Run, print_error, requested_reports, say
 from gpufleet.run.report import BAD
 from gpufleet.run.report_file import ReportFile
 from gpufleet.run.shards import Shard, cut, in_order, not_begun
@@ -80,14 +80,12 @@ def _whole(request: Request, deploys: Deploys, options: Sequence[str] = ()) -> S
             finally:
                 workers.close()
                 here.close()
-        did_nothing = run.refused is not None and not run.has_report
-        went_well = did_nothing or not run.failed
+        went_well = run.did_nothing or not run.failed
     finally:
         if went_well:
             rmtree(logs)
         else:
-            with suppress(OSError):
-                print(f"Output of the workers: {logs}", file=sys.stderr, flush=True)
+            print_error(f"Output of the workers: {logs}")
     return run
 
 
@@ -100,20 +98,20 @@ def _show(
     files: Reports = (),
 ) -> ExitStatus:
     """Print the report of the whole, and write it; returns the exit status."""
-    if run.refused and run.refused.refused and not run.has_report:
-        click.echo(run.refused.output, err=True)
+    if run.did_nothing and run.refused and run.refused.refused:
+        print_error(each_line(run.refused.output))
         return run.refused.refused
     if run.left and run.is_over_budget and run.interrupted is None:
         total = counted(run.total, "host")
         say(findings.OVER_BUDGET(failed=run.failed, hosts=total, percent=request.percent))
     parts = run.parts | {part.name: part for part in not_begun(run.left)}
     hosts = in_order(parts, (each.name for each in request.targets))
-    bad = any(part.status in BAD for part in hosts)
-    status = ExitStatus.FAILED if bad else ExitStatus.CONVERGED
-    if run.refused and run.refused.refused:
-        status = run.refused.refused
+    failed = sum(part.status in BAD for part in hosts)
+    cut_short = run.left or run.interrupted or not run.completed or failed == len(hosts)
+    completed = not (dry or cut_short)
+    well = not failed and (dry or completed)
+    status = ExitStatus.CONVERGED if well else ExitStatus.FAILED
     invocation = Invocation(request.inventory, tuple(str(deploy_file(name)) for name in deploys))
     whole = Run(invocation, run.started, files, run.interrupted)
-    completed = not (dry or bad or run.interrupted or run.refused)
     whole.finish(hosts, status, dry=dry, completed=completed)
     return run.interrupted or status

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from gpufleet import __version__
-from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.cli.deploy import DRY, arguments, deploy_file
 from gpufleet.core.inventory import exactly
 from gpufleet.core.python import python_code
 from gpufleet.core.redact import redact
@@ -52,6 +52,11 @@ class Order:
         hosts = [exactly(name) for name in self.shard.hosts]
         mine = arguments(self.inventory, files, hosts, (), yes=True, folder=folder)
         return [*python_code("from gpufleet.cli.part import main; main()"), *mine]
+
+    @property
+    def dry(self) -> bool:
+        """Whether it changes nothing."""
+        return self.deploys == ("preflight",) or DRY in self.options
 
 
 def run_order(order: Order, stopping: Callable[[], bool], children: Children) -> Outcome:

@@ -107,12 +107,12 @@ INVENTORY = blocker(
 
 WORKER_LOST = blocker(
     "GF013",
-    "Worker ended without a report",
-    "The worker of this host gave no report: {why}. It printed last: {output}.",
+    "Worker failed",
+    "The worker of this host failed: {why}. It printed last: {output}.",
     "What was done on the host is not known. Run again with --limit {host}: completed steps are "
     "not repeated.",
     description="With --workers or --scheduler, the process that ran on a part of the hosts ended "
-    "without a report, twice where a signal ended it; or it could not begin.",
+    "without a valid report, twice where a signal ended it; or it could not begin.",
 )
 
 NOT_REPORTED = blocker(

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import ClassVar
+
+from pydantic import ConfigDict
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted, folded
 from gpufleet.core.progress import elapsed, fit
+from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
+from gpufleet.run.received import received
 from gpufleet.run.report import BAD, HostReport
 
 LARGEST = 100  # hosts of a shard: what is lost with a worker, and the step of a failure budget
 SHOWN = 2  # ranges of names
 LONGEST = 300  # characters of a line that a worker printed
+LONGEST_READ = 10_000  # of a text of which so much is shown
+STOPPED = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)  # its report has what was done
+EARLY = (findings.NOT_BEGUN.code, findings.CUT_SHORT.code)
 REFUSALS = (ExitStatus.USAGE, ExitStatus.NOTHING)
 
 
@@ -40,6 +47,9 @@ class Outcome:
     process; `output`: the last lines that it printed; `problem`: why there is no report, where that
     is known."""
 
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(
+        strict=True, revalidate_instances="always"
+    )
     report: str = ""
     status: int = 0
     output: str = ""
@@ -55,6 +65,20 @@ class Outcome:
         """The status of a process that did nothing because of how it was called, as for a wrong
         option; every other part is called in the same way."""
         return ExitStatus(self.status) if not self.report and self.status in REFUSALS else None
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether a signal ended its process."""
+        return not self.report and self.status < 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a part came to. `completed`: the operations of its hosts were carried out, with or
+    without success."""
+
+    hosts: list[HostReport] = field(default_factory=list)
+    completed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,31 +115,49 @@ def cut(hosts: Sequence[str], workers: int) -> list[Shard]:
     ]
 
 
-def parts_of(shard: Shard, outcome: Outcome) -> list[HostReport]:
-    """The hosts of a shard: as its worker reported them, or not reached, with the reason."""
+def result_of(shard: Shard, outcome: Outcome, *, dry: bool) -> Result:
+    """The hosts of a shard: as its worker reported them, or not reached, with the reason. `dry`:
+    it was to preview."""
     if not outcome.report:
         return _lost(shard, outcome, f"its process ended with status {outcome.status}")
     try:
-        report = json.loads(outcome.report)
-        if report["exit_status"] != outcome.status:  # what ended pyinfra is in its output alone
-            return _lost(shard, outcome, f"its process ended with status {outcome.status}")
-        found = report["hosts"]
-        return [
-            HostReport.from_dict(name, found[name])
-            if name in found
-            else _unreached(name, findings.NOT_REPORTED(host=name))
-            for name in shard.hosts
-        ]
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return _lost(shard, outcome, f"its report cannot be read ({type(error).__name__}: {error})")
-
-
-def _lost(shard: Shard, outcome: Outcome, why: str) -> list[HostReport]:
-    why, said = outcome.problem or why, outcome.said or "nothing"
-    return [
-        _unreached(name, findings.WORKER_LOST(host=name, why=why, output=said))
+        report = received(outcome.report)
+    except ValueError as error:
+        return _lost(shard, outcome, f"its report is not valid: {error}")
+    if report.exit_status != outcome.status:  # what ended pyinfra is in its output alone
+        return _lost(shard, outcome, f"its process ended with status {outcome.status}")
+    if report.dry != dry:
+        return _lost(shard, outcome, "it previewed" if report.dry else "it did not only preview")
+    hosts = [
+        report.host(name)
+        if name in report.hosts
+        else _unreached(name, findings.NOT_REPORTED(host=name))
         for name in shard.hosts
     ]
+    failed = failed_of(hosts)
+    if (
+        not failed
+        and outcome.status not in STOPPED
+        and (outcome.status or not (dry or report.completed))
+    ):
+        return _lost(shard, outcome, f"it ended early, with status {outcome.status}")
+    none_left = failed == len(hosts) and not any(_ended_early(host) for host in hosts)
+    return Result(hosts, report.completed or none_left)
+
+
+def _ended_early(host: HostReport) -> bool:
+    return any(finding.code in EARLY for finding in host.findings)
+
+
+def _lost(shard: Shard, outcome: Outcome, why: str) -> Result:
+    why, said = brief(outcome.problem or why), outcome.said.rstrip(".") or "nothing"
+    lost = {name: findings.WORKER_LOST(host=name, why=why, output=said) for name in shard.hosts}
+    return Result([_unreached(name, finding) for name, finding in lost.items()])
+
+
+def brief(text: str) -> str:
+    """A reason that another machine gives, in one line: without secrets, not long, no period."""
+    return one_line(redact(text[:LONGEST_READ]))[:LONGEST].rstrip(".")
 
 
 def not_begun(names: Iterable[str]) -> list[HostReport]:

@@ -24,6 +24,7 @@ from parts import (
 )
 
 from gpufleet.core.python import python_code
+from gpufleet.run.shards import Result
 from gpufleet_sandbox.waiting import wait_until
 
 
@@ -81,8 +82,8 @@ def test_a_hangup_that_nohup_ignores_is_ignored(
     found: list[object] = []
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     monkeypatch.setattr(
-        "gpufleet.cli.sharded.parts_of",
-        lambda *_: found.append(signal.getsignal(signal.SIGHUP)) or [],
+        "gpufleet.cli.sharded.result_of",
+        lambda *_, **__: found.append(signal.getsignal(signal.SIGHUP)) or Result(),
     )
     try:
         run(requested("a"))
@@ -98,7 +99,7 @@ def test_a_worker_that_is_stopped_without_a_report_was_interrupted(
     waiting(signal.SIGTERM)
     assert run(requested("mute")) == 143
     (finding,) = report(site)["hosts"]["mute"]["findings"]
-    assert "gave no report: the run was interrupted." in finding["message"]
+    assert "failed: the run was interrupted." in finding["message"]
 
 
 def test_a_second_signal_kills_the_workers_and_ends_at_once(controlled: Controlled) -> None:

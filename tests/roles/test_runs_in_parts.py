@@ -149,8 +149,8 @@ def test_what_was_done_before_a_usage_error_is_reported(
     monkeypatch.setattr("gpufleet.run.shards.LARGEST", 1)
     ended: list[int] = []
     monkeypatch.setattr("gpufleet.run.lifecycle.end", ended.append)
-    assert run(requested("a", "usage", "b", workers=1)) == 2
-    assert ended == [2]
+    assert run(requested("a", "usage", "b", workers=1)) == 1
+    assert ended == []
     assert states(site) == {"a": "converged", "usage": "not reached", "b": "not reached"}
     (finding,) = report(site)["hosts"]["usage"]["findings"]
     assert "No such option '--sudoo'" in finding["message"]

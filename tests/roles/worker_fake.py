@@ -69,8 +69,10 @@ def part(name: str) -> dict[str, object]:
 
 
 hosts = {name: part(name) for name in names}
+dry = "--dry" in words or any(word.endswith("preflight.py") for word in words)
 code = 143 if status == "not reached" else int(has("bad"))
-Path(os.environ["GPUFLEET_REPORT"]).write_text(json.dumps({"exit_status": code, "hosts": hosts}))
+head = {"schema": 1, "dry": dry, "completed": code != 143, "exit_status": code}
+Path(os.environ["GPUFLEET_REPORT"]).write_text(json.dumps({**head, "hosts": hosts}))
 if has("raises"):  # as a deploy of the user's: pyinfra's own status is not in the report
     sys.exit("NameError: name 'x' is not defined")
 sys.exit(code)

@@ -14,7 +14,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.driver.findings import host as findings
-from gpufleet.run.report import HostReport, RunFacts, Status, as_json, in_schema
+from gpufleet.run.report import BAD, HostReport, RunFacts, Status, as_json, in_schema
 from gpufleet.run.shards import (
     LARGEST,
     Outcome,
@@ -29,11 +29,11 @@ from gpufleet.run.shards import (
     lines,
     not_begun,
     over_budget,
-    parts_of,
+    result_of,
 )
 
 NOW = datetime(2026, 11, 25, tzinfo=timezone.utc)
-FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), NOW, NOW, dry=False, exit_status=0)
+FACTS = RunFacts("inv.py", ("gpu_node.py",), NOW, NOW, dry=False, exit_status=0, completed=True)
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3, 7])
@@ -49,11 +49,12 @@ def test_every_host_is_in_one_shard_and_shards_are_alike(number: int, workers: i
     assert [shard.number for shard in shards] == list(range(1, len(shards) + 1))
 
 
+LINE = st.text().filter(str.isprintable)
 VERSION = st.none() | st.text(max_size=5)
 MOVEMENT = st.fixed_dictionaries({"before": VERSION, "after": VERSION})
 ROLES = sorted({*NODE_ROLES, *in_schema(), "one-of-a-plugin"})
 PLANS = st.fixed_dictionaries(
-    {"steps": st.lists(st.text())}, optional={"driver": st.just({"action": "install"})}
+    {"steps": st.lists(LINE)}, optional={"driver": st.just({"action": "install"})}
 )
 # of every field of a host: a new one needs a line here
 VALUES: dict[str, st.SearchStrategy[Any]] = {
@@ -61,15 +62,15 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "kind": st.sampled_from(["node", "cluster"]),
     "status": st.sampled_from(get_args(Status)),
     "changed": st.integers(0),
-    "failed": st.booleans(),
+    "failed": st.just(False),  # set below
     "roles": st.dictionaries(st.sampled_from(ROLES), MOVEMENT).map(
         lambda found: {key: {} for key in NODE_ROLES} | found
     ),
     "runtimes": st.dictionaries(st.text(), st.sampled_from(get_args(RuntimeState))),
     "releases": st.dictionaries(st.text(), MOVEMENT),
-    "needs": st.lists(st.text()),
+    "needs": st.lists(LINE),
     "findings": st.lists(st.just(findings.MODULE_BUSY())),
-    "errors": st.lists(st.text()),
+    "errors": st.lists(LINE),
     "plan": PLANS,
     "seconds": st.integers(0, 9999).map(float),
     "examined": st.just(True),
@@ -83,14 +84,15 @@ HOSTS = st.fixed_dictionaries({each.name: VALUES[each.name] for each in fields(H
 
 @given(HOSTS)
 def test_a_host_is_read_back_as_it_was_reported(host: HostReport) -> None:
+    host.failed = host.status in BAD
     text = as_json([host], FACTS)
-    assert parts_of(Shard(1, ("a",)), Outcome(text)) == [host]
+    assert result_of(Shard(1, ("a",)), Outcome(text), dry=False).hosts == [host]
 
 
 def test_a_host_that_no_worker_reported_is_not_reached() -> None:
     shard = Shard(1, ("a", "b"))
     text = as_json([HostReport("a", status="converged", examined=True)], FACTS)
-    found = parts_of(shard, Outcome(text))
+    found = result_of(shard, Outcome(text), dry=False).hosts
     assert [(part.status, part.failed) for part in found] == [
         ("converged", False), ("not reached", True),
     ]  # fmt: skip
@@ -98,11 +100,13 @@ def test_a_host_that_no_worker_reported_is_not_reached() -> None:
     for outcome, why in (
         (Outcome(status=-9, output="Connecting\x1b[2J"), "status -9"),
         (Outcome(problem="it has no folder /srv"), "no folder /srv"),
-        (Outcome("[]"), "cannot be read"),
-        (Outcome("{"), "cannot be read"),
-        (Outcome('{"hosts": {"a": {}}}'), "cannot be read"),
+        (Outcome("[]"), "not valid"),
+        (Outcome("{"), "not valid: Invalid JSON"),
+        (Outcome("[" * 9999), "not valid"),
+        (Outcome("\udc80"), "not valid"),
+        (Outcome('{"hosts": {"a": {}}}'), "schema: Field required"),
     ):
-        lost = parts_of(shard, outcome)
+        lost = result_of(shard, outcome, dry=False).hosts
         assert {part.status for part in lost} == {"not reached"}
         finding = lost[0].findings[0]
         assert "--limit a" in finding.remedy
