@@ -19,6 +19,7 @@ from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redact
+from gpufleet.core.visible import one_line
 from gpufleet.run.near_misses import groups_meant, near_misses
 
 _connect = SSHConnector.connect
@@ -88,7 +89,7 @@ def _connect_or_say_why(connector: SSHConnector) -> None:
     try:
         _connect(connector)
     except Exception as error:  # a boundary: the connection of one host
-        why = redact(_cause(error))
+        why = one_line(redact(_cause(error)))  # a peer may say anything
         connector.host.connector_data[_WHY] = why
         raise ConnectError(why) from error
     transport = connector.client.get_transport() if connector.client else None
