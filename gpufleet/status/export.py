@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from datetime import datetime, timezone
 from typing import Any
 
@@ -16,7 +17,8 @@ SCHEMA = 1  # version of the JSON; increased when a field is removed or changes 
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
            "kernel", "os", "reached", "flags", "codes")  # fmt: skip
 GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names")
-FORMULA = ("=", "+", "-", "@")  # what spreadsheets take for the beginning of a formula
+FORMULA = "=+-@"  # what spreadsheets take for the beginning of a formula, full-width forms too
+SEPARATOR = ";"  # of cells, where a comma is in numbers
 
 
 def head(inventory: str, now: int) -> dict[str, Any]:
@@ -101,5 +103,11 @@ def _cell(value: object) -> object:
         return "true" if value else "false"
     if not isinstance(value, str):
         return value
-    text = one_line(value)
-    return f"'{text}" if text.startswith(FORMULA) else text
+    return SEPARATOR.join(map(_marked, one_line(value).split(SEPARATOR)))
+
+
+def _marked(text: str) -> str:
+    """A text that is no formula, also where it is read as a cell of its own."""
+    first = text.lstrip(' "')[:1]
+    is_formula = first and unicodedata.normalize("NFKC", first) in FORMULA
+    return f"'{text}" if is_formula else text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from pathlib import Path
 
 import jsonschema
@@ -16,7 +17,7 @@ from gpufleet.status.detail import as_json as doctor_json
 from gpufleet.status.detail import details
 from gpufleet.status.export import COLUMNS, as_csv, as_json
 from gpufleet.status.groups import PROPERTIES
-from gpufleet.status.models import FLAGS
+from gpufleet.status.models import FLAGS, Fleet, Row
 from tests.unit.status.fleets import NOW, bare, fleet, healthy, hostile, seen, silent
 
 FOLDER = Path(gpufleet.__file__).parent / "status"
@@ -105,3 +106,25 @@ def test_no_cell_is_a_formula_or_more_than_a_line(by: str | None) -> None:
     assert len(lines) == len(text.splitlines()) == 3
     assert [cell for line in lines for cell in line if cell.startswith(("=", "+", "-", "@"))] == []
     assert all(letter.isprintable() for line in lines for cell in line for letter in cell)
+
+
+FORMULAS = (
+    "=1+1", "\t=1+1", "  @SUM(1)", "\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20SUM(1)", "\ufe661",
+    '"=1+1"', "5.15;=cmd|'/Ccalc'!A1;", "5.15; \uff0b1", '5.15;"=1+1"', "a,b;=1;@x", ";-1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, delimiter: str) -> None:
+    rows = (Row("h1", kernel=formula, driver=formula), Row(formula, os=formula))
+    lines = csv.reader(io.StringIO(as_csv(Fleet("inv.py", rows))), delimiter=delimiter)
+    cells = [unicodedata.normalize("NFKC", cell) for line in lines for cell in line]
+    assert [cell for cell in cells if cell.lstrip(' "').startswith(("=", "+", "-", "@"))] == []
+    assert any("'" in cell for cell in cells)
+
+
+def test_texts_without_a_formula_stay_as_they_are() -> None:
+    text = "5.15;a=b, c-d; x@y"
+    (_, line) = csv.reader(io.StringIO(as_csv(Fleet("inv.py", (Row("h1", kernel=text),)))))
+    assert line[COLUMNS.index("kernel")] == text
