@@ -20,7 +20,8 @@ from gpufleet.core.visible import one_line
 
 INTERVAL = 3.0  # seconds between two reads, and before the first
 PATIENCE = 2.0  # seconds that the end of a command waits for a read
-LONGEST = 120  # characters of a line; a host may send more than it is asked for
+LONGEST = 120  # characters of a line
+MOST = 8192  # characters that are read; a host may send more than it is asked for
 _LINE, _REFUSED = "gpufleet_last_line", "gpufleet_no_last_line"  # in pyinfra's connector_data
 
 
@@ -43,8 +44,9 @@ class LastLine:
     def shown(self) -> Iterator[None]:
         """Within, the command runs.
 
-        An SSH server may allow no further session on the connection: after a read that failed
-        nothing more is read of this host, and the session of a read is free for the next command.
+        An SSH server may allow no further session on the connection: after a read that failed or
+        hangs nothing more is read of this host, and the session of a read is free for the next
+        command.
         """
         data = self._host.connector_data
         data[_LINE] = None if data.get(_REFUSED) else self
@@ -55,6 +57,8 @@ class LastLine:
                 data[_LINE] = None
         if self._reading is not None:
             self._reading.join(PATIENCE)
+            if not self._reading.ready():
+                data[_REFUSED] = True
 
     def refresh(self) -> Greenlet | None:
         """Begin a read if it is time to; returns the last one, if any."""
@@ -66,7 +70,16 @@ class LastLine:
 
     def _update(self) -> None:
         try:
-            self.text = one_line(redact(self._read()[:LONGEST]).strip())
+            self.text = _last(self._read())
         except Exception as error:  # noqa: BLE001 - the command goes on, and says what is wrong
             logger.debug(f"the log of a command cannot be read while it runs: {error}")
             self._host.connector_data.update({_LINE: None, _REFUSED: True})
+
+
+def _last(text: str) -> str:
+    """The last line, short and visible. Nothing is cut off before secrets are masked but what is
+    too much, and then the line that lost its beginning is dropped."""
+    lines = redact(text[-MOST:])
+    if len(text) > MOST:
+        lines = lines.partition("\n")[2]
+    return one_line(lines.rstrip().rpartition("\n")[2].strip()[:LONGEST])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from pyinfra.api.state import StateStage
 from gpufleet.host.asking import MARK
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command, script
-from gpufleet.packages.operations.logs import logged
+from gpufleet.packages.operations.logs import LIMITED, logged
 from gpufleet.run import display as displays
 from gpufleet.run import last_line
 from gpufleet.run.display import Display
@@ -69,7 +70,11 @@ def write(root: Path, name: str, text: bytes, age: float = 0.0) -> None:
         (MAKE, b"make[1]: Entering directory\n" + COMPILES, "CC [M]  nvidia/nv-pci.o"),
         (MAKE, b"A\n 10 %\r 20 %\r 30 %\r", "30 %"),
         (MAKE, b"B\n\xff\x1b[31mred\x1b]0;t\x07\xe2\x80\xae\n\n \n", "[31mred]0;t"),
-        (MAKE, b"cc " + b"x" * 10_000_000, "x" * 120),
+        (MAKE, b"cc " + b"x" * 10_000_000 + b"\n", ""),
+        (MAKE, b"x" * 9000 + b"\nCC a\npassword=is-not-whol", "CC a"),
+        (MAKE, b"x" * 8191 + b"\n", ""),
+        (MAKE, b"x" * 8190 + b"\n", "x" * 8190),
+        (MAKE, b"\xff" * 8185 + b"\nCC b\n", "CC b"),
         (MAKE, b"", ""),
     ],
 )  # fmt: skip
@@ -77,7 +82,7 @@ def test_the_last_line_of_each_log(
     tmp_path: Path, shell: str, name: str, text: bytes, line: str
 ) -> None:
     write(tmp_path, name, text)
-    assert read(tmp_path, shell).removesuffix("\n") == line
+    assert "".join(read(tmp_path, shell).splitlines()[-1:]) == line
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
@@ -133,13 +138,43 @@ def host(state: State) -> Host:
 
 
 def test_a_line_is_short_and_visible_and_has_no_secrets(host: Host) -> None:
-    line = LastLine(host, lambda: "get https://ada:hunter2@mirror/\x1b" + "x" * 10**6)
-    assert line.text == ""
+    assert LastLine(host, str).text == ""
+    line = text_of(host, "get https://ada:hunter2@mirror/\x1b" + "x" * 1000)
+    assert line.startswith(r"get https://***@mirror/\x1bxxx")
+    assert len(line) < 2 * last_line.LONGEST
+
+
+def text_of(host: Host, read: str) -> str:
+    """What is shown of a read."""
+    line = LastLine(host, lambda: read)
     reading = line.refresh()
     assert reading is not None
     reading.join()
-    assert line.text.startswith(r"get https://***@mirror/\x1bxxx")
-    assert len(line.text) < 2 * last_line.LONGEST
+    return line.text
+
+
+SECRET = "Hunter2Plant"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("W" * wide + f" https://fleet:{SECRET}0123456789@mirror/cuda/" for wide in (70, 80, 88)),
+        "x" * 100 + f" https://fleet:{SECRET * 40}@mirror/",
+        f"registration token={SECRET * 40}",
+        f"registration token={SECRET * 900}",
+        f"-----BEGIN PRIVATE KEY-----\n{SECRET * 5}\n{SECRET * 5}",
+    ],
+)
+def test_a_secret_at_an_edge_is_not_shown(tmp_path: Path, host: Host, line: str) -> None:
+    write(tmp_path, MAKE, f"begins\n{line}\n".encode())
+    assert SECRET[:6] not in text_of(host, read(tmp_path))
+    assert SECRET[:6] not in text_of(host, line + "x" * 10**6)
+    assert SECRET[:6] not in text_of(host, "x" * 10**6 + line)
+    write(
+        tmp_path, MAKE, f"begins\nget https://fleet:{SECRET}".encode()
+    )  # it goes on being written
+    assert text_of(host, read(tmp_path)) == "begins"
 
 
 def test_a_read_that_hangs_is_not_repeated_and_holds_up_nothing(
@@ -165,6 +200,41 @@ def test_a_read_that_hangs_is_not_repeated_and_holds_up_nothing(
     answers.set()
     reading.join()
     assert line.text == "Installed: dkms"
+
+
+def test_hung_reads_of_a_host_do_not_use_up_its_sessions(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_line, "PATIENCE", 0.05)
+    never, began = Event(), []
+
+    def hangs() -> str:
+        began.append(1)
+        never.wait()
+        return ""
+
+    for _ in range(10):
+        with LastLine(host, hangs).shown():
+            if line := LastLine.of(host):
+                line.refresh()
+                gevent.sleep(0)
+    assert len(began) == 1
+
+
+@pytest.mark.parametrize("has_timeout", [True, False])
+def test_a_read_is_limited_where_the_host_has_a_program_for_that(
+    tmp_path: Path, has_timeout: bool
+) -> None:
+    for name in ("sh", "sleep", *(["timeout"] if has_timeout else [])):
+        program = shutil.which(name)
+        assert program
+        (tmp_path / name).symlink_to(program)
+    limited = LIMITED.replace("timeout 2", "timeout 0.1")
+    done = subprocess.run(
+        ["sh", "-c", f"{limited} sh -c 'sleep 0.5; echo $1' name word"],
+        env={"PATH": str(tmp_path)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("" if has_timeout else "word\n", "")
 
 
 def test_the_session_of_a_read_is_free_before_the_next_command(host: Host) -> None:
