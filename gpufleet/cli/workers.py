@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -24,7 +25,8 @@ from gpufleet.core.visible import each_line
 from gpufleet.run.shards import Outcome, Shard
 
 LOOK = 0.5  # seconds between two looks at what has ended
-TAIL = 4096  # bytes of what a worker printed
+TAIL = 4096  # characters of what a worker printed
+WINDOW = 65_536  # bytes that are read for them
 INTERRUPTED = "the run was interrupted"
 Children = set["subprocess.Popen[bytes]"]
 
@@ -110,14 +112,27 @@ def _wait(
 
 
 def tail_of(log: Path) -> str:
-    """The end of a log: visible lines without secrets."""
+    """The end of a log: visible lines without secrets. It is read again where it has changed."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - TAIL, 0))
-            text = file.read().decode("utf-8", "replace")
+        known = log.stat()
     except OSError:
         return ""
-    return each_line(redact(text).strip())
+    return _tail(log, known.st_size, known.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _tail(log: Path, size: int, changed: int) -> str:
+    """Secrets are masked in more than is kept. A line whose beginning was not read is dropped:
+    what is left of it may be a part of one."""
+    start = max(size - WINDOW, 0)
+    try:
+        with log.open("rb") as file:
+            file.seek(start)
+            text = redact(file.read(WINDOW).decode("utf-8", "replace"))
+    except OSError:
+        return ""
+    whole = text.partition("\n")[2] if start else text
+    return each_line(whole.strip()[-TAIL:])
 
 
 class Workers(Protocol):
