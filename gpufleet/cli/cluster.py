@@ -30,6 +30,7 @@ from gpufleet.cli.output import output_options, verbose_option
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_code, python_module
+from gpufleet.core.visible import one_line
 from gpufleet.verify.inventory import Target
 
 VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
@@ -188,5 +189,5 @@ def _members(inventory: str, options: Sequence[str]) -> list[Target]:
         raise click.UsageError("A cluster is created and destroyed whole: --limit is not possible.")
     targets = targets_of(inventory, ())
     if not any(CONTROL_PLANE in target.groups for target in targets):
-        raise click.UsageError(f"{inventory} has no host in the group {CONTROL_PLANE}.")
+        raise click.UsageError(one_line(f"{inventory} has no host in the group {CONTROL_PLANE}."))
     return targets

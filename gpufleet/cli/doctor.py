@@ -14,6 +14,7 @@ from gpufleet.cli.output import output_options
 from gpufleet.cli.reading import read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.visible import one_line
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import NOT_A_HOST
 from gpufleet.status.detail import Detail, as_json, details
@@ -58,5 +59,5 @@ def show_all(console: Console, found: list[Detail], fleet: Fleet) -> None:
         each = [(detail.row.name, finding) for detail in found for finding in detail.findings]
         show(console, fleet, each)
         hint = f"`gpufleet doctor {fleet.inventory} --limit HOST` shows one host in depth."
-        console.print(Text(hint))
+        console.print(Text(one_line(hint)))
     show_findings(console, [(name, NOT_A_HOST()) for name in fleet.clusters])

@@ -193,3 +193,11 @@ def test_several_hosts_are_grouped_and_clusters_are_no_hosts() -> None:
     assert "GF406 info 5 hosts (gpu-[1-5])" in text, "findings of the plan are there, too"
     assert "GF010 info lab: This is a cluster" in text
     assert "GF010 info lab" in printed(clusters=("lab",))
+
+
+def test_the_name_of_the_inventory_is_visible() -> None:
+    catalog, hosts = load_catalog(), [seen("a", healthy()), seen("b", healthy())]
+    fleet = fleet_of("i\x1b]0;x\x07\u202e\nGF000.py", hosts, (), catalog, NOW)
+    out = io.StringIO()
+    show_all(Console(file=out, width=200), details(hosts, fleet, catalog, NOW), fleet)
+    assert r"`gpufleet doctor i\x1b]0;x\x07\u202e\nGF000.py --limit HOST`" in out.getvalue()
