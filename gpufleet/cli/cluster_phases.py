@@ -21,7 +21,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.visible import one_line
 from gpufleet.run.junit import problems
 from gpufleet.run.report import BAD
-from gpufleet.run.report_file import ReportFile, is_junit
+from gpufleet.run.report_file import JUNIT, ReportFile, is_junit
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -60,7 +60,10 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
     """Run the phases up to the first that fails; returns its exit status, else 0. The reports have
     those that were not reached too. Before that, click.UsageError for a report that cannot be
     written."""
-    reports = _prepared(json_path, _is_ours), _prepared(junit, is_junit)
+    reports = (
+        _prepared(json_path, _is_ours, "a report of `gpufleet cluster`"),
+        _prepared(junit, is_junit, JUNIT),
+    )
     done: list[Done] = []
     status = 0
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
@@ -101,13 +104,15 @@ def _resets(host: Mapping[str, Any]) -> bool:
     return host["status"] in BAD or bool(host["plan"].get("kubernetes"))
 
 
-def _prepared(path: str | None, ours: Callable[[bytes], bool]) -> ReportFile | None:
-    file = ReportFile(Path(path), ours) if path else None
+def _prepared(path: str | None, ours: Callable[[bytes], bool], kind: str) -> ReportFile | None:
+    file = ReportFile(Path(path), ours, kind) if path else None
     try:
         if file:
             file.prepare()
     except OSError as error:
-        raise click.UsageError(f"Cannot write {path}: {error.strerror or error}") from error
+        raise click.UsageError(
+            one_line(f"Cannot write {path}: {error.strerror or error}")
+        ) from error
     return file
 
 

@@ -100,7 +100,7 @@ def prepared(path: str, wrong: type[click.UsageError]) -> ReportFile:
     """The file of a page, which can be written; raises `wrong` with the reason where not.
 
     An old page stays until the new one replaces it."""
-    file = ReportFile(Path(path), is_page)
+    file = ReportFile(Path(path), is_page, "a page of `gpufleet status`")
     try:
         file.check()
     except OSError as error:

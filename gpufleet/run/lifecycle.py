@@ -25,7 +25,7 @@ from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation, read_invocation
 from gpufleet.run.junit import as_junit
 from gpufleet.run.report import HostReport, RunFacts, as_json
-from gpufleet.run.report_file import ReportFile, is_junit, is_report
+from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
 from gpufleet.run.report_table import show
 
 SIGNALS = {
@@ -34,10 +34,10 @@ SIGNALS = {
 }
 AGAIN = 0.05  # seconds
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
-# variable that names the file -> whether an older file may go, and the text of a new one
-REPORTS: tuple[tuple[str, Callable[[bytes], bool], Renderer], ...] = (
-    ("GPUFLEET_REPORT", is_report, as_json),
-    ("GPUFLEET_JUNIT", is_junit, as_junit),
+# variable that names the file -> whether an older file may go, what that is, the text of a new one
+REPORTS: tuple[tuple[str, Callable[[bytes], bool], str, Renderer], ...] = (
+    ("GPUFLEET_REPORT", is_report, REPORT, as_json),
+    ("GPUFLEET_JUNIT", is_junit, JUNIT, as_junit),
 )
 
 
@@ -168,10 +168,10 @@ class Run:
 def requested_reports() -> list[tuple[ReportFile, Renderer]]:
     """The files that the environment names, without old reports. Raises Stopped."""
     found: dict[Path, tuple[ReportFile, Renderer]] = {}
-    for variable, ours, rendered in REPORTS:
+    for variable, ours, kind, rendered in REPORTS:
         if not (path := os.environ.get(variable)):
             continue
-        file = ReportFile(Path(path), ours)
+        file = ReportFile(Path(path), ours, kind)
         try:
             if file.path in found:
                 raise FileExistsError("it is to have another report")

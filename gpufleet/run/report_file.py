@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+REPORT, JUNIT = "a gpufleet report", "a JUnit file"
+
 
 def is_junit(text: bytes) -> bool:
     """Whether a file is empty or results of tests as JUnit has them."""
@@ -38,12 +40,15 @@ def is_report(text: bytes) -> bool:
 class ReportFile:
     """One report at `path`; a relative path counts from the working directory of the start.
 
-    `ours`: whether the content of a file is that of an older report, which may go.
+    `ours`: whether the content of a file is that of an older report, which may go; `kind`: what
+    that is.
     """
 
-    def __init__(self, path: Path, ours: Callable[[bytes], bool] = is_report) -> None:
+    def __init__(
+        self, path: Path, ours: Callable[[bytes], bool] = is_report, kind: str = REPORT
+    ) -> None:
         self.path = path.absolute()
-        self.ours = ours
+        self.ours, self.kind = ours, kind
 
     def prepare(self) -> None:
         """Remove an old report and check that a new one can be written. Raises OSError."""
@@ -62,7 +67,7 @@ class ReportFile:
         if self.path.exists() and not self.path.is_file():
             raise OSError("is not a regular file")
         if self.path.exists() and not self.ours(self.path.read_bytes()):
-            raise FileExistsError("the file exists and is not a gpufleet report")
+            raise FileExistsError(f"the file exists and is not {self.kind}")
         os.unlink(self._temporary(""))
 
     def write(self, text: str) -> None:

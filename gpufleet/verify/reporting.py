@@ -20,7 +20,7 @@ from gpufleet.core.console import result_console
 from gpufleet.core.masks import replaced, secret_texts
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import each_line
-from gpufleet.run.report_file import ReportFile, is_junit, is_report
+from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.items import NO_HOST, check_name, host_of
 from gpufleet.verify.report import Outcome, Report, Result
@@ -32,16 +32,16 @@ def prepare_files(config: pytest.Config) -> None:
 
     Raises UsageError.
     """
-    _prepare("--json", config.option.json_report, is_report)
-    _prepare("--junit", config.option.xmlpath, is_junit)
+    _prepare("--json", config.option.json_report, is_report, REPORT)
+    _prepare("--junit", config.option.xmlpath, is_junit, JUNIT)
 
 
-def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool]) -> None:
+def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool], kind: str) -> None:
     """See that the results can be written to the file that an option names, before any check."""
     if not path:
         return
     try:
-        ReportFile(Path(path), ours).prepare()
+        ReportFile(Path(path), ours, kind).prepare()
     except OSError as error:
         raise pytest.UsageError(f"{option} {path}: {error.strerror or error}") from error
 

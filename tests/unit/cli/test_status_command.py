@@ -64,6 +64,11 @@ def test_with_drift_wrong_usage_is_not_drift(run: Run, words: list[str]) -> None
     assert run([CALM], "--drift", *words).exit_code == ExitStatus.FAILED
 
 
+def test_a_misspelt_drift_is_wrong_usage_as_the_page_says(run: Run) -> None:
+    done = run([CALM], "--drfit")
+    assert (done.exit_code, done.stdout) == (ExitStatus.USAGE, "")
+
+
 def test_json_and_csv_are_all_there_is_on_standard_output(run: Run) -> None:
     found = json.loads(run([CALM, DRIFTED], "--json", "--group-by", "model").stdout)
     assert (list(found["hosts"]), found["clusters"]) == (["gpu-01", "gpu-02"], ["lab"])
@@ -108,6 +113,7 @@ def test_another_file_is_not_replaced_and_no_host_is_asked(
     done = CliRunner().invoke(main, ["status", "inv.py", "--html", str(file)])
     assert (done.exit_code, asked) == (2, [])
     assert "GF728" in done.stderr
+    assert "is not a page of `gpufleet status`" in done.stderr
     assert file.read_text() == "gpu_nodes = []\n"
 
 

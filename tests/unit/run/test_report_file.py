@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.run.report import RunFacts, as_json
-from gpufleet.run.report_file import ReportFile, is_junit
+from gpufleet.run.report_file import JUNIT, ReportFile, is_junit
 from gpufleet.verify.report import Report
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -63,6 +63,8 @@ def test_a_file_that_is_no_report_stays(tmp_path: Path, text: str) -> None:
     for place in (path, link):
         with pytest.raises(FileExistsError, match="is not a gpufleet report"):
             ReportFile(place).prepare()
+        with pytest.raises(FileExistsError, match="is not a JUnit file"):
+            ReportFile(place, is_junit, JUNIT).prepare()
     assert path.read_text() == text
     assert sorted(os.listdir(tmp_path)) == ["inventory.py", "link"]
 
