@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Mapping
 from importlib import metadata
 from typing import Any
@@ -24,7 +25,11 @@ class LazyGroup(click.Group):
         self.entry_points = entry_points
 
     def invoke(self, ctx: click.Context) -> Any:
-        """click ends with status 1 where Ctrl+C is the answer to a question."""
+        """click ends with status 1 where Ctrl+C is the answer to a question. Where standard output
+        is closed, results would go into the next file that is opened."""
+        if sys.stdout is None:
+            click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
+            ctx.exit(ExitStatus.FAILED)
         try:
             return super().invoke(ctx)
         except click.Abort as error:

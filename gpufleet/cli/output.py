@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 import click
 
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 VERBOSE = "gpufleet.verbose"  # in a context
+
+
+@contextmanager
+def results() -> Iterator[None]:
+    """Within, results are printed. Where standard output is full, the process ends with the reason
+    and status 1."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        why = error.strerror or str(error)
+        click.echo(f"Error: cannot write to standard output: {why}", err=True)
+        with suppress(OSError, AttributeError):  # Python writes what is left when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitStatus.FAILED)
 
 
 def _sets(variable: str) -> Callable[[click.Context, click.Parameter, str | bool | None], None]:

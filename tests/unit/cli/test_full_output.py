@@ -1,0 +1,82 @@
+"""Standard output that is full or closed: an error without a traceback, after the page."""
+
+from __future__ import annotations
+
+import errno
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from gpufleet.cli import doctor, main, status
+from tests.unit.status.fleets import healthy, seen
+
+WHY = "No space left on device"
+HOSTS = [seen("gpu-01", healthy()), seen("gpu-02", healthy())]
+
+
+class Full:
+    """/dev/full: `late` is one that says so when its buffer is written."""
+
+    encoding, errors = "utf-8", "strict"
+
+    def __init__(self, *, late: bool) -> None:
+        self.late = late
+
+    def write(self, text: str) -> int:
+        if not self.late:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, WHY)
+
+    def isatty(self) -> bool:
+        return False
+
+
+def ends(command: click.Command, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    for module in (status, doctor):
+        monkeypatch.setattr(module, "read_fleet", lambda *words: (HOSTS, []))
+    with pytest.raises(SystemExit) as ended:
+        command.main(["inv.py", *words], standalone_mode=False)
+    return ended.value.code
+
+
+@pytest.mark.parametrize("words", [[], ["--json"], ["--csv"], ["--group-by", "os"], ["--drift"]])
+@pytest.mark.parametrize(
+    "stdout", [Full(late=False), Full(late=True)], ids=["full", "full at the end"]
+)
+def test_status_writes_its_page_and_says_why_nothing_is_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    stdout: Full, words: list[str],
+) -> None:  # fmt: skip
+    page = tmp_path / "fleet.html"
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert ends(status.status, [*words, "--html", str(page)], monkeypatch) == 1
+    assert capsys.readouterr().err == f"Error: cannot write to standard output: {WHY}\n"
+    assert "gpu-[01-02]" in page.read_text()
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+@pytest.mark.parametrize("stdout", [Full(late=False), Full(late=True)])
+def test_doctor_says_why_nothing_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    stdout: Full, words: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert ends(doctor.doctor, words, monkeypatch) == 1
+    assert "Error: cannot write to standard output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["status", "inv.py"], ["apply", "inv.py"], ["catalog"]])
+def test_no_command_runs_where_standard_output_is_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        main.main(words)
+    assert ended.value.code == 1
+    assert capsys.readouterr().err.startswith("Error: standard output is closed.")
