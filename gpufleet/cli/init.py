@@ -52,11 +52,20 @@ def init(folder: Path) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
+        if _has_content(folder):
+            click.echo(f"{folder} is incomplete. Delete it, then run again.", err=True)
         sys.exit(ExitStatus.FAILED)
     click.echo(f"Created {folder} with {counted(len(files), 'file')}. Next:")
     click.echo("  edit inventories/prod.py: your hosts")
     place = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"  cd {shlex.quote(place)} && gpufleet plan inventories/prod.py")
+
+
+def _has_content(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def contents() -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from click.testing import CliRunner, Result
 from gpufleet import __version__
 from gpufleet.cli import main
 from gpufleet.core.paths import shipped
+
+ROOT = Path(__file__).parents[3]
 
 
 def init(folder: Path | str) -> Result:
@@ -119,6 +123,7 @@ def test_a_file_of_that_name_stays_as_it_is(tmp_path: Path) -> None:
     done = init(tmp_path / "fleet")
     assert done.exit_code == 1
     assert "Error: cannot write" in done.output
+    assert "Delete" not in done.output
     assert (tmp_path / "fleet").read_text() == "mine"
 
 
@@ -137,3 +142,33 @@ def test_the_line_to_type_next_is_quoted(
 def test_a_name_that_cannot_be_printed_is_refused(tmp_path: Path) -> None:
     assert init(tmp_path / "a\x1b[2Jb").exit_code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_failed_init_leaves_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, written = Path.write_text, []
+
+    def full(path: Path, text: str, **how: Any) -> int:
+        if len(written) == 3:
+            raise OSError(28, "No space left on device", str(path))
+        written.append(path)
+        return write(path, text, **how)
+
+    folder = tmp_path / "fleet"
+    monkeypatch.setattr(Path, "write_text", full)
+    done = init(folder)
+    assert done.exit_code == 1
+    assert f"{folder} is incomplete. Delete it, then run again." in done.stderr
+    monkeypatch.undo()
+    shutil.rmtree(folder)
+    assert init(folder).exit_code == 0
+
+
+def test_the_reports_that_pages_write_are_ignored() -> None:
+    """They have names of hosts, and stand in a repository."""
+    ignored = (shipped("templates") / "init/gitignore").read_text().splitlines()
+    pages = "".join(path.read_text() for path in (ROOT / "docs/how-to").glob("*.md"))
+    names = set(re.findall(r"(?:--(?:html|json|junit)|--csv >) ([a-z]+\.[a-z]+)", pages))
+    assert {"fleet.html", "fleet.csv", "verify.xml"} <= names
+    assert sorted(name for name in names if f"/{name}" not in ignored) == []
