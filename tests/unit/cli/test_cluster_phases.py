@@ -63,7 +63,7 @@ def test_a_report_replaces_an_earlier_one(content: str, tmp_path: Path) -> None:
 def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     report.write_text(content)
-    with pytest.raises(UsageError, match="is not a gpufleet report"):
+    with pytest.raises(UsageError, match="is not a report of `gpufleet cluster`"):
         carry_out([Phase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
     assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
 
