@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -58,11 +59,27 @@ def read_mark(text: Any) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key in FIELDS and FIELDS[key](value)}
 
 
+@dataclass(frozen=True, slots=True)
+class Cordon:
+    """That of a node, as the record of its run has it: it was begun. `text`: the mark that was
+    written with it, "" where that is not known; `seen`: the cluster has shown the node with it."""
+
+    text: str = ""
+    seen: bool = False
+
+    @property
+    def mark(self) -> dict[str, Any]:
+        return read_mark(self.text)
+
+
+NEVER = Cordon()  # it was not begun, or that is not known
+
+
 def pending_mark(run: str, since: str) -> str:
     """That of a node which the run is about to cordon."""
     return json.dumps({"pending": True, "run": run, "since": since}, sort_keys=True)
 
 
 def is_of(mark: Mapping[str, Any], run: str) -> bool:
-    """Whether it is that of a node which this run has cordoned."""
-    return mark.get("run") == run and not mark.get("pending")
+    """Whether it is that of a node which this run has cordoned: it has what the node had before."""
+    return mark.get("run") == run and "unschedulable" in mark

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpufleet.upgrade.marks import is_of, pending_mark, read_mark
+from gpufleet.upgrade.marks import NEVER, UNKNOWN, Cordon, is_of, pending_mark, read_mark
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
@@ -40,6 +40,11 @@ Patch = dict[str, Any]
 def mark_of(node: Node) -> dict[str, Any]:
     """What the run wrote down on the node; {} without one."""
     return read_mark(_annotations(node).get(MARK))
+
+
+def mark_text(node: Node) -> str | None:
+    """The mark as it is; None without one."""
+    return _annotations(node).get(MARK)
 
 
 def is_cordoned(node: Node) -> bool:
@@ -96,6 +101,23 @@ def why_not_ours(node: Node | None, run: str, machine: str = "") -> str:
     return "" if is_cordoned(node) else UNCORDONED
 
 
+def why_not_kept(node: Node, run: str) -> str:
+    """Why a node whose cordon was begun does not have it with its mark; "" if it has, and where it
+    may still be cordoned."""
+    mark = mark_of(node)
+    gone = mark.get("run") != run or (has_cordon(node) and not is_of(mark, run))
+    return MARK_REFUSED if gone else ""
+
+
+def has_cordon(node: Node) -> bool:
+    """Whether a node has all that the cordon of a run sets, besides its mark."""
+    return (
+        is_cordoned(node)
+        and _labels(node).get(UNMANAGED) == "false"
+        and _annotations(node).get(SCALE_DOWN) == "true"
+    )
+
+
 def marking(node: Node, run: str, since: str) -> Patch | None:
     """The merge patch that writes only that the run is about to cordon a node; None if it has."""
     if is_of(mark_of(node), run):
@@ -106,7 +128,7 @@ def marking(node: Node, run: str, since: str) -> Patch | None:
 
 def is_marked(node: Node, run: str, since: str) -> bool:
     """Whether a node has exactly what `marking` writes."""
-    return _annotations(node).get(MARK) == pending_mark(run, since)
+    return mark_text(node) == pending_mark(run, since)
 
 
 def unmarking(node: Node) -> Patch:
@@ -141,14 +163,21 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
     }
 
 
-def returning(node: Node, run: str) -> Patch | None:
-    """The merge patch that gives a node the state from before the run; without the mark of the run,
-    which others removed, the one that removes its taint. None where nothing of it is there."""
-    mark = mark_of(node)
-    if mark.get("run") != run:
-        return _without_taint(node, run)
-    if mark.get("pending"):  # nothing else of the run is there
-        return unmarking(node)
+def returning(node: Node, run: str, cordon: Cordon = NEVER) -> Patch | None:
+    """The merge patch that gives a node the state from before the run; None where nothing of it is
+    there. `cordon`: by the record of the run, for a node without its mark. Such a node stays
+    cordoned where the mark was there: others removed it. Else the cluster never kept it."""
+    mark, known = mark_of(node), cordon.mark
+    if is_of(mark, run):
+        return _restored(node, known or mark)
+    never_kept = not cordon.seen and mark in ({}, UNKNOWN)
+    if known and has_cordon(node) and (mark.get("run") == run or never_kept):
+        return _restored(node, known)
+    return _without_rest(node, run, known if cordon.seen and not mark else {})
+
+
+def _restored(node: Node, mark: Mapping[str, Any]) -> Patch:
+    """The merge patch for the state that a mark remembers."""
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
@@ -173,12 +202,22 @@ def _earlier(
     return {key: earlier} if there.get(key) == ours else {}
 
 
-def _without_taint(node: Node, run: str) -> Patch | None:
+def _without_rest(node: Node, run: str, known: Mapping[str, Any] = NO_GPUS) -> Patch | None:
+    """The merge patch for a node whose cordon may be others': without taint and mark of the run,
+    with the values that are known from before; None where nothing of these is there."""
+    annotations: dict[str, str | None] = {}
+    labels: dict[str, str | None] = {}
+    if mark_of(node).get("run") == run and not is_of(mark_of(node), run):
+        annotations = {MARK: None}
+    if known:
+        annotations |= _earlier(_annotations(node), SCALE_DOWN, "true", known.get("scale_down"))
+        labels = _earlier(_labels(node), UNMANAGED, "false", known.get("managed"))
     left = [each for each in _taints(node) if (each.get("key"), each.get("value")) != (TAINT, run)]
-    if left == _taints(node):
+    spec = {} if left == _taints(node) else {"taints": left}
+    if not (annotations or labels or spec):
         return None
     version = {"resourceVersion": node["metadata"]["resourceVersion"]}
-    return {"metadata": version, "spec": {"taints": left}}
+    return {"metadata": {**version, "annotations": annotations, "labels": labels}, "spec": spec}
 
 
 def left_on(node: Node, *, was_ours: bool = True) -> str:
@@ -200,7 +239,7 @@ def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) 
     if why_not_ours(node, run):
         return None
     if not there:
-        return _without_taint(node, run)
+        return _without_rest(node, run)
     others = [each for each in _taints(node) if each.get("key") != TAINT]
     taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}]
     mark = mark_of(node)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpufleet.upgrade.marks import Cordon
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 from gpufleet.upgrade.versions import OtherVersion
@@ -23,11 +24,13 @@ class Entry:
     event: str
     host: str = ""
     reason: str = ""
+    mark: str = ""  # of a cordon
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"time": self.time, "event": self.event}
         data |= {"host": self.host} if self.host else {}
-        return data | ({"reason": self.reason} if self.reason else {})
+        data |= {"reason": self.reason} if self.reason else {}
+        return data | ({"mark": self.mark} if self.mark else {})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Entry:
@@ -35,7 +38,8 @@ class Entry:
         time = float(data["time"])
         if not 0 <= time <= LAST:
             raise ValueError(f"{time} is no time")
-        return cls(time, str(data["event"]), str(data.get("host", "")), str(data.get("reason", "")))
+        host, reason, mark = (str(data.get(key, "")) for key in ("host", "reason", "mark"))
+        return cls(time, str(data["event"]), host, reason, mark)
 
 
 @dataclass(slots=True)
@@ -49,6 +53,7 @@ class Progress:
     run: str = "begun"
     reason: str = ""  # of the run's last event
     commanded: set[str] = field(default_factory=set)  # hosts whose drain command was started
+    cordons: dict[str, Cordon] = field(default_factory=dict)  # of hosts' nodes
     failures: int = 0
     in_a_row: int = 0
 
@@ -70,6 +75,11 @@ class Progress:
             self.commanded.add(entry.host)
         elif entry.event == Event.COMMAND_MISSING.value:
             self.commanded.discard(entry.host)
+        if entry.event in (Event.CORDON_BEGAN.value, Event.CORDONED.value):
+            seen = entry.event == Event.CORDONED.value
+            self.cordons[entry.host] = Cordon(entry.mark, seen)
+        elif state is State.DRAINED:  # an earlier version wrote no event of the cordon
+            self.cordons.setdefault(entry.host, Cordon(seen=True))
         if state is State.FAILED:  # once: that its roll-back fails too is no second failure
             self.failures += 1
             self.in_a_row += 1

@@ -34,6 +34,8 @@ class Event(str, Enum):
     PREPARED = "prepared"
     REFUSED = "refused"
     DRAIN_BEGAN = "drain began"
+    CORDON_BEGAN = "cordon began"
+    CORDONED = "cordoned"  # its cluster keeps the mark
     COMMAND_BEGAN = "drain command began"
     COMMAND_MISSING = "drain command did not start"
     DRAINED = "drained"
@@ -47,6 +49,7 @@ class Event(str, Enum):
     RESTORE_FAILED = "roll-back failed"
     TAKEN_BACK = "taken back"  # by others: its node is not cordoned any more
     RETURNED = "returned"
+    LEFT_CORDONED = "left cordoned"  # without the mark of the run: it may be others' by now
 
 
 MOVES: dict[tuple[State, Event], State] = {
@@ -54,6 +57,8 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.REFUSED): State.REFUSED,
     (State.READY, Event.DRAIN_BEGAN): State.DRAINING,
     (State.READY, Event.REFUSED): State.REFUSED,
+    (State.DRAINING, Event.CORDON_BEGAN): State.DRAINING,
+    (State.DRAINING, Event.CORDONED): State.DRAINING,
     (State.DRAINING, Event.COMMAND_BEGAN): State.DRAINING,
     (State.DRAINING, Event.COMMAND_MISSING): State.DRAINING,
     (State.DRAINING, Event.DRAINED): State.DRAINED,
@@ -71,6 +76,10 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,
     (State.UNCHANGED, Event.RETURNED): State.NOT_REACHED,
+    (State.CHANGED, Event.LEFT_CORDONED): State.STUCK,
+    (State.RESTORED, Event.LEFT_CORDONED): State.STUCK,
+    (State.LEAVING, Event.LEFT_CORDONED): State.STUCK,
+    (State.UNCHANGED, Event.LEFT_CORDONED): State.STUCK,
 }
 OUT_OF_SERVICE = frozenset(
     {State.DRAINING, State.DRAINED, State.CHANGING, State.CHANGED, State.FAILED, State.RESTORING,

@@ -5,39 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.nodes import (
-    MARK_REFUSED,
     TAINT,
-    cordoning,
     is_left_behind,
-    is_marked,
     is_ready,
     leaving_behind,
-    left_on,
     mark_of,
-    marking,
-    returning,
     tainting,
-    unmarking,
-    why_not_begun,
     why_not_ours,
 )
+from gpufleet.upgrade.operations.cordons import CordonedNodes
 from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
 from gpufleet.upgrade.operations.gpu_pod import POLL
 from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
-from gpufleet.upgrade.operations.node_checks import NO_GPU, CheckedNodes
+from gpufleet.upgrade.operations.node_checks import NO_GPU
 from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,
-    gpu_of,
-    gpus_of,
     is_pod_ready,
     name_of,
     owner_name,
@@ -47,12 +37,11 @@ from gpufleet.upgrade.pods import (
 from gpufleet.upgrade.states import Event
 
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
-MEANWHILE = "the node changed in the moment of its cordon"
 NOTHING: Mapping[str, str] = {}
 LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
 
-class ClusterNodes(CheckedNodes):
+class ClusterNodes(CordonedNodes):
     """The nodes of one cluster that belong to hosts of a run; used by several threads, one for each
     node at a time. Raises ClusterProblem where the API does not answer."""
 
@@ -71,7 +60,6 @@ class ClusterNodes(CheckedNodes):
         `offering`: hosts whose nodes offered GPUs then."""
         super().__init__(api, run, nodes, machines, offering)
         self.others = others
-        self._begun: set[str] = set()  # hosts whose nodes had the mark of the run in this process
         self.evictions = Evictions(api, self._over_in, self._given_up)
         self.kured = KuredLock(api, run)
         self._size = 0  # of the cluster, in nodes, once it is known
@@ -124,17 +112,13 @@ class ClusterNodes(CheckedNodes):
             elif reason := self._why_not_begun(host, node):
                 found[host] = Round(given_up=reason)
             elif not why_not_ours(node, self.run):
-                self._begun.add(host)
+                shown = self._shown(host, node)
+                found |= {host: shown} if shown.given_up else {}
             elif self._waits_for_gpu(host, node):
                 found[host] = Round(reasons=[NO_GPU])
             else:
                 fresh.append(host)
         return found, fresh
-
-    def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
-        """Why a node is not to be drained, or not any more; "" if it may be."""
-        lost = self._why_not_ours(host, node) if host in self._begun else ""
-        return lost or why_not_begun(node, self.run, self.machines.get(host, ""))
 
     def _given_up(self, hosts: Collection[str]) -> dict[str, str]:
         """Those of the hosts that are being drained whose nodes others have changed, with why."""
@@ -201,19 +185,6 @@ class ClusterNodes(CheckedNodes):
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
     @readable
-    def give_back(self, host: str) -> str:
-        """Give the node its earlier state; one that was deleted has none. What may be left of the
-        run on a node whose mark others removed; "" if nothing."""
-        name, left = self.nodes[host], ""
-        if before := self.api.find(f"/api/v1/nodes/{name}"):
-            self._patch(name, lambda node: returning(node, self.run))
-            if mark_of(before).get("run") != self.run:
-                was_ours = host in self._begun or self.was_drained(host)
-                left = left_on(self._node(name), was_ours=was_ours)
-        self._begun.discard(host)
-        return left
-
-    @readable
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it."""
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
@@ -225,47 +196,6 @@ class ClusterNodes(CheckedNodes):
         body = event_of(self.nodes[host], self.run, event, reason, time.time())
         if body:
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
-
-    def _cordoned(self, host: str) -> Round:
-        """Mark a node, then cordon it: nothing would know later whose a cordon without the mark is.
-        It is given up where others were faster, or the mark is refused."""
-        name, refused = self.nodes[host], Round(given_up=MARK_REFUSED)
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-        def written(make: Callable[[Mapping[str, Any]], Any]) -> Mapping[str, Any] | None:
-            def patch(found: Mapping[str, Any]) -> Any:
-                if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
-                    return None
-                return make(found)
-
-            return self._patch(name, patch)
-
-        def cordon(found: Mapping[str, Any]) -> Any:
-            is_there = is_marked(found, self.run, since)
-            return cordoning(found, self.run, since, gpus_of(found)) if is_there else None
-
-        marked = written(lambda found: marking(found, self.run, since))
-        if marked is not None and not is_marked(marked, self.run, since):
-            if mark_of(marked):
-                self.api.merge(f"/api/v1/nodes/{name}", unmarking(marked))
-            return refused
-        cordoned = written(cordon)
-        if cordoned is not None and why_not_ours(cordoned, self.run):
-            return refused
-        node = self._node(name)
-        if not why_not_ours(node, self.run):
-            self._begun.add(host)
-            return Round()
-        if given_up := self._why_not_begun(host, node):
-            return Round(given_up=given_up)
-        if marked is not None and not is_marked(node, self.run, since):
-            return refused
-        return Round(reasons=[NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE])
-
-    def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
-        """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it
-        has to offer after its change."""
-        return host in self.offering and not self.goes_back and not gpu_of(gpus_of(node))
 
     def _clients_left(self, name: str, leaving: Leaving) -> bool:
         """Whether none of the clients is on the node any more; else they are on their way."""

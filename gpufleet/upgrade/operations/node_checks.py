@@ -10,6 +10,7 @@ from typing import Any
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
+from gpufleet.upgrade.marks import NEVER, Cordon, is_of
 from gpufleet.upgrade.nodes import (
     TAKEN_BACK,
     is_cordoned,
@@ -26,6 +27,7 @@ from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run
 from gpufleet.upgrade.operations.listing import of_node
 from gpufleet.upgrade.operations.readable import readable
 from gpufleet.upgrade.pods import gpu_of, gpus_of, is_pod_ready, less, owner_name
+from gpufleet.upgrade.states import Event
 
 TRIES = 5  # of a write that others were faster than
 NO_GPU = "the node offers no GPU now"
@@ -51,8 +53,12 @@ class CheckedNodes:
         self.unchecked: set[str] = set()  # hosts that no GPU pod has checked: none was offered
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
         self.is_aborted: Callable[[], bool] = lambda: False
-        self.was_drained: Callable[[str], bool] = lambda host: True  # by the record
+        self.cordons: dict[str, Cordon] = {}  # host -> what the record has of it
+        self.record: Callable[[Event, str, str], None] = self._remember  # of a host's cordon
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
+
+    def _remember(self, event: Event, host: str, mark: str) -> None:
+        self.cordons[host] = Cordon(mark, event is Event.CORDONED)
 
     @readable
     def check_refused(self, host: str, image: str) -> str:
@@ -117,14 +123,22 @@ class CheckedNodes:
             return ""
 
         def returned(node: Mapping[str, Any]) -> Any:
-            return returning(node, self.run) if why_not_ours(node, self.run) else None
+            cordon = self.cordons.get(host, NEVER)
+            return returning(node, self.run, cordon) if why_not_ours(node, self.run) else None
 
         self._patch(name, returned)
         node = self._node(name)
         if is_cordoned(node) or not is_ready(node) or is_other(node, self.machines.get(host, "")):
             return ""
-        left = "" if mark_of(before).get("run") == self.run else left_on(node)
-        return "; ".join(filter(None, (TAKEN_BACK, left)))
+        return "; ".join(filter(None, (TAKEN_BACK, self._left_on(host, before, node))))
+
+    def _left_on(self, host: str, before: Mapping[str, Any], node: Mapping[str, Any]) -> str:
+        """What may be left of the run on a node. `before`: as it was before its return."""
+        if is_of(mark_of(before), self.run):
+            return ""
+        cordon = self.cordons.get(host)
+        is_restored = cordon is not None and cordon.seen and cordon.mark
+        return left_on(node, was_ours=cordon is not None and not is_restored)
 
     def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
         return why_not_ours(node, self.run, self.machines.get(host, ""))

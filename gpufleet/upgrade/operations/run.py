@@ -65,6 +65,7 @@ class Run:
         self.progress.settle(self.clock.now())
         self.hooks = Hooks()
         self.stopping = threading.Event()
+        self._guard = threading.Lock()  # clusters are at work side by side
         self.unreturned: dict[str, Finding] = {}  # why a host could not be returned to service
         # hosts that their cluster keeps from being begun -> since when it does not answer, and the
         # last look at it
@@ -84,7 +85,8 @@ class Run:
             cluster.stopping = self.stopping
             cluster.is_aborted = lambda: self.store.request == "abort"
             cluster.goes_back = self.goes_back
-            cluster.was_drained = lambda host: self.progress.states[host] is not State.LEAVING
+            cluster.cordons = self.progress.cordons
+            cluster.record = lambda event, host, mark: self.write(event, host, mark=mark)
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
@@ -92,11 +94,18 @@ class Run:
         self.children.end()
         self.hooks.end()
 
-    def write(self, event: str | Event, host: str = "", reason: str = "") -> None:
-        """Write down an event, then count it. The reason may quote hosts and clusters."""
+    def write(
+        self, event: str | Event, host: str = "", reason: str = "", *, mark: str = ""
+    ) -> None:
+        """Write down an event, then count it. The reason may quote hosts and clusters; `mark`: that
+        of a cordon."""
+        with self._guard:
+            self._write(event, host, reason, mark)
+
+    def _write(self, event: str | Event, host: str, reason: str, mark: str) -> None:
         reason = one_line(reason)[:LONGEST_REASON]
         text = event.value if isinstance(event, Event) else event
-        entry = Entry(self.clock.now(), text, host, reason)
+        entry = Entry(self.clock.now(), text, host, reason, mark)
         self.store.append(entry)
         self.progress.add(entry)
         self._waits.pop(host, None)

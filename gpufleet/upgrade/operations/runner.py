@@ -229,7 +229,9 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
     for name, problem in said.items():
         if aborts or not problem:
             without = f"without its upgrade_ready_command: {problem}" if problem else ""
-            run.write(Event.RETURNED, name, _added(run, name, kept[name][1], without))
+            stays = name in run.clusters and name in run.clusters[name].kept
+            event = Event.LEFT_CORDONED if stays else Event.RETURNED
+            run.write(event, name, _added(run, name, kept[name][1], without))
         else:
             run.unreturned[name] = COMMAND_FAILED(
                 run=run.store.name,

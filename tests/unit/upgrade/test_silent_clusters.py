@@ -28,6 +28,7 @@ class Node:
     """In memory. `problem`: why the API does not answer to the methods in `silent`."""
 
     unchecked: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
     has_image = frozenset("h")
 
     def __init__(self, *silent: str) -> None:

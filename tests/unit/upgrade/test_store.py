@@ -110,7 +110,7 @@ def test_a_plan_of_wrong_types_is_refused(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 3, "plan": {}}, "its schema is 3"),
+        ({"schema": 99, "plan": {}}, "its schema is 99"),
         ({"plan": {"subject": "else"}}, "subject: Input should be 'driver', 'toolkit' or 'reboot'"),
         ({"order": {"later": 1}}, "later: Unexpected"),
         ({"plan": {"limits": {"later": 1}}}, "limits.later: Unexpected"),

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.cli import upgrade_run
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.upgrade.decide import Act, Do
 from gpufleet.upgrade.nodes import (
     MARK,
@@ -23,13 +25,14 @@ from gpufleet.upgrade.nodes import (
     patched,
     tainting,
 )
-from gpufleet.upgrade.operations import changing, node_checks, runner
+from gpufleet.upgrade.operations import changing, node_checks, opening, runner
 from gpufleet.upgrade.operations.changing import change, restore
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import CHANGING, DRAINED, Steps, planned, running, state
+from tests.unit.upgrade.test_abort import SIGNALS, Rebuilt, of_two
 from tests.unit.upgrade.test_cordons import DENIED
 from tests.unit.upgrade.test_nodes_at_work import Api, at_work, node, nodes_of, pod
 from tests.unit.upgrade.test_silent_clusters import Node
@@ -125,18 +128,19 @@ def test_what_may_be_of_the_run_is_named_where_the_mark_is_gone(
 
 
 @pytest.mark.parametrize(
-    ("events", "after"),
-    [((*CHANGING, Event.CHANGED), State.DONE), ((*DRAINED, Event.NOT_REACHED), State.NOT_REACHED),
-     ((*DRAINED[:2], Event.NOT_DRAINED), State.PASSED)],
+    "events",
+    [(*CHANGING, Event.CHANGED), (*DRAINED, Event.NOT_REACHED),
+     (*DRAINED[:2], Event.CORDONED, Event.NOT_DRAINED)],
 )  # fmt: skip
-def test_a_node_that_stays_cordoned_without_its_mark_is_said(
-    events: tuple[Event, ...], after: State
+def test_a_node_that_stays_cordoned_without_its_mark_is_left_out_of_service(
+    events: tuple[Event, ...],
 ) -> None:
+    """It may be others' by now; it is no success, and takes room."""
     run, api = begun(Steps(), *events)
     api.node = patched(api.node or {}, UNMARK)
     run.progress.reasons["h"] = "why"
     runner.give_back(run, ["h"])
-    assert state(run) is after
+    assert (state(run), run.progress.out_of_service) == (State.STUCK, 1)
     assert run.progress.reasons["h"] == f"{UNMARKED}; {KEYS}; why"
     assert is_cordoned(api.node or {})
 
@@ -155,6 +159,39 @@ def test_what_a_user_set_on_a_node_that_was_never_the_runs_is_not_of_the_run(
     said = {"h": UNMARKED} if cordoned else {}
     assert (state(run), run.progress.reasons) == (State.PASSED, said)
     assert api.wrote == []
+
+
+def test_an_abort_that_leaves_a_node_cordoned_is_no_success(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the mark of the run: others removed it."""
+    monkeypatch.chdir(tmp_path)  # a run goes on in its own folder
+    monkeypatch.setattr(SIGNALS, lambda *args: None)
+
+    class Cordoned(Rebuilt):
+        def get(self, path: str) -> dict[str, Any]:
+            there: dict[str, Any] = {"spec": {"unschedulable": True}, **super().get(path)}
+            return there
+
+        find = get  # type: ignore[assignment]
+
+        def merge(self, path: str, patch: Any) -> dict[str, Any]:
+            return self.get(path)
+
+    run = of_two(monkeypatch, *CHANGING, Event.CHANGED, A="A", B="B")
+    monkeypatch.setattr(opening, "ClusterApi", Cordoned)
+    assert upgrade_run.aborted(run, print) is ExitStatus.FAILED
+    assert run.progress().run == "aborted"
+    assert run.progress().states == {"h": State.STUCK, "i": State.STUCK}
+
+
+def test_the_record_has_what_a_node_was_before_its_cordon() -> None:
+    api = Api(patched(node(), OWN), pod("train", "Job"))
+    run = running(planned(), Steps(), *DRAINED[:2], clusters={"h": nodes_of(api)})
+    run._posts = False
+    run.clusters["h"].drain({"h": Policy()})
+    known = run.store.progress().cordons["h"]
+    assert (known.seen, known.mark["managed"], known.mark["scale_down"]) == (True, "maybe", "no")
 
 
 def test_nothing_is_said_of_a_node_that_others_left_in_service() -> None:

@@ -77,6 +77,7 @@ class Node:
         return Round(drained=True)
 
     unchecked: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
 
     def check_refused(self, host: str, image: str) -> str:
         self._answer("check_refused")

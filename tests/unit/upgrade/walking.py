@@ -166,10 +166,16 @@ class World:
         if why_not_begun(machine.node, RUN):
             self.write(machine.name, Event.NOT_DRAINED)
             return
-        self.put(machine, marking(machine.node, RUN, "now"))
-        self.moment()
-        self.put(machine, cordoning(machine.node, RUN, "now"))
-        self.moment()
+        if why_not_ours(machine.node, RUN):
+            self.put(machine, marking(machine.node, RUN, "now"))
+            self.write(machine.name, Event.CORDON_BEGAN)
+            self.put(machine, cordoning(machine.node, RUN, "now"))
+            self.moment()
+        if (
+            machine.name not in self.progress.cordons
+            or not self.progress.cordons[machine.name].seen
+        ):
+            self.write(machine.name, Event.CORDONED)
         if not machine.job:
             self.write(machine.name, Event.DRAINED)
         elif self.dice.random() < 0.05:

@@ -1,0 +1,133 @@
+"""Nodes of one cluster during a run: their cordon, and the way back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gpufleet.upgrade.marks import NEVER, is_of
+from gpufleet.upgrade.nodes import (
+    MARK_REFUSED,
+    UNMARKED,
+    cordoning,
+    is_cordoned,
+    is_marked,
+    mark_of,
+    mark_text,
+    marking,
+    returning,
+    unmarking,
+    why_not_begun,
+    why_not_kept,
+    why_not_ours,
+)
+from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.node_checks import NO_GPU, CheckedNodes
+from gpufleet.upgrade.operations.readable import readable
+from gpufleet.upgrade.pods import gpu_of, gpus_of
+from gpufleet.upgrade.states import Event
+
+MEANWHILE = "the node changed in the moment of its cordon"
+
+
+class CordonedNodes(CheckedNodes):
+    """The nodes of hosts of a run, each cordoned with a mark, and given back. The record of the run
+    has what a node had before: the cluster may lose its mark."""
+
+    def __init__(self, *nodes: Any) -> None:
+        super().__init__(*nodes)
+        self._made: dict[str, str | None] = {}  # host -> what its cluster made of the mark
+        self.kept: set[str] = set()  # hosts whose nodes stay cordoned without the mark of the run
+
+    def _cordoned(self, host: str) -> Round:
+        """Mark a node, then cordon it: nothing would know later whose a cordon without the mark is.
+        It is given up where others were faster, or the mark is refused."""
+        name = self.nodes[host]
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+        def written(make: Callable[[Mapping[str, Any]], Any]) -> Mapping[str, Any] | None:
+            def patch(found: Mapping[str, Any]) -> Any:
+                if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
+                    return None
+                return make(found)
+
+            return self._patch(name, patch)
+
+        def cordon(found: Mapping[str, Any]) -> Any:
+            if not is_marked(found, self.run, since):
+                return None
+            patch = cordoning(found, self.run, since, gpus_of(found))
+            if patch:  # the record has it first: it is taken back where its mark is not kept
+                self.record(Event.CORDON_BEGAN, host, mark_text(patch) or "")
+            return patch
+
+        marked = written(lambda found: marking(found, self.run, since))
+        if marked is not None and not is_marked(marked, self.run, since):
+            return self._refused(host, marked)
+        if (cordoned := written(cordon)) is not None:
+            return self._shown(host, cordoned)
+        node = self._node(name)
+        if not why_not_ours(node, self.run):
+            return self._shown(host, node)
+        if given_up := self._why_not_begun(host, node):
+            return Round(given_up=given_up)
+        if marked is not None and not is_marked(node, self.run, since):
+            return self._refused(host, node)
+        return Round(reasons=[NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE])
+
+    def _shown(self, host: str, node: Mapping[str, Any]) -> Round:
+        """Whether the cluster keeps the mark of a cordoned node as it was written."""
+        cordon, text = self.cordons.get(host), mark_text(node)
+        if cordon and cordon.seen:
+            return Round()
+        if why_not_ours(node, self.run) or (cordon and cordon.text != text):
+            return self._refused(host, node)
+        self.record(Event.CORDONED, host, text or "")
+        return Round()
+
+    def _refused(self, host: str, node: Mapping[str, Any]) -> Round:
+        """What the run has written is taken back when the host is returned."""
+        self._made[host] = mark_text(node)
+        return Round(given_up=MARK_REFUSED)
+
+    def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
+        """Whether a node is to offer GPUs again before it is cordoned: else it is not known what it
+        has to offer after its change."""
+        return host in self.offering and not self.goes_back and not gpu_of(gpus_of(node))
+
+    def _why_not_begun(self, host: str, node: Mapping[str, Any]) -> str:
+        """Why a node is not to be drained, or not any more; "" if it may be."""
+        cordon = self.cordons.get(host, NEVER)
+        if cordon.seen and (lost := self._why_not_ours(host, node)):
+            return lost
+        machine = self.machines.get(host, "")
+        lost = why_not_kept(node, self.run) if cordon != NEVER else ""
+        return lost or why_not_begun(node, self.run, machine)
+
+    @readable
+    def give_back(self, host: str) -> str:
+        """Give the node its earlier state; one that was deleted has none. What may be left of the
+        run on a node whose mark others removed; "" if nothing."""
+        name, left = self.nodes[host], ""
+        self.kept.discard(host)
+        if before := self.api.find(f"/api/v1/nodes/{name}"):
+            cordon = self.cordons.get(host, NEVER)
+            self._unmark(host)
+            self._patch(name, lambda node: returning(node, self.run, cordon))
+            there = mark_of(before)
+            if not is_of(there, self.run):
+                node = self._node(name)
+                left = self._left_on(host, before, node)
+                never = cordon == NEVER or (there.get("run") == self.run and not cordon.seen)
+                if is_cordoned(node) and not never:
+                    self.kept.add(host)
+                    left = left or UNMARKED
+        return left
+
+    def _unmark(self, host: str) -> None:
+        """Remove what the cluster made of a mark, unless others have changed it since."""
+        if (made := self._made.get(host)) is not None:
+            name = self.nodes[host]
+            self._patch(name, lambda node: unmarking(node) if mark_text(node) == made else None)
+        self._made.pop(host, None)
