@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
+from gpufleet.upgrade.marks import NEVER
 from gpufleet.upgrade.nodes import (
+    OTHER_MACHINE,
     TAINT,
     is_left_behind,
     is_ready,
     leaving_behind,
     mark_of,
+    returning,
     tainting,
     why_not_ours,
 )
@@ -186,9 +190,19 @@ class ClusterNodes(CordonedNodes):
 
     @readable
     def leave_behind(self, host: str, reason: str) -> None:
-        """Keep everything away from the node, and say why on it."""
+        """Keep everything away from the node, and say why on it. One that others took back gets
+        its earlier state, and that of another machine stays as it is."""
+
+        def left(node: Mapping[str, Any]) -> Any:
+            why = self._why_not_ours(host, node)
+            if why == OTHER_MACHINE or is_left_behind(node):  # a user may be at work on it
+                return None
+            if why:
+                return returning(node, self.run, self.cordons.get(host, NEVER))
+            return leaving_behind(node, self.run, reason)
+
         if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
-            self._patch(self.nodes[host], lambda node: leaving_behind(node, self.run, reason))
+            self._patch(self.nodes[host], left)
 
     @readable
     def post_event(self, host: str, event: Event, reason: str) -> None:

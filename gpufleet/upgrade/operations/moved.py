@@ -47,8 +47,8 @@ class Search:
 
 
 def search(access: KubeAccess, uid: str, elsewhere: Elsewhere) -> Search:
-    """Try every context of the run's files and of those of KUBECONFIG, and the clusters of
-    `elsewhere`, which may raise Stopped."""
+    """Try the clusters of `elsewhere`, which may raise Stopped, and every context of the run's
+    files and of those of KUBECONFIG."""
     found = Search()
     contexts = _contexts(access, elsewhere, found)
     if len(contexts) > MOST:
@@ -71,6 +71,10 @@ def search(access: KubeAccess, uid: str, elsewhere: Elsewhere) -> Search:
 def _contexts(access: KubeAccess, elsewhere: Elsewhere, found: Search) -> list[tuple[str, Leads]]:
     """What is to be tried, in words, each cluster and user once; adds what cannot be read."""
     every = list[tuple[str, Leads]]()
+    try:
+        every += [(described(other), _read(other)) for other in elsewhere()]
+    except Stopped as error:
+        every.append(("the inventory", error.findings[0].message))
     for paths in dict.fromkeys((kubeconfig_paths(access.kubeconfig), kubeconfig_paths())):
         try:
             for name, leads in read_contexts(paths):
@@ -80,10 +84,6 @@ def _contexts(access: KubeAccess, elsewhere: Elsewhere, found: Search) -> list[t
             continue
         except KubeconfigError as error:
             every.append((described(KubeAccess(paths)), str(error)))
-    try:
-        every += [(described(other), _read(other)) for other in elsewhere()]
-    except Stopped as error:
-        every.append(("the inventory", error.findings[0].message))
     once = list[tuple[str, Leads]]()
     for where, leads in every:
         known = [_target(each) for _, each in once]

@@ -134,11 +134,12 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
     for cluster, hosts in _asked(run).items():
         since = run.clock.now()
         try:
-            away += [node for node in cluster.away() if node not in _counted(run, cluster, hosts)]
+            counted = _counted(run, cluster, hosts)
+            away += [node for node in cluster.away() if node not in counted]
         except ClusterProblem as error:
             _leave_alone(run, hosts, error, since)
         else:
-            behind += cluster.behind
+            behind += [node for node in cluster.behind if node not in counted]
             run.answered(hosts)
     around = replace(
         around, away=tuple(sorted(away)), behind=tuple(sorted(behind)), alerts=_alerts(run)

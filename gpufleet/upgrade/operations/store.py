@@ -13,6 +13,7 @@ from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import MIB
@@ -149,7 +150,25 @@ class Store:
                 time.sleep(LOOK / 20)  # `status` may be looking at it
             else:
                 self._lock = handle
+                self._raise_schema()
                 return True
+
+    def _raise_schema(self) -> None:
+        """Keep earlier versions from a record that gets what they do not know. Raises Stopped."""
+        try:
+            data = self._data()
+            require_schema(data["schema"])
+        except WRONG:
+            return  # who reads the record says why
+        text = json.dumps(data | {"schema": SCHEMA}, indent=2) + "\n"
+        try:
+            write_private(self.path / "run.json", text, durable=True)
+        except OSError as error:
+            raise self.damaged(error) from error
+
+    def _data(self) -> Any:
+        """Raises one of WRONG."""
+        return json.loads(read_regular(self.path / "run.json", LARGEST))
 
     def reopen(self) -> None:
         """Carry on a run whose process has ended; what was asked of that one is done with. Raises
@@ -211,7 +230,7 @@ class Store:
 
     def _head(self) -> tuple[Order, Plan]:
         try:
-            data = json.loads(read_regular(self.path / "run.json", LARGEST))
+            data = self._data()
             require_schema(data["schema"])
             return Order.from_dict(data["order"]), Plan.from_dict(data["plan"])
         except WRONG as error:
@@ -220,7 +239,7 @@ class Store:
     def inventory(self) -> str:
         """The path of the inventory, also in a record of another version; "" if it says none."""
         try:
-            order = json.loads(read_regular(self.path / "run.json", LARGEST))["order"]
+            order = self._data()["order"]
             return str(os.path.realpath(os.path.join(order["folder"], order["inventory"])))
         except WRONG:
             return ""

@@ -130,6 +130,11 @@ def test_of_many_contexts_some_dozens_are_tried(folder: Path) -> None:
     assert len(AtServer.there) == moved.MOST
 
 
+def test_the_inventory_comes_before_many_contexts(folder: Path) -> None:
+    others = {f"x{number}": f"b{number}" for number in range(moved.MOST)}
+    assert opened(folder, now=others, inventory={"y": "a"}).context == "y"
+
+
 def test_a_cluster_is_asked_once_by_each_user(folder: Path) -> None:
     opened(folder, old={"x": "b", "y": "b"}, now={"x": "b"}, inventory={"y": "b"})
     assert len(AtServer.there) == 2

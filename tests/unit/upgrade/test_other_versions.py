@@ -66,6 +66,20 @@ def test_records_of_earlier_schemas_are_used(schema: int, run: Store) -> None:
     assert run.progress().at_work == ["h"]
 
 
+def test_a_record_that_this_version_continues_is_of_its_schema(run: Store) -> None:
+    """It may get events and marks that an earlier version misreads."""
+    for go_on in (lambda: run.reopen(), lambda: run.is_taken_to("abort")):
+        changed(run, schema=1)
+        before = json.loads((run.path / "run.json").read_text())
+        go_on()
+        run.release()
+        after = json.loads((run.path / "run.json").read_text())
+        assert after == before | {"schema": SCHEMA}
+    changed(run, schema=99)
+    run.reopen()
+    assert json.loads((run.path / "run.json").read_text())["schema"] == 99
+
+
 def test_an_unknown_event_is_of_another_version(run: Store) -> None:
     with (run.path / "record.jsonl").open("a") as record:
         record.write(json.dumps({"time": 2.0, "event": "parked", "host": "h"}) + "\n")

@@ -12,6 +12,7 @@ import pytest
 from gpufleet.cli import upgrade_run
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.upgrade.decide import Act, Do
+from gpufleet.upgrade.nodes import FAILED as FAILED_MARK
 from gpufleet.upgrade.nodes import (
     MARK,
     OTHER_MACHINE,
@@ -107,12 +108,29 @@ def test_a_node_that_is_uncordoned_during_its_change_is_not_opened_unchecked(
 
 
 def test_a_node_that_a_user_uncordoned_is_not_left_behind() -> None:
+    """Not with the taint of the run either: it would take no pods."""
     run, api = begun(Steps(), *FAILED)
+    api.node = patched(api.node or {}, UNCORDON)
+    run.clusters["h"].leave_behind("h", "why")
+    assert is_as_before(api)
+    assert not run.clusters["h"].drain({"h": Policy()})["h"].drained
+    assert is_as_before(api)
+
+
+def test_a_node_that_is_left_behind_stays_so() -> None:
+    """Where its user has uncordoned it, its taint keeps pods from a driver that was not checked."""
+    run, api = begun(Steps(), *FAILED)
+    run.clusters["h"].leave_behind("h", "why")
     api.node = there = patched(api.node or {}, UNCORDON)
     run.clusters["h"].leave_behind("h", "why")
-    assert api.node == there
-    assert not run.clusters["h"].drain({"h": Policy()})["h"].drained
-    assert api.node == there
+    assert (api.node, taints(api)) == (there, [FAILED_MARK])
+
+
+def test_a_node_that_another_machine_keeps_is_not_left_behind() -> None:
+    run, api = begun(Steps(), *FAILED)
+    api.node = there = patched(api.node or {}, {"status": {"nodeInfo": {"machineID": "theirs"}}})
+    restore(run, ["h"])
+    assert (state(run), run.unmarked, api.node) == (State.STUCK, {}, there)
 
 
 @pytest.mark.parametrize("change_", [UNMARK, {"metadata": {"annotations": {MARK: "{}"}}}])
@@ -219,13 +237,17 @@ def test_a_node_that_is_not_ready_is_not_in_service(how: dict[str, Any]) -> None
     run, api = begun(Steps(), *FAILED)
     api.node = patched(patched(patched(api.node or {}, how), UNCORDON), NOT_READY)
     restore(run, ["h"])
-    assert (state(run), run.progress.out_of_service) == (State.STUCK, 1)
+    assert (state(run), run.progress.out_of_service, taints(api)) == (State.STUCK, 1, [])
 
 
-def test_a_node_that_is_not_ready_is_counted_once() -> None:
-    """Else the run waits for ever for a host that it has left behind."""
+BEHIND = {"metadata": {"annotations": {FAILED_MARK: "why"}}}
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_node_that_is_not_ready_is_counted_once(behind: bool) -> None:
+    """Else the run waits for ever for a host that it left behind. `behind`: its node says so."""
     run, api = begun(Steps(), *FAILED)
-    api.node = patched(node(), NOT_READY)
+    api.node = patched(node(), {**NOT_READY, **(BEHIND if behind else {})})
     restore(run, ["h"])
     assert state(run) is State.STUCK
     limits = replace(run.plan.limits, max_unavailable=2)
