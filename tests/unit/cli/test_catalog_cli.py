@@ -120,7 +120,8 @@ def test_toolkit() -> None:
     assert "No usable container toolkit for" in refused.output
 
 
-def test_text_is_in_columns() -> None:
+def test_text_is_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
     lines = [line.rstrip() for line in run("toolkit", "--distro", "rhel7").output.splitlines()]
     assert [line.split()[0] for line in lines[1:5]] == ["packages", "repository", "key", "reason"]
     assert lines[2].startswith("  repository  https://")
