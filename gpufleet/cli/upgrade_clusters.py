@@ -15,7 +15,7 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.gone_nodes import GoneNodes
 from gpufleet.upgrade.operations.moved import described
-from gpufleet.upgrade.operations.opening import NotOpened, OtherCluster, by_access, open_nodes
+from gpufleet.upgrade.operations.opening import NotOpened, by_access, open_nodes
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.states import ENDED, State
@@ -89,9 +89,9 @@ def _for_abort(
 def _counts_as_gone(
     error: ClusterProblem, access: KubeAccess, waiting: Sequence[str], is_gone: IsGone
 ) -> bool:
-    """Another one has its place, or it is not reached and its user says so."""
-    if isinstance(error, OtherCluster) or not (waiting and isinstance(error, NotOpened)):
-        return isinstance(error, OtherCluster)
+    """Whether a cluster that is not reached is gone by its user: nothing else proves it."""
+    if not (waiting and isinstance(error, NotOpened)):
+        return False
     cluster = f"the cluster of {described(access)} gone, with the nodes of {names(waiting, SHOWN)}"
     return is_gone(f"{one_line(error.findings[0].message)}\nIs {cluster}?")
 

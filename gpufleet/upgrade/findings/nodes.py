@@ -132,6 +132,6 @@ OTHER_CLUSTER = blocker(
     "Context {context!r} of {paths} points to {url} now, which is not the cluster that run {run} "
     "was planned for. No node was changed.",
     "Point that context to the cluster of the run again, then repeat the command. If that cluster "
-    "is gone, for example rebuilt, `gpufleet upgrade abort --run {run}` ends the run: its nodes "
-    "count as deleted, and one that is still there stays cordoned.",
+    "is gone, for example rebuilt, `gpufleet upgrade abort --run {run} --cluster-gone` ends the "
+    "run: its nodes count as deleted, and one that is still there stays cordoned.",
 )

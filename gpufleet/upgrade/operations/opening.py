@@ -31,10 +31,6 @@ class NotOpened(ClusterProblem):
     """The cluster of the plan is not reached."""
 
 
-class OtherCluster(NotOpened):
-    """Another one is there, and the one of the plan is nowhere else."""
-
-
 def by_access(places: Places) -> dict[KubeAccess, dict[str, NodeAt]]:
     """The nodes of each cluster."""
     found: dict[KubeAccess, dict[str, NodeAt]] = {}
@@ -94,7 +90,7 @@ def _opened(
     if found.unknown:
         tried = listed(found.unknown)
         raise NotOpened(MAYBE_AWAY(run=run, problem=problem.message, tried=tried))
-    raise OtherCluster(problem)
+    raise NotOpened(problem)
 
 
 def _asked(access: KubeAccess, wanted: Collection[str], run: str) -> ClusterApi | Finding:

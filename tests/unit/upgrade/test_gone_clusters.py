@@ -73,13 +73,23 @@ def test_an_abort_waits_for_a_cluster_that_may_be_away(monkeypatch: pytest.Monke
     assert run.progress().states == {"h": State.UNCHANGED, "i": State.NOT_REACHED}
 
 
+def test_a_cluster_that_another_one_replaced_is_not_gone_by_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The file may be that of another cluster with a context of the same name."""
+    run = of_two(monkeypatch, *DRAINED, A="new", B="B")
+    assert "Context 'A' of /A points to" in waits(run)
+    assert run.progress().states == {"h": State.UNCHANGED, "i": State.NOT_REACHED}
+
+
 def test_nothing_is_asked_of_the_cluster_that_is_there_now(
     asked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond which one it is: also not for kured's lock."""
     run = of_two(monkeypatch, *DRAINED, A="new", B="B")
     said: list[str] = []
-    assert upgrade_run.aborted(run, said.append) is ExitStatus.CONVERGED
+    gone = lambda question: True  # noqa: E731
+    assert upgrade_run.aborted(run, said.append, gone) is ExitStatus.CONVERGED
     assert run.progress().states["h"] is State.NOT_REACHED
     assert [line for line in said if "kured" in line] == []
     assert asked.count("A") == 1
