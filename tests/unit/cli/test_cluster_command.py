@@ -265,8 +265,8 @@ def test_pods_in_another_form_are_unknown(
     invoke: Invoke, plane: Target, started: list[Phase], pod: Any
 ) -> None:
     done = invoke([plane], "destroy", "--yes", pods=[pod])
-    assert (done.exit_code, started) == (1, [])
-    assert "GF956" in done.output
+    assert (done.exit_code, started, done.stdout) == (1, [], "")
+    assert "GF956" in done.stderr
 
 
 def test_without_a_path_the_access_is_unknown() -> None:

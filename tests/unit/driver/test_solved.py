@@ -1,11 +1,14 @@
-"""Findings of a plan that the run itself puts right are not in its report."""
+"""What a run concludes: findings that it solved, and the files that it records."""
 
 from __future__ import annotations
 
+import pytest
+
 from gpufleet.driver.conclude import conclude
+from gpufleet.driver.files import PREFERENCES_FILE
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.node.settings import load_settings
-from tests.unit.hosts import bare_host, plan_for
+from tests.unit.hosts import bare_host, converged_host, plan_for
 
 
 def test_another_driver_at_the_gpu_is_solved_unless_a_reboot_remains() -> None:
@@ -19,3 +22,13 @@ def test_another_driver_at_the_gpu_is_solved_unless_a_reboot_remains() -> None:
     assert waiting.solved == ()
     assert [finding.code for finding in waiting.findings] == ["GF524"]
     assert not {finding.code for finding in loaded.findings} & set(loaded.solved)
+
+
+@pytest.mark.parametrize("hold", [True, False])
+def test_pins_are_recorded_with_the_hold(hold: bool) -> None:
+    """The removal takes away what the record has."""
+    settings, _ = load_settings({"driver_hold": hold})
+    assert settings
+    facts = converged_host()
+    recorded = conclude(settings.of(DRIVER), facts, plan_for(facts, driver_hold=hold)).files
+    assert (PREFERENCES_FILE in recorded) is hold
