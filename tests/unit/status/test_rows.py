@@ -175,6 +175,9 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(facts: NodeFacts, new
         newer = ""
     assert newer_kernel(facts) == newer
     assert codes(row(facts), "reboot") == (["GF716"] if newer else [])
+    host = seen("gpu-01", facts)
+    (found,) = details([host], fleet(host), load_catalog(), NOW)
+    assert found.has["kernel"]["newer"] == (newer or None)
 
 
 def test_a_gpu_that_the_driver_has_and_the_bus_has_not_is_lost() -> None:
