@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from gpufleet.cli.output import output_options, results
+from gpufleet.cli.output import output_options
 from gpufleet.cli.reading import read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
@@ -43,11 +43,10 @@ def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:
     now, catalog = int(time.time()), load_catalog()
     fleet = fleet_of(inventory, hosts, clusters, catalog, now)
     found = details(hosts, fleet, catalog, now)
-    with results():
-        if as_json_:
-            click.echo(json.dumps(as_json(found, fleet, now), indent=2))
-        else:
-            show_all(result_console(), found, fleet)
+    if as_json_:
+        click.echo(json.dumps(as_json(found, fleet, now), indent=2))
+    else:
+        show_all(result_console(), found, fleet)
     answered = all(detail.row.reached for detail in found)
     sys.exit(ExitStatus.CONVERGED if answered else ExitStatus.FAILED)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from gpufleet.cli.output import output_reaches_its_end
 from gpufleet.core.exit_status import ExitStatus
 
 
@@ -24,12 +25,16 @@ class LazyGroup(click.Group):
         self.lazy = lazy
         self.entry_points = entry_points
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """click ends with status 1 where Ctrl+C is the answer to a question. Where standard output
-        is closed, results would go into the next file that is opened."""
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Where standard output is closed, results would go into the next file that is opened."""
         if sys.stdout is None:
             click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
-            ctx.exit(ExitStatus.FAILED)
+            sys.exit(ExitStatus.FAILED)
+        with output_reaches_its_end():
+            return super().main(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """click ends with status 1 where Ctrl+C is the answer to a question."""
         try:
             return super().invoke(ctx)
         except click.Abort as error:

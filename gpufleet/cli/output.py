@@ -20,12 +20,25 @@ VERBOSE = "gpufleet.verbose"  # in a context
 
 
 @contextmanager
-def results() -> Iterator[None]:
-    """Within, results are printed. Where standard output is full, the process ends with the reason
-    and status 1."""
+def output_reaches_its_end() -> Iterator[None]:
+    """Within, a command runs. Where standard output is full, the process ends with the reason and
+    status 1, whatever the command's own status is. click ends quietly where a reader has gone."""
+    more = ""
     try:
         yield
+    except OSError:
+        more = "\n"  # what could not be written may be gone: a flush alone shows nothing
+        raise
+    finally:
+        _end_where_full(more)
+
+
+def _end_where_full(more: str) -> None:
+    try:
+        sys.stdout.write(more)
         sys.stdout.flush()
+    except BrokenPipeError:
+        raise
     except OSError as error:
         why = error.strerror or str(error)
         click.echo(f"Error: cannot write to standard output: {why}", err=True)

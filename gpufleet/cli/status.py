@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.output import output_options, results
+from gpufleet.cli.output import output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
@@ -78,15 +78,14 @@ def status(
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
     written = page is None or _write(page, as_html(fleet, now))
-    with results():
-        if as_json_:
-            click.echo(json.dumps(as_json(fleet, now, by), indent=2))
-        elif as_csv_:
-            click.echo(as_csv(fleet, by), nl=False)
-        elif by:
-            show_groups(result_console(), fleet, by)
-        else:
-            show(result_console(), fleet)
+    if as_json_:
+        click.echo(json.dumps(as_json(fleet, now, by), indent=2))
+    elif as_csv_:
+        click.echo(as_csv(fleet, by), nl=False)
+    elif by:
+        show_groups(result_console(), fleet, by)
+    else:
+        show(result_console(), fleet)
     sys.exit(exit_status(fleet, drift=drift) if written else ExitStatus.FAILED)
 
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 
 from gpufleet.cli import doctor, main, status
@@ -18,7 +17,7 @@ HOSTS = [seen("gpu-01", healthy()), seen("gpu-02", healthy())]
 
 
 class Full:
-    """/dev/full: `late` is one that says so when its buffer is written."""
+    """/dev/full: a long text is refused at once and gone; a short one is written `late`."""
 
     encoding, errors = "utf-8", "strict"
 
@@ -26,22 +25,23 @@ class Full:
         self.late = late
 
     def write(self, text: str) -> int:
-        if not self.late:
-            self.flush()
+        if text and not self.late:
+            raise OSError(errno.ENOSPC, WHY)
         return len(text)
 
     def flush(self) -> None:
-        raise OSError(errno.ENOSPC, WHY)
+        if self.late:
+            raise OSError(errno.ENOSPC, WHY)
 
     def isatty(self) -> bool:
         return False
 
 
-def ends(command: click.Command, words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+def ends(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     for module in (status, doctor):
         monkeypatch.setattr(module, "read_fleet", lambda *words: (HOSTS, []))
     with pytest.raises(SystemExit) as ended:
-        command.main(["inv.py", *words], standalone_mode=False)
+        main.main(words)
     return ended.value.code
 
 
@@ -55,7 +55,7 @@ def test_status_writes_its_page_and_says_why_nothing_is_printed(
 ) -> None:  # fmt: skip
     page = tmp_path / "fleet.html"
     monkeypatch.setattr(sys, "stdout", stdout)
-    assert ends(status.status, [*words, "--html", str(page)], monkeypatch) == 1
+    assert ends(["status", "inv.py", *words, "--html", str(page)], monkeypatch) == 1
     assert capsys.readouterr().err == f"Error: cannot write to standard output: {WHY}\n"
     assert "gpu-[01-02]" in page.read_text()
 
@@ -67,8 +67,41 @@ def test_doctor_says_why_nothing_is_printed(
     stdout: Full, words: list[str],
 ) -> None:  # fmt: skip
     monkeypatch.setattr(sys, "stdout", stdout)
-    assert ends(doctor.doctor, words, monkeypatch) == 1
+    assert ends(["doctor", "inv.py", *words], monkeypatch) == 1
     assert "Error: cannot write to standard output" in capsys.readouterr().err
+
+
+OTHERS = [
+    ["--help"],
+    ["--version"],
+    ["catalog", "distributions"],
+    ["completion", "bash"],
+    ["explain", "GF118"],
+    ["upgrade", "start", "--help"],
+]
+
+
+@pytest.mark.parametrize("words", OTHERS, ids=" ".join)
+@pytest.mark.parametrize("stdout", [Full(late=False), Full(late=True)], ids=["full", "late"])
+def test_every_command_says_why_nothing_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    stdout: Full, words: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(sys, "stdout", stdout)
+    assert ends(words, monkeypatch) == 1
+    assert capsys.readouterr().err == f"Error: cannot write to standard output: {WHY}\n"
+
+
+def test_another_error_stays_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(*words: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(status, "read_fleet", breaks)
+    with pytest.raises(OSError, match="Input/output error"):
+        main.main(["status", "inv.py"])
+    assert "standard output" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["status", "inv.py"], ["apply", "inv.py"], ["catalog"]])
