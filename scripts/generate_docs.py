@@ -102,6 +102,8 @@ def keys_table(model: type[RoleSettings]) -> str:
 def with_block(text: str, markers: tuple[str, str], block: str) -> str:
     """A page with the text between two markers replaced."""
     begin, end = markers
+    if [text.count(begin), text.count(end)] != [1, 1]:
+        raise SystemExit(f"A page needs the lines {begin!r} and {end!r}, once each: {text[:60]!r}")
     before, rest = text.split(begin)
     _, after = rest.split(end)
     return f"{before}{begin}\n{block}\n{end}{after}"

@@ -24,15 +24,17 @@ def node_roles() -> tuple[AnyRole, ...]:
 
 def node_settings() -> tuple[type[RoleSettings], ...]:
     """Settings of a host and of each role, without importing the roles' plans."""
-    models = []
-    for name in NODE_ROLES:
-        found = vars(import_module(f"gpufleet.{name}.settings")).values()
-        models += [
-            each
-            for each in found
-            if isinstance(each, type)
-            and issubclass(each, RoleSettings)
-            and each is not RoleSettings
-            and each.prefix == f"{name}_"
-        ]
-    return (HostSettings, *models)
+    return (HostSettings, *(_settings_of(name) for name in NODE_ROLES))
+
+
+def _settings_of(name: str) -> type[RoleSettings]:
+    """The model in a role's `settings` that has the prefix of its data keys."""
+    [model] = [
+        each
+        for each in vars(import_module(f"gpufleet.{name}.settings")).values()
+        if isinstance(each, type)
+        and issubclass(each, RoleSettings)
+        and each is not RoleSettings
+        and each.prefix == f"{name}_"
+    ]
+    return model

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
+import re
+from pathlib import Path
 
 import pytest
 
@@ -27,13 +29,11 @@ GENERATIONS = [generation.name for generation in load_catalog().gpus.generations
 HOSTS = [known.version for known in load_catalog().exporter.versions]
 CHARTS = list(load_charts().charts["dcgm-exporter"].installed)
 OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if has_list(COUNTERS, version)]
-# Alerts that only work where the exporter gets our list.
-NEED_OUR_LIST = {
-    "GpuEccUncorrectable", "GpuEccCorrectableRate", "GpuRowRemapPending", "GpuPagesPending",
-    "GpuPagesRetired", "GpuNvlinkErrors", "GpuNvlinkRecovered", "GpuPcieReplays", "GpuPcieNarrow",
-    "GpuThermalSlowdown", "GpuPowerBrake", "GpuPowerCapped", "GpuMemoryHot",
-    "GpuDriverVersionsDiffer",
-}  # fmt: skip
+PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/monitoring.md").read_text("utf-8")
+# Alerts that only work where the exporter gets our list: by the page's table.
+NEED_OUR_LIST = set(
+    re.findall(r"^\| \[(\w+)\]\S+ \|.*\bour list of counters \|", PAGE, re.MULTILINE)
+)
 # Those that an exporter before 3.0.0 has no field for, whatever its list.
 NEED_A_NEWER_EXPORTER = {"GpuRowRemapPending", "GpuMemoryHot"}
 # Fields whose names these exporters do not know: by the maps in go-dcgm at the revisions they pin.

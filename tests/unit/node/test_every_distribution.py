@@ -133,6 +133,32 @@ def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
     assert exporter.plan is not None or exporter.findings
 
 
+def looked_for() -> str:
+    """The expression of the packages that gather.sh prints."""
+    script = (ROOT / "gpufleet/facts/gather.sh").read_text()
+    parts = re.findall(r"""^families=['"](?:\$families)?(.+)['"]$""", script, re.MULTILINE)
+    assert len(parts) > 3
+    return "".join(parts).replace("\\$", "$")
+
+
+@every
+def test_facts_have_the_packages_that_a_role_installs(place: Distribution) -> None:
+    """A role whose packages facts lack is never converged: it installs them on every run."""
+    found = plan(
+        host(place), exporter_enabled=True, containerd_install="docker", kubernetes_enabled=True
+    )
+    named = {
+        name
+        for part in found.parts
+        for name in (
+            *part.role.main_packages(CATALOG),
+            *(part.role.describe(part.plan).get("packages", ()) if part.plan else ()),
+        )
+    }
+    assert len(named) > 4
+    assert [name for name in sorted(named) if not re.search(looked_for(), name)] == []
+
+
 @every
 @pytest.mark.parametrize("source", ["nvidia", "distro"])
 def test_a_preview_names_every_file_that_is_written(place: Distribution, source: str) -> None:
