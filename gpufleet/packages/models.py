@@ -33,4 +33,5 @@ class CudaRepository(Sourced):
     revoked: tuple[Key, ...] = ()
 
     def key(self, file: str) -> Key:
-        return next(key for key in self.keys if key.file == file)
+        """Raises KeyError where repositories.yaml has no such key."""
+        return {key.file: key for key in self.keys}[file]
