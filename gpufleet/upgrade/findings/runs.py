@@ -52,6 +52,14 @@ RECORD_DAMAGED = blocker(
     "at work on too (GF053), and their nodes stay cordoned.",
 )
 
+RECORD_UNWRITTEN = blocker(
+    "GF274",
+    "Record of the run cannot be written",
+    "{file} cannot be written: {problem}. Nothing more was done with hosts and nodes.",
+    "Free space on that file system, or make it writable, then repeat the command. A run that was "
+    "begun goes on with `gpufleet upgrade resume --run RUN`: leave its folder where it is.",
+)
+
 OTHER_VERSION = blocker(
     "GF289",
     "Run of another version of gpufleet",

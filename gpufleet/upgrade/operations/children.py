@@ -20,6 +20,7 @@ from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
 from gpufleet.run.report import BAD
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.operations.output import end_of
+from gpufleet.upgrade.operations.record_file import writing
 from gpufleet.upgrade.operations.standby import Forked, Standby
 from gpufleet.upgrade.operations.step_report import Part, read_part, read_report
 from gpufleet.upgrade.subjects import Subject, data_of
@@ -110,12 +111,12 @@ class Children:
         return {name: _result(found.hosts.get(name), undone, look=look) for name in hosts}
 
     def _new_log(self, step: str) -> tuple[Path, int]:
-        """The file for the output of a step, which no earlier one has used."""
+        """The file for the output of a step, which no earlier one has used. Raises Stopped."""
         while True:
             with self._guard:
                 self._number += 1
                 log = self.logs / f"step-{self._number:04}-{step}.log"
-            with suppress(FileExistsError):
+            with writing(log), suppress(FileExistsError):
                 return log, os.open(log, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
 
     def _lost(self, step: str, status: int, log: Path) -> Stopped:

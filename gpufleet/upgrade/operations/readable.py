@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import ANSWER_UNREADABLE
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.operations.record_file import Unwritten
 
 LONGEST = 200  # characters of an error, which may quote an object
 
@@ -23,13 +24,14 @@ R = TypeVar("R")
 
 def readable(method: Callable[P, R]) -> Callable[P, R]:
     """A method of what has an `api`, or a function whose first argument is one: what goes wrong
-    with an object of the cluster is Unreadable, and the run goes on."""
+    with an object of the cluster is Unreadable, and the run goes on. What cannot be written down
+    is no fault of the cluster."""
 
     @functools.wraps(method)
     def bounded(*args: P.args, **named: P.kwargs) -> R:
         try:
             return method(*args, **named)
-        except ClusterProblem:
+        except (ClusterProblem, Unwritten):
             raise
         except Exception as error:
             asked: Any = args[0]

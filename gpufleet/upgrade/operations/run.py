@@ -20,6 +20,7 @@ from gpufleet.upgrade.operations.children import Children, Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.hooks import Hooks
 from gpufleet.upgrade.operations.metrics_file import write_metrics
+from gpufleet.upgrade.operations.record_file import Unwritten
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.operations.timing import Clock
 from gpufleet.upgrade.progress import Entry, Progress
@@ -98,9 +99,13 @@ class Run:
         self, event: str | Event, host: str = "", reason: str = "", *, mark: str = ""
     ) -> None:
         """Write down an event, then count it. The reason may quote hosts and clusters; `mark`: that
-        of a cordon."""
-        with self._guard:
-            self._write(event, host, reason, mark)
+        of a cordon. Raises Unwritten; then the run ends, also what is under way side by side."""
+        try:
+            with self._guard:
+                self._write(event, host, reason, mark)
+        except Unwritten:
+            self.stop()
+            raise
 
     def _write(self, event: str | Event, host: str, reason: str, mark: str) -> None:
         reason = one_line(reason)[:LONGEST_REASON]

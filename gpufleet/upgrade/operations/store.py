@@ -16,11 +16,11 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.limits import MIB
 from gpufleet.core.private_file import make_private, read_regular, why_not_of, write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
+from gpufleet.upgrade.operations.record_file import LARGEST, RecordFile, writing
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import OVER, Entry, Progress
 from gpufleet.upgrade.show import run_state
@@ -29,7 +29,6 @@ from gpufleet.upgrade.versions import SCHEMA, is_of_other_version, problem_of, r
 
 REQUESTS = ("pause", "abort")
 LOOK = 1.0  # seconds for which others may look at a lock
-LARGEST = 256 * MIB  # of a record; that of 1,500 hosts has some
 DAMAGED = "damaged"  # folder of records that cannot be used
 WRONG = (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionError, WrongEvent)
 
@@ -44,7 +43,8 @@ def runs_folder() -> Path:
 def creating() -> Iterator[None]:
     """One process at a time looks for other runs and creates its own."""
     folder = runs_folder()
-    make_private(folder)
+    with writing(folder):
+        make_private(folder)
     with alone_in(folder):
         yield
 
@@ -68,13 +68,13 @@ def _new_owner(folder: Path) -> int:
 
 
 class Store:
-    """One run. Raises Stopped for a record that cannot be used."""
+    """One run. Raises Stopped for a record that cannot be used, or not be written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()  # the working directory may change
         self.name = path.name
         self._lock: int | None = None
-        self._whole = False  # the record has no line that a killed process did not finish
+        self._events = RecordFile(self.path / "record.jsonl")
 
     @classmethod
     def create(cls, order: Order, plan: Plan) -> Store:
@@ -82,7 +82,7 @@ class Store:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         store = cls(runs_folder() / f"{stamp}-{secrets.token_hex(3)}")
         head = {"schema": SCHEMA, "order": asdict(order), "plan": plan.as_dict()}
-        write_private(store.path / "run.json", json.dumps(head, indent=2) + "\n", durable=True)
+        store._write("run.json", json.dumps(head, indent=2) + "\n")
         store.lock()
         return store
 
@@ -138,7 +138,8 @@ class Store:
 
     def is_taken(self) -> bool:
         """Whether this process carries out the run from now on; False while another one does."""
-        handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        with writing(self.path / "lock"):
+            handle = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         ends = time.monotonic() + LOOK
         while True:
             try:
@@ -160,11 +161,7 @@ class Store:
             require_schema(data["schema"])
         except WRONG:
             return  # who reads the record says why
-        text = json.dumps(data | {"schema": SCHEMA}, indent=2) + "\n"
-        try:
-            write_private(self.path / "run.json", text, durable=True)
-        except OSError as error:
-            raise self.damaged(error) from error
+        self._write("run.json", json.dumps(data | {"schema": SCHEMA}, indent=2) + "\n")
 
     def _data(self) -> Any:
         """Raises one of WRONG."""
@@ -195,7 +192,7 @@ class Store:
         """Whether a process carries out the run. Several processes may look at a time. Raises
         Stopped where that cannot be said."""
         try:
-            handle = os.open(self.path / "lock", os.O_RDWR)
+            handle = os.open(self.path / "lock", os.O_RDONLY)
         except FileNotFoundError:
             return False
         except OSError as error:  # a process of another user may carry it out
@@ -216,11 +213,9 @@ class Store:
         place = runs_folder() / DAMAGED / self.name
         more = (place.with_name(f"{self.name}-{number}") for number in count(2))
         folder = next(each for each in chain([place], more) if not os.path.lexists(each))
-        try:
+        with writing(folder):
             make_private(place.parent)
             self.path.rename(folder)
-        except OSError as error:
-            raise self.damaged(error) from error
         return findings.RECORD_SET_ASIDE(run=self.name, problem=problem, folder=folder)
 
     def head(self) -> tuple[Order, Plan]:
@@ -261,11 +256,8 @@ class Store:
         return order, progress
 
     def entries(self) -> Iterator[Entry]:
-        """The events; a last line that a killed process did not finish is none."""
-        file = self.path / "record.jsonl"
-        text = read_regular(file, LARGEST) if file.exists() else b""
-        for line in text[: text.rfind(b"\n") + 1].splitlines():
-            yield Entry.from_dict(json.loads(line))
+        """The events. Raises one of WRONG."""
+        return self._events.entries()
 
     @property
     def is_over(self) -> bool:
@@ -280,15 +272,7 @@ class Store:
 
     def append(self, entry: Entry) -> None:
         """Write down an event; it is on the disk when this returns."""
-        file = self.path / "record.jsonl"
-        with open(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as opened:
-            if not self._whole:
-                opened.truncate(opened.read().rfind(b"\n") + 1)
-                self._whole = True
-            opened.seek(0, os.SEEK_END)
-            opened.write(json.dumps(entry.as_dict()).encode() + b"\n")
-            opened.flush()
-            os.fsync(opened.fileno())
+        self._events.append(entry)
 
     @property
     def request(self) -> str:
@@ -321,6 +305,11 @@ class Store:
 
     def _set_request(self, word: str) -> None:
         if word:
-            write_private(self.path / "request", word + "\n")
-        else:
+            self._write("request", word + "\n")
+            return
+        with writing(self.path / "request"):
             (self.path / "request").unlink(missing_ok=True)
+
+    def _write(self, name: str, text: str) -> None:
+        with writing(self.path / name):
+            write_private(self.path / name, text, durable=True)

@@ -367,7 +367,7 @@ def test_a_record_that_cannot_be_used_may_be_of_a_run_at_work(
     if why == "locked":
         run.lock()
     elif why == "lock cannot be read":
-        (run.path / "lock").mkdir()
+        (run.path / "lock").symlink_to("lock")
     with pytest.raises(Stopped) as error:
         upgrade_runs.no_other("/prod.py", print)
     assert error.value.findings[0].code == "GF064"
