@@ -43,8 +43,9 @@ class CordonedNodes(CheckedNodes):
     def _cordoned(self, host: str) -> Round:
         """Mark a node, then cordon it: nothing would know later whose a cordon without the mark is.
         It is given up where others were faster, or the mark is refused."""
-        name = self.nodes[host]
-        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        name, begun = self.nodes[host], self.cordons.get(host, NEVER)
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        since = begun.mark.get("since") or now  # one that was refused is tried as it was
 
         def written(make: Callable[[Mapping[str, Any]], Any]) -> Mapping[str, Any] | None:
             def patch(found: Mapping[str, Any]) -> Any:
@@ -58,8 +59,10 @@ class CordonedNodes(CheckedNodes):
             if not is_marked(found, self.run, since):
                 return None
             patch = cordoning(found, self.run, since, gpus_of(found))
-            if patch:  # the record has it first: it is taken back where its mark is not kept
-                self.record(Event.CORDON_BEGAN, host, mark_text(patch) or "")
+            text = mark_text(patch) if patch else None
+            if text and text != self.cordons.get(host, NEVER).text:
+                # the record has it first: it is taken back where its mark is not kept
+                self.record(Event.CORDON_BEGAN, host, text)
             return patch
 
         marked = written(lambda found: marking(found, self.run, since))

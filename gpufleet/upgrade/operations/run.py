@@ -32,6 +32,7 @@ POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited 
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
 UNASKED = 180.0  # seconds without a look that do not count into the wait for a cluster
 THREADS = 16
+CORDON = (Event.CORDON_BEGAN.value, Event.CORDONED.value)
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
 Key = TypeVar("Key")
@@ -113,7 +114,8 @@ class Run:
         entry = Entry(self.clock.now(), text, host, reason, mark)
         self.store.append(entry)
         self.progress.add(entry)
-        self._waits.pop(host, None)
+        if text not in CORDON:  # of which a host that waits may have several
+            self._waits.pop(host, None)
         shown = f": {reason}" if reason else ""
         self.say(f"{host or 'run'}: {text}{shown}")
         self.report(running=True)
