@@ -54,6 +54,7 @@ class Progress:
     reason: str = ""  # of the run's last event
     commanded: set[str] = field(default_factory=set)  # hosts whose drain command was started
     cordons: dict[str, Cordon] = field(default_factory=dict)  # of hosts' nodes
+    kept: dict[str, State] = field(default_factory=dict)  # by others -> where the host was then
     failures: int = 0
     in_a_row: int = 0
 
@@ -66,7 +67,8 @@ class Progress:
         if not entry.host:
             self.run, self.reason = entry.event, entry.reason
             return
-        state = after(self.states[entry.host], _event(entry.event))
+        before = self.states[entry.host]
+        state = after(before, _event(entry.event))
         self.states[entry.host] = state
         self.since[entry.host] = entry.time
         if entry.reason:
@@ -80,6 +82,8 @@ class Progress:
             self.cordons[entry.host] = Cordon(entry.mark, seen)
         elif state is State.DRAINED:  # an earlier version wrote no event of the cordon
             self.cordons.setdefault(entry.host, Cordon(seen=True))
+        if entry.event == Event.LEFT_CORDONED.value:
+            self.kept[entry.host] = before
         if state is State.FAILED:  # once: that its roll-back fails too is no second failure
             self.failures += 1
             self.in_a_row += 1
@@ -123,8 +127,13 @@ class Progress:
         return found
 
     def lost_groups(self) -> frozenset[str]:
-        """Groups whose canary failed; where it was passed over, the host that took its place."""
-        bad = [host for host in self.plan.hosts if self.states[host.name] in FAILING]
+        """Groups whose canary failed; where it was passed over, the host that took its place. That
+        others keep its node is no failure."""
+        bad = [
+            host
+            for host in self.plan.hosts
+            if self.kept.get(host.name, self.states[host.name]) in FAILING
+        ]
         if not bad:
             return frozenset()
         canaries = {name for wave in self.plan.waves if wave.canary for name in wave.hosts}

@@ -86,6 +86,7 @@ OUT_OF_SERVICE = frozenset(
      State.RESTORED, State.LEAVING, State.UNCHANGED, State.STUCK}
 )  # fmt: skip
 UNTOUCHED = frozenset({State.PASSED, State.NOT_REACHED, State.REFUSED})  # as before, at the end
+TO_RETURN = frozenset({State.LEAVING, State.UNCHANGED})  # as before, once they are in service
 BAD = frozenset({State.REVERTED, State.UNCHECKED, State.STUCK})  # in the failure budget
 ENDED = frozenset({State.DONE, *BAD, *UNTOUCHED})
 

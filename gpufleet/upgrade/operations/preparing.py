@@ -9,7 +9,7 @@ from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
-from gpufleet.upgrade.states import UNTOUCHED, Event, State
+from gpufleet.upgrade.states import TO_RETURN, UNTOUCHED, Event, State
 
 
 def prepare(run: Run, hosts: Sequence[str]) -> None:
@@ -93,8 +93,10 @@ def release(run: Run) -> None:
 
 
 def _unchanged(run: Run) -> list[str]:
-    """The hosts of the waves that may have been begun, as far as they were not changed."""
+    """The hosts of the waves that may have been begun, as far as they were not changed; also those
+    whose nodes others keep."""
     states, waves = run.progress.states, run.plan.waves
+    free = (*UNTOUCHED, *TO_RETURN, State.READY, State.WAITING)
     begun = [
         n for n, wave in enumerate(waves) if any(states[h] is not State.WAITING for h in wave.hosts)
     ]
@@ -109,5 +111,5 @@ def _unchanged(run: Run) -> list[str]:
         name
         for wave in waves[: next(following, first + 1)]
         for name in wave.hosts
-        if states[name] in (*UNTOUCHED, State.READY, State.WAITING)
+        if run.progress.kept.get(name, states[name]) in free
     ]
