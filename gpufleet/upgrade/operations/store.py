@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.record_file import LARGEST, RecordFile, writing
+from gpufleet.upgrade.operations.run_names import new_name
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import OVER, Entry, Progress
 from gpufleet.upgrade.show import run_state
@@ -79,8 +79,7 @@ class Store:
     @classmethod
     def create(cls, order: Order, plan: Plan) -> Store:
         """A new run, with its lock taken."""
-        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
-        store = cls(runs_folder() / f"{stamp}-{secrets.token_hex(3)}")
+        store = cls(runs_folder() / new_name(each.name for each in cls.all()))
         head = {"schema": SCHEMA, "order": asdict(order), "plan": plan.as_dict()}
         store._write("run.json", json.dumps(head, indent=2) + "\n")
         store.lock()

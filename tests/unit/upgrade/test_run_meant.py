@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import calendar
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_runs import no_other, to_change
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade.operations.store import Store
+from gpufleet.upgrade.operations.store import Store, runs_folder
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import Entry
 from gpufleet.upgrade.states import Event
@@ -172,3 +174,28 @@ def test_a_roll_back_asks_about_what_the_run_changed(
     store.release()
     found = CliRunner().invoke(main, ["upgrade", "rollback"], input="n\n")
     assert f"Return these hosts to their earlier {what}?" in found.output
+
+
+@pytest.mark.parametrize("now", ["2024-12-31 23:59:59", "2026-01-01 00:00:00"])
+def test_the_newest_run_is_the_one_that_was_begun_last(
+    now: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the clock was set back, and of two in one second."""
+    at = [calendar.timegm(time.strptime("2026-01-01", "%Y-%m-%d"))]
+    monkeypatch.setattr(time, "time", lambda: float(at[0]))
+    runs = [gone("begun", "finished")]
+    at[0] = calendar.timegm(time.strptime(now, "%Y-%m-%d %H:%M:%S"))
+    for _ in range(5):
+        runs.append(gone("begun", "finished"))
+        assert Store.find().name == runs[-1].name
+        assert to_change("", unfinished=False).name == runs[-1].name
+    assert [store.name for store in Store.all()] == [store.name for store in runs]
+
+
+def test_a_run_is_named_by_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever other folders are named."""
+    monkeypatch.setattr(time, "time", lambda: 1767225600.5)
+    for name in ("zz", "99999999-999999-abcdef", "20260101-000000"):
+        (runs_folder() / name).mkdir(parents=True)
+        (runs_folder() / name / "run.json").touch()
+    assert gone("begun").name.startswith("20260101-000000-")
