@@ -62,8 +62,8 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 def _new_owner(folder: Path) -> int:
     """The user who has what this one creates in a folder: another one on some network file systems.
-    Raises OSError."""
-    with TemporaryFile(dir=folder) as file:
+    Raises Stopped."""
+    with writing(folder), TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno()).st_uid
 
 

@@ -173,6 +173,18 @@ def test_a_run_on_a_disk_that_is_read_only_is_shown(monkeypatch: pytest.MonkeyPa
     assert str(store.path / "lock") in unwritten(store.is_taken)
 
 
+def test_whose_record_it_is_cannot_be_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a network file system that takes root for another user."""
+    store = gone(Event.PREPARED)
+
+    def full(**how: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    monkeypatch.setattr("gpufleet.upgrade.operations.store.TemporaryFile", full)
+    assert str(runs_folder()) in unwritten(store.head)
+
+
 def test_a_run_ends_at_the_first_event_that_is_not_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
