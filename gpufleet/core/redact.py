@@ -6,19 +6,44 @@ import re
 from collections.abc import Sequence
 
 _WORD = re.compile(r"[^\s\"']+")
+_SLASHES = r"(?:\\?/){2}"  # JSON may escape a slash
+_PERCENT = r"%(?:25){0,4}"  # as URLs have it, and URLs within URLs
+_QUOTE = rf"""(?:\\{{0,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])"""
+# text in quotes of another text: JSON in JSON, in HTML or in a URL; a quote of its own is escaped
+_INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])
+    (?:(?!(?<!\\)(?<!5C)(?P=quote))[^\n])*(?P=quote)"""
+# where a word follows the second quote, the value goes on: as shells have it, or it is no quote
+_ARGUMENT = (
+    rf"""(?:{_INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
+)
+_NEXT = rf"{_QUOTE}\s*,?\s*b?(?={_QUOTE})"  # from one to the next of a list in quotes
+_OPENS = re.compile(_QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
-    r"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://)"
+    rf"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:{_SLASHES})"
     r"(?:[^\s/@:\"'?#]+:(?!\d+(?:[/?#\s\"']|$))[^\s\"']*@|[^\s/\"'?#]*@)",
     re.IGNORECASE,
 )
+_LOGIN_IN_URL = re.compile(
+    rf"""(?P<head>{_PERCENT}3A(?:{_PERCENT}2F){{2}})
+        (?:(?!{_PERCENT}2F)[^\s"'&])*(?P<tail>{_PERCENT}40)""",
+    re.IGNORECASE | re.VERBOSE,
+)
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
+_NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
+    |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
+    |pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
 _SECRET = re.compile(
-    r"""(?P<head>["']?(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
-        |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
-        |pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+["']?\s*[=:]\s*)
-        (?P<value>"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?=\s*(?:[,}\]#]|$))|[^\s"'][^\n]*|["'][^\n]*)""",
+    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*[=:]\s*)
+        (?P<value>{_INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
+        |[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_SECRET_IN_URL = re.compile(
+    rf"""(?P<head>(?:{_NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
+        %(?P<level>(?:25){{0,4}})3[AD](?:{_PERCENT}20|\+){{0,9}})
+        (?P<value>{_INNER}|(?:(?!%(?P=level)26)[^\s"'&])+)""",
+    re.IGNORECASE | re.VERBOSE,
 )
 # a value of several lines, as YAML has them: all that is indented deeper
 _BLOCK = re.compile(
@@ -30,24 +55,30 @@ _BLOCK = re.compile(
 )
 # tokens of a netrc file, and names of variables with their value after a space
 _PAIR = re.compile(
-    r"""(?P<head>\blogin\s{1,9}\S{1,300}\s{1,9}pass(?:word|wd)\s{1,9}
-        |\b(?:sshpass|mysql\w{0,9}|mariadb\w{0,9})\b[^\n|;]{0,300}?\s-p\s?
-        |(?<!\w)(?:[a-z0-9]{1,40}_){1,6}(?:key|token|secret|password)\s{1,9}(?=\S{0,300}\d)(?=\S{12}))[^\s"']+""",
+    rf"""(?P<head>\blogin\s{{1,9}}\S{{1,300}}\s{{1,9}}pass(?:word|wd)\s{{1,9}}
+        |\b(?:sshpass|(?:docker|podman|nerdctl|registry)\W{{1,9}}login|(?:mysql|mariadb)\w{{0,9}})\b
+        [^\n|;]{{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
+        |(?<!\w)(?:[a-z0-9]{{1,40}}_){{1,6}}(?:key|token|secret|password)\s{{1,9}}(?=\S{{0,300}}\d)(?=\S{{12}}))
+        (?P<value>{_ARGUMENT}|["']?[^\s"']+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 # a credential has a digit, a = or a capital within: "Basic authentication" is none
 _SCHEME = re.compile(
-    r"\b(?P<head>(?i:Basic|Bearer)\s+)(?=\S{0,300}[0-9=]|\S{1,300}[A-Z])[A-Za-z0-9+/=._~-]{8,}"
+    rf"\b(?P<head>(?i:Basic|Bearer)(?:\s+|{_PERCENT}20|\+))"
+    r"(?=\S{0,300}[0-9=]|\S{1,300}[A-Z])[A-Za-z0-9+/=._~-]{8,}"
 )
 # the name ends with the word: --password-stdin and --token-file take no secret
 _OPTION_VALUE = re.compile(
-    r"""(?P<head>(?<![\w-])--?(?:[\w.]+-){0,4}(?:password|passwd|passphrase|pass|secret|token|credentials?
-        |(?:api|access|secret|private|routing|integration)-?key|\w{1,40}_(?:key|token|secret|password))(?:\s+|=))(?:"[^"\n]*"|'[^'\n]*'|[^\s"'-]\S*)""",
+    rf"""(?P<head>(?<![\w-])--?(?:[\w.]+-){{0,4}}(?:password|passwd|passphrase|pass|secret|token|credentials?
+        |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
+        (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
+        (?P<value>{_ARGUMENT}|["'][^\n]*|[^\s"'-]\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
-    r"""(?P<head>\bcurl\b[^\n|;]{0,300}?\s(?:-[a-zA-Z]{0,20}[uU]|--(?:proxy-)?user)[\s=]*)
-        (?:"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|[^\s:"']+:\S*)""",
+    rf"""(?P<head>\bcurl\b(?:[^\n|;]|&[\#\w]{{2,5}};){{0,300}}?(?<=[\s"';])
+        (?:-[a-zA-Z]{{0,20}}[uU]|--(?:proxy-)?user)(?:{_NEXT}|[\s=]*))
+        (?P<value>"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|{_INNER}|[^\s:]+:\S*)""",
     re.VERBOSE,
 )
 # a path segment with a digit after "hooks", "webhook" or "integration"
@@ -58,7 +89,9 @@ _WEBHOOK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _QUERY = re.compile(
-    r"(?P<head>[?&](?:[\w.-]{0,60}(?:token|secret|password|signature)|(?:api[_-]?)?key|sig)=)[^\s&\"'#]+",
+    r"(?P<head>(?:[?&]|&amp;|\\u0026)"
+    r"(?:[\w.-]{0,60}(?:token|secret|password|signature)|(?:api[_-]?)?key|sig)=)"
+    r"[^\s&\"'#]+",
     re.IGNORECASE,
 )
 _KNOWN_FORM = re.compile(
@@ -77,9 +110,14 @@ def redact(text: str) -> str:
     text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)
     if "@" in text:
         text = _WORD.sub(_without_login, text)
-    for form in (_SCHEME, _CURL_USER, _OPTION_VALUE, _PAIR, _WEBHOOK, _QUERY):
+    for form in (_SCHEME, _WEBHOOK, _QUERY):
         text = form.sub(r"\g<head>***", text)
+    for form in (_CURL_USER, _OPTION_VALUE, _PAIR):
+        text = form.sub(_mask, text)
     text = _KNOWN_FORM.sub("***", text)
+    if "%" in text:
+        text = _LOGIN_IN_URL.sub(r"\g<head>***\g<tail>", text)
+        text = _SECRET_IN_URL.sub(_mask, text)
     return _SECRET.sub(_mask, text)
 
 
@@ -114,15 +152,16 @@ def redacted_lines(lines: Sequence[str]) -> list[str]:
 def _without_login(found: re.Match[str]) -> str:
     """A word is looked at up to its last @: what is behind would be read again for each address."""
     word = found[0]
-    if "://" not in word or "@" not in word:
+    if ":" not in word or "/" not in word or "@" not in word:
         return word
     end = word.rindex("@") + 1
     return _LOGIN.sub(r"\g<head>***@", word[:end]) + word[end:]
 
 
 def _mask(found: re.Match[str]) -> str:
-    quote = found["value"][0] if found["value"][0] in "\"'" else ""
-    return f"{found['head']}{quote}***{quote}"
+    """The value without what it says; quotes around it stay."""
+    quote = _OPENS.match(found["value"])
+    return f"{found['head']}{quote[0]}***{quote[0]}" if quote else f"{found['head']}***"
 
 
 LONGEST_COMMAND = 80  # characters
