@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from difflib import unified_diff
 from itertools import repeat
 from typing import Any
-from urllib.parse import quote, unquote
 
 import tomlkit
 
 from gpufleet.core.redact import redact, secrets_in
+from gpufleet.core.spellings import spellings
 from gpufleet.core.visible import one_line, printed
 
 MASK, MASK_CHANGED = "***", "*** (changed)"
@@ -113,7 +113,7 @@ def without(text: str, values: Any) -> str:
         for keys, leaf, shown in _leaves(values, masked(values))
         if shown == MASK and (not leaf.isalpha() or any(map(_is_secret, keys)))
         for line in (leaf, *leaf.splitlines())
-        for piece in (line.strip(), json.dumps(line.strip())[1:-1])
+        for piece in spellings(line.strip())
         if len(piece) >= SHORTEST
     }
     return redact(replaced(text, sorted(hidden, key=len, reverse=True)))
@@ -134,21 +134,17 @@ def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:
 
 def secret_texts(values: Any, shortest: int = SHORTEST) -> list[str]:
     """What stands below secret keys, and the secrets within other texts, for `replaced`: every line
-    as it is, as a repr has it and as a URL has it; the longest first."""
+    in all its spellings, the longest first."""
     found = {
         piece
         for keys, leaf, _ in _leaves(values, values)
         for secret in ([leaf] if any(map(_holds_secret, keys)) else secrets_in(leaf))
         if secret not in ("None", "True", "False")
         for line in (secret, *secret.splitlines())
-        for piece in _spellings(line.strip())
+        for piece in spellings(line.strip())
         if len(piece) >= shortest
     }
     return sorted(found, key=len, reverse=True)
-
-
-def _spellings(text: str) -> tuple[str, ...]:
-    return text, json.dumps(text)[1:-1], repr(text)[1:-1], quote(text, safe=""), unquote(text)
 
 
 def replaced(text: str, secrets: Iterable[str]) -> str:
