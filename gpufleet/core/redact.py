@@ -177,7 +177,10 @@ _TOKEN = re.compile(r"\b(?:sk|hf|nvapi|ghp|github_pat|glpat|xox[abp]|AKIA)[-_]?[
 
 def redact_command(line: str) -> str:
     """A process's command line for people: on one line, without secrets, shortened at its end."""
-    line = " ".join(line[:LONGEST_READ].split())
+    words = line[:LONGEST_READ].split()
+    if len(line) >= LONGEST_READ:  # the host cuts it there, and the last may be part of a secret
+        words[-1:] = ["…"]
+    line = " ".join(words)
     line = _USERINFO.sub(r"\1***@", line)
     line = _HEADER.sub(r"\g<head>***", _OPTION.sub(r"\g<head>***", line))
     line = _TOKEN.sub("***", redact(line))

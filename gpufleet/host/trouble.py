@@ -9,8 +9,8 @@ from paramiko import SSHException
 from pyinfra.api import Host
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
-from gpufleet.core.redact import redact
 from gpufleet.host import findings
 from gpufleet.host.asking import is_connected
 from gpufleet.host.liveness import why_lost
@@ -80,7 +80,7 @@ def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
     """
     if not is_connected(host):
         return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host))
-    text = redact(" / ".join(line.strip() for line in output if line.strip()))[:SHOWN]
+    text = beginning(" / ".join(line.strip() for line in output if line.strip()), SHOWN)
     for words, cause, remedy in _REFUSALS:
         if words in text.lower():
             return findings.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
@@ -109,7 +109,7 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
 
 
 def _named(error: Exception) -> str:
-    text = redact(str(error))[:SHOWN]
+    text = beginning(str(error), SHOWN)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

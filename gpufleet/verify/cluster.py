@@ -13,6 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from gpufleet.core.allowance import all_lists
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
@@ -33,6 +34,7 @@ PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
 OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
 SILENT = "Prometheus does not answer through the API server"
 PAGE = 500  # objects per response
+LONGEST = 200  # characters of an answer that is no JSON
 TIMEOUT = (5, 20)  # seconds to connect, and for one answer
 Answers = dict[str, Any]
 
@@ -80,12 +82,13 @@ class Cluster(Subject):
 
     def silent(self, why: str) -> CheckFailed:
         """The API did not answer one question."""
-        return CheckFailed(self.name, CLUSTER_SILENT(None, why=why))
+        return CheckFailed(self.name, CLUSTER_SILENT(None, why=beginning(why)))
 
     def gone(self, error: Exception | str) -> CheckFailed:
         """The API is not there: this check fails, and those that follow are skipped with that."""
         why = _cause(error) if isinstance(error, Exception) else error
-        return self.close(CLUSTER_SILENT(None, why=why), "the API of the cluster gives no answer")
+        silent = CLUSTER_SILENT(None, why=beginning(why))
+        return self.close(silent, "the API of the cluster gives no answer")
 
     def close(self, finding: Finding, why: str) -> CheckFailed:
         """The API cannot be used: this check fails, and those that follow are skipped with that."""
@@ -197,7 +200,7 @@ class Cluster(Subject):
         try:
             answer = self._get(f"{place}?{urlencode({'query': query})}")
         except HTTPError as error:  # the API server waits longer than this for a silent pod
-            return str(error)
+            return beginning(str(error))
         return answer if isinstance(answer, str) else list(answer["data"]["result"])
 
     def need_series(self, query: str) -> list[Answers]:
@@ -225,7 +228,7 @@ class Cluster(Subject):
         )
         data = response.read()
         if response.status >= 400:
-            return f"{response.status} {data[:200].decode('utf-8', 'replace').strip()}"
+            return f"{response.status} {beginning(data.decode('utf-8', 'replace'), LONGEST)}"
         found: Answers = json.loads(data)
         return found
 

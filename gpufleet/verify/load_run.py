@@ -13,6 +13,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
+from gpufleet.core.excerpt import ending
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
@@ -194,4 +195,4 @@ def read_series(
 
 def tail(text: str) -> str:
     """The last lines of a log, in one."""
-    return " / ".join(line.strip() for line in text[-TAIL:].splitlines() if line.strip())
+    return " / ".join(line.strip() for line in ending(text, TAIL).splitlines() if line.strip())

@@ -15,6 +15,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.allowance import Allowance, all_lists
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
@@ -34,6 +35,8 @@ TIMEOUT = (5, 60)  # seconds to connect, and between two parts of a response
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
 TRIES = 6  # for a server that responded before
+LONGEST = 200  # characters of a body that is not JSON
+CAUSES = 10  # of one answer
 PAUSE = 2.0  # seconds between retries
 _GONE = 410
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
@@ -42,14 +45,14 @@ _LATER = 429  # nothing was done: too many requests, or a kind that is not serve
 
 class ApiError(ClusterProblem):
     """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
-    `context`: of the kubeconfig."""
+    `context`: of the kubeconfig. What the server says is without secrets, and not long."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request
         self.context = context
         self.status = status
-        self.reason = str(answer.get("reason") or "")
-        self.message = str(answer.get("message") or "")
+        self.reason = beginning(str(answer.get("reason") or ""))
+        self.message = beginning(str(answer.get("message") or ""))
         self.causes = tuple(_causes_of(answer.get("details")))
         super().__init__(*refusals([self]))
 
@@ -266,7 +269,7 @@ class ClusterApi:
                         request=request, context=self.context, reason="a body that is not JSON"
                     )
                 )
-            answer = {"message": data[:200].decode("utf-8", "replace").strip()}
+            answer = {"message": beginning(data.decode("utf-8", "replace"), LONGEST)}
         if status >= 400:
             raise ApiError(request, status, answer, self.context)
         return answer
@@ -284,7 +287,7 @@ class ClusterApi:
         for cause in causes:
             if isinstance(cause, ssl.SSLError):
                 return refused_certificate(cause, self.context, self.url)
-        reason = str(causes[-1]) or type(causes[-1]).__name__
+        reason = beginning(str(causes[-1])) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
 
 
@@ -292,7 +295,8 @@ def _causes_of(details: Any) -> list[str]:
     """The messages in the details of a Status; a proxy may answer with anything else."""
     causes = details.get("causes") if isinstance(details, dict) else None
     listed = causes if isinstance(causes, list) else []
-    return [str(each.get("message") or "") for each in listed if isinstance(each, dict)]
+    known = [each for each in listed if isinstance(each, dict)][:CAUSES]
+    return [beginning(str(each.get("message") or "")) for each in known]
 
 
 def _clock(headers: Mapping[str, str]) -> int:

@@ -15,6 +15,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import OperationMeta
 
 import gpufleet
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.boundary import findings_of
@@ -44,7 +45,7 @@ def cluster_findings(error: Exception, doing: str = "") -> Sequence[Finding]:
     """The findings of an error; for an unexpected one, with its place."""
     if isinstance(error, Stopped | PyinfraError):
         return findings_of(error, doing)
-    text = " ".join(str(error).split())[:LONGEST]
+    text = " ".join(beginning(str(error), LONGEST).split())
     return [UNEXPECTED(place=_place(error), error=f"{type(error).__name__}: {text}")]
 
 

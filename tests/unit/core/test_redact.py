@@ -212,3 +212,10 @@ def test_lines_that_belong_together() -> None:
         "after",
     ]
     assert redacted_lines([]) == []
+
+
+@pytest.mark.parametrize("words", ["", "--epochs 3 "])
+def test_a_command_line_that_the_host_cut_ends_with_a_whole_word(words: str) -> None:
+    line = f"train {words}postgresql://carrier:{SECRET * 99}@host/base"[:1000]
+    assert redact_command(line) == f"train {words}…"
+    assert redact_command(f"train --token {SECRET * 99}"[:1000]) == "train --token ***"

@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_models import PodLabels
-from gpufleet.verify.load_run import Run, _look, read_series
+from gpufleet.verify.load_run import Run, _look, read_series, tail
 
 LABELS = [
     PodLabels(namespace="namespace", pod="pod", source="a test"),
@@ -81,3 +81,10 @@ def test_without_a_container_prometheus_is_asked_whether_it_answers(answer: Any)
     run = Run(cast("Any", None), "load")
     found = read_series(cast("Cluster", cluster), run, ["A"], LABELS)
     assert (found, cluster.queries, run.series) == (answer or "", ["up"], [])
+
+
+def test_the_end_of_a_log_has_no_part_of_a_secret() -> None:
+    shown = tail(f"first\nAuthorization: Bearer {'hunter2' * 60}\nout of memory\n")
+    assert shown == "first / Authorization: *** / out of memory"
+    assert tail("x" * 200_000 + "\n  last \n\n") == "last"
+    assert tail("") == ""

@@ -1,0 +1,108 @@
+"""What an API server or a proxy says is shown without secrets, and not whole."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import urllib3
+
+from gpufleet.kube.kubeconfig import Kubeconfig
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.boundary import LONGEST, cluster_findings, write
+from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.inventory import Target
+
+SECRETS = "Authorization: Bearer eyJhbGciOi1hunter2\nGET https://bob:hunter2@host/?token=hunter2 "
+LONG = SECRETS + "and so on, " * 90_000
+CONFIG = {
+    "current-context": "c",
+    "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+    "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    "users": [{"name": "c", "user": {"token": "of-the-test"}}],
+}
+
+
+def refused(monkeypatch: pytest.MonkeyPatch, status: int, body: bytes) -> ClusterProblem:
+    api = ClusterApi(Kubeconfig("c", CONFIG))
+    answer = SimpleNamespace(status=status, data=body, headers={})
+    monkeypatch.setattr(api, "_sent", lambda *_: answer)
+    with pytest.raises(ClusterProblem) as caught:
+        api.attempt("/api/v1/pods", {})
+    return caught.value
+
+
+@pytest.mark.parametrize("status", [403, 409, 422, 500])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_refusal(status: int, as_json: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer: dict[str, Any] = {
+        "message": LONG,
+        "reason": LONG,
+        "details": {"causes": [{"message": LONG}] * 12},
+    }
+    body = json.dumps(answer) if as_json else LONG
+    error = refused(monkeypatch, status, body.encode())
+    assert isinstance(error, ApiError)
+    (found,) = error.findings
+    for text in (str(found), str(error), error.message, error.reason, *error.causes):
+        assert "hunter2" not in text
+        assert len(text) < 1500
+    assert len(error.causes) <= 10
+    assert "Authorization: ***" in error.message
+
+
+def test_a_server_that_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = ClusterApi(Kubeconfig("c", CONFIG))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise urllib3.exceptions.ProtocolError(LONG)
+
+    monkeypatch.setattr(api._client.rest_client, "request", fail)
+    with pytest.raises(ClusterProblem) as caught:
+        api.get("/api")
+    (found,) = caught.value.findings
+    assert "hunter2" not in str(found)
+    assert len(found.message) < 1200
+
+
+def test_an_error_of_our_own_that_quotes_an_object() -> None:
+    try:
+        raise ValueError(LONG)
+    except ValueError as error:
+        (found,) = cluster_findings(error)
+    assert "hunter2" not in str(found)
+    assert len(found.message) < LONGEST + 200
+
+
+def test_a_write_that_is_refused() -> None:
+    def call() -> None:
+        raise ApiError("POST /x", 422, {"message": LONG}, "c")
+
+    command = write("create x", call)
+    with pytest.raises(ClusterProblem) as caught:
+        command.function(None, None, *command.args)
+    (found,) = caught.value.findings
+    assert "hunter2" not in str(found)
+    assert len(found.message) < 1200
+
+
+@pytest.mark.parametrize("body", [LONG, "x" * 195 + " token=hunter2hunter2"])
+def test_an_answer_to_a_check(body: str) -> None:
+    cluster = Cluster(Target("@local", ("gpu_cluster",), {}))
+    answer = SimpleNamespace(status=502, read=body.encode)
+    cluster.__dict__["api"] = SimpleNamespace(
+        update_params_for_auth=lambda *_: None,
+        configuration=SimpleNamespace(host=""),
+        rest_client=SimpleNamespace(request=lambda *_, **__: answer),
+    )
+    said = cluster.get("/x")
+    assert isinstance(said, str)
+    assert said.startswith("502 ")
+    assert "hunter" not in said
+    assert len(said) < 210
+    for failed in (cluster.silent(LONG), cluster.gone(LONG), cluster.gone(OSError(LONG))):
+        assert "hunter2" not in str(failed)
+        assert len(str(failed)) < 1500
