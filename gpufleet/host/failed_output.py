@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.redact import redacted_lines
+from gpufleet.core.excerpt import outline
 from gpufleet.core.visible import barred, one_line
 from gpufleet.host.asking import MARK
 from gpufleet.run.reporting import own_line
@@ -43,7 +43,7 @@ def _without_frame(texts: list[str]) -> list[str]:
 
 
 def _redacted(texts: list[str]) -> list[str]:
-    return [one_line(text) for text in redacted_lines(texts)]
+    return [one_line(text) for text in outline(texts)]
 
 
 def _ours_first(host: str, texts: list[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from pyinfra.connectors.util import OutputLine
 
@@ -25,3 +27,25 @@ def test_the_frame_of_an_answer_is_left_out(printed: list[str], shown: list[str]
     for_people("gpu-1", lines)
     assert [line.line for line in lines if line.buffer_name == "stdout"] == shown
     assert [line.line for line in lines if line.buffer_name == "stderr"] == ["sh: 1"]
+
+
+def test_a_long_output_is_soon_short() -> None:
+    line = "Get:1 http://carrier:hunter2@mirror.example/ubuntu jammy/main amd64 package"
+    for stream in ("stdout", "stderr"):
+        lines = [OutputLine(stream, f"{line} {number}") for number in range(50_000)]
+        began = time.process_time()
+        for_people("gpu-1", lines)
+        assert time.process_time() - began < 5, "it took 15 s"
+        texts = [line.line for line in lines]
+        assert texts[-1].endswith("amd64 package 49999")
+        assert len(texts) < 3_000
+        assert any("lines are left out" in text for text in texts)
+        assert not [text for text in texts if "hunter2" in text]
+
+
+def test_what_a_script_says_last_is_first() -> None:
+    lines = [OutputLine("stderr", f"apt prints {number}") for number in range(50_000)]
+    lines.append(OutputLine("stderr", "GF301 gpu-1: no space"))
+    for_people("gpu-1", lines)
+    assert lines[0].line == "GF301 gpu-1: no space"
+    assert lines[1].line == "  | apt prints 0"
