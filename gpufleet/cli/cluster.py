@@ -180,7 +180,7 @@ def _on_hosts(
 
 def _ask(question: str, targets: Sequence[Target]) -> None:
     """Ends the process with status 1 unless the answer is yes."""
-    names = ", ".join(target.name for target in targets if not target.is_cluster)
+    names = ", ".join(one_line(target.name) for target in targets if not target.is_cluster)
     click.confirm(f"{question}: {names}?", abort=True, err=True)
 
 

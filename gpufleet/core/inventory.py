@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -23,6 +23,13 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     found = list(groups)
     usual = found.count(name.split("/")[0]) if name.startswith("@") else 1
     return found.count(CLUSTERS) > usual
+
+
+def unprintable(names: Iterable[str]) -> str:
+    """Why an inventory with these hosts is refused: pyinfra prints their names as they are, and one
+    with a line break would be a line of its own; "" where it is not."""
+    odd = next((name for name in names if not name.isprintable()), None)
+    return "" if odd is None else f"the name {odd!r} has characters that cannot be printed"
 
 
 def misspelt_cluster_group(groups: Collection[str], keys: Collection[object]) -> str | None:

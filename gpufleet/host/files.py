@@ -13,6 +13,7 @@ import click
 from pyinfra import host, state
 
 from gpufleet.core.masks import file_difference
+from gpufleet.core.visible import one_line
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -53,7 +54,7 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
         before = facts.texts.get(file.path, "")
         after = file.content if isinstance(file.content, str) else ""
         for line in file_difference(file.path, before, after):
-            click.echo(f"    [{host.name}] {line}", err=True)
+            click.echo(f"    [{one_line(host.name)}] {line}", err=True)
 
 
 @operation

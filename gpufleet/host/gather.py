@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import is_missing
+from gpufleet.core.inventory import is_missing, unprintable
 from gpufleet.facts.model import NodeFacts
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY, UNREACHABLE
 
@@ -85,6 +85,8 @@ def gather(
     hosts = _load(inventory, cwd)
     if not len(hosts):
         raise NoInventory(str(INVENTORY(path=inventory, why="it names no host")))
+    if why := unprintable(host.name for host in hosts):
+        raise NoInventory(str(INVENTORY(path=inventory, why=why)))
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
     clusters = [host for host in wanted if is_cluster(host)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyinfra.api import QuoteString, StringCommand
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.visible import one_line
 
 ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
@@ -76,7 +77,7 @@ def command(*arguments: str) -> StringCommand:
 
 def explain(host: str, finding: Finding) -> str:
     """A finding as text for a terminal: which host, what and why, what to do."""
-    return f"{finding.code} {host}: {finding.message}\n  {finding.remedy}"
+    return f"{finding.code} {one_line(host)}: {finding.message}\n  {finding.remedy}"
 
 
 def stop(host: str, finding: Finding) -> StringCommand:

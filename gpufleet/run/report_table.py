@@ -94,7 +94,7 @@ def _alike(
 def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
     rows = [
         [
-            Text(host.name),
+            _text(host.name),
             Text("\n").join(
                 _text(f"{name} ") + _movement(moved, host, dry=dry)
                 for name, moved in host.releases.items()

@@ -26,7 +26,7 @@ ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 def own_line(host: str) -> re.Pattern[str]:
     """How the explanation of a failed step begins, as shell.explain writes it."""
-    return re.compile(rf"GF\d{{3}} {re.escape(host)}: ")
+    return re.compile(rf"GF\d{{3}} {re.escape(one_line(host))}: ")
 
 
 class RunReport(BaseStateCallback):

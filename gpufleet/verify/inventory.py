@@ -19,6 +19,7 @@ from gpufleet.core.inventory import (
     cluster_named_twice,
     is_missing,
     misspelt_cluster_group,
+    unprintable,
 )
 from gpufleet.core.masks import guarded
 from gpufleet.core.names import folded
@@ -92,6 +93,8 @@ def load_targets(inventory: str) -> list[Target]:
         raise VerifyError(INVENTORY(path=inventory, why=why)) from error
     if not targets:
         raise VerifyError(INVENTORY(path=inventory, why=why or "it has no hosts"))
+    if why := unprintable(target.name for target in targets):
+        raise VerifyError(INVENTORY(path=inventory, why=why))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))

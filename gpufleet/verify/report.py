@@ -86,7 +86,7 @@ class Report:
                 if r.outcome in ("failed", "error")
             ]
             table.add_row(
-                host,
+                one_line(host),
                 str(self.count(host, "passed")),
                 str(len(failed)),
                 str(self.count(host, "skipped")),

@@ -7,6 +7,7 @@ from typing import NoReturn
 import pytest
 
 from gpufleet.core.findings import Finding, Kind
+from gpufleet.core.visible import one_line
 from gpufleet.verify.inventory import Target
 
 
@@ -15,7 +16,7 @@ class CheckFailed(AssertionError):
 
     def __init__(self, host: str, finding: Finding) -> None:
         self.finding = finding
-        super().__init__(f"{finding.code} {host}: {finding.sentences}")
+        super().__init__(f"{finding.code} {one_line(host)}: {finding.sentences}")
 
 
 class Subject:

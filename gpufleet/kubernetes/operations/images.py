@@ -11,6 +11,7 @@ import click
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.core.visible import one_line
 from gpufleet.facts.files import HOME
 from gpufleet.host.asking import answer, framed
 from gpufleet.host.operation import Commands, operation
@@ -98,5 +99,5 @@ def _show(local: str, size: int, before: int, now: int) -> None:
     """A line now and then: a large file takes minutes."""
     steps = [done * 100 // size // SHOWN for done in (before, now)]
     if state.is_executing and steps[0] != steps[1]:
-        name = Path(local).name
-        click.echo(f"    [{host.name}] {name}: {now * 100 // size} % sent", err=True)
+        begin = one_line(f"    [{host.name}] {Path(local).name}")
+        click.echo(f"{begin}: {now * 100 // size} % sent", err=True)

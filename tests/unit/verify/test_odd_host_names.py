@@ -1,0 +1,79 @@
+"""Names of a dynamic inventory with line breaks: refused where it is loaded, else visible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyinfra.api import Inventory
+from pyinfra.context import ctx_inventory, ctx_state
+from rich.console import Console
+
+from gpufleet.core.findings.settings import MISSPELT_GROUP
+from gpufleet.core.inventory import unprintable
+from gpufleet.host import gather as gathering
+from gpufleet.host.gather import NoInventory, gather
+from gpufleet.host.shell import explain
+from gpufleet.run.report import HostReport
+from gpufleet.run.report_table import show
+from gpufleet.run.reporting import own_line
+from gpufleet.verify.inventory import VerifyError, load_targets
+from gpufleet.verify.report import Report, Result
+from gpufleet.verify.subject import CheckFailed
+
+FORGED = "gpu-1\n2 hosts: 0 changed"
+ESCAPED = "gpu-1\\n2 hosts: 0 changed"
+
+
+@pytest.fixture
+def inventory(tmp_path: Path) -> str:
+    path = tmp_path / "inventory.py"
+    path.write_text(f"gpu_nodes = ['gpu-0', {FORGED!r}]\n")
+    return str(path)
+
+
+def test_an_inventory_with_such_a_name_is_refused(
+    inventory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = Inventory(([FORGED], {}), {})
+    monkeypatch.setattr(gathering, "_load", lambda *about: loaded)
+    with pytest.raises(VerifyError) as refused:
+        load_targets(inventory)
+    with ctx_state.use(None), ctx_inventory.use(None), pytest.raises(NoInventory) as also:
+        gather(inventory)
+    for error in (refused.value, also.value):
+        assert str(error).startswith("GF701 ")
+        assert repr(FORGED) in str(error).replace("\\\\", "\\")
+        assert FORGED not in str(error)
+
+
+@pytest.mark.parametrize("name", ["gpu-01.example.com", "@local", "gpü", "2001:db8::1", "a b"])
+def test_other_names_are_not(name: str) -> None:
+    assert unprintable([name]) == ""
+    assert unprintable([]) == ""
+    assert "'\\x1b[2J'" in unprintable([name, "\x1b[2J"])
+
+
+@pytest.mark.parametrize("kind", ["node", "cluster"])
+def test_the_report_of_a_run_has_no_line_of_such_a_name(kind: str) -> None:
+    console = Console(width=200)
+    with console.capture() as captured:
+        show(console, [HostReport(FORGED, kind=kind, errors=["no space"], status="failed")])
+    assert FORGED not in captured.get()
+    assert not [line for line in captured.get().splitlines() if line.startswith("2 hosts")]
+
+
+def test_the_report_of_checks_has_none() -> None:
+    report = Report()
+    report.add(FORGED, "test_x", Result("failed", "GF701", "no"))
+    report.add(FORGED, "test_y", Result("skipped", None, "no"))
+    lines = report.table().splitlines()
+    assert not [line for line in lines if line.strip().startswith("2 hosts")]
+    failed = CheckFailed(FORGED, MISSPELT_GROUP(name="x"))
+    assert str(failed).startswith(f"{failed.finding.code} {ESCAPED}: ")
+
+
+def test_an_explanation_has_none_and_is_known_again() -> None:
+    text = explain(FORGED, MISSPELT_GROUP(name="x"))
+    assert text.split(" ", 1)[1].startswith(f"{ESCAPED}: ")
+    assert own_line(FORGED).match(text)
