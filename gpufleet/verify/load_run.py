@@ -13,7 +13,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from gpufleet.core.excerpt import ending
+from gpufleet.core.excerpt import beginning, ending
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
@@ -167,7 +167,7 @@ def _read_log(cluster: Cluster, run: Run) -> None:
     except ApiException as error:
         run.log_error = f"no kubelet gives the pod's log: {error.reason}"
     except HTTPError as error:
-        run.log_error = f"the pod's log cannot be read: {error}"
+        run.log_error = f"the pod's log cannot be read: {beginning(str(error))}"
 
 
 def read_series(

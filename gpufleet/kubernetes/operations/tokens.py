@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pyinfra import state
 from pyinfra.api import Host, StringCommand
 
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
-from gpufleet.core.redact import redact
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.asking import answer, arguments, framed, is_connected
 from gpufleet.host.boundary import step
@@ -88,6 +88,6 @@ def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -
     said = dict(line.partition(" ")[::2] for line in lines or ())
     if not said.keys() >= TOKEN_PARTS:
         text = " / ".join(line.strip() for line in output.stderr_lines if line.strip())
-        problem = redact(NAMES_TOKEN.sub("", text))[:SHOWN].rstrip(".") or "it printed nothing"
+        problem = beginning(NAMES_TOKEN.sub("", text), SHOWN).rstrip(".") or "it printed nothing"
         raise Stopped(found.NO_TOKEN(control_plane=there.name, answer=problem))
     return JoinToken(said["endpoint"], said["token"], said["hash"], said["version"], key)
