@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import click
 from rich.console import Console
@@ -40,7 +40,7 @@ class Shown(Progress):
             self.live = self.console.status(self.line)
             self.live.start()
         else:
-            click.echo(self.line, err=True)
+            _say(self.line)
 
     def answered(self) -> None:
         self.done += 1
@@ -59,7 +59,7 @@ class Shown(Progress):
         if self.live:
             self.live.update(text)
         elif self.hosts:
-            click.echo(text, err=True)
+            _say(text)
 
     @contextmanager
     def clock(self) -> Iterator[None]:
@@ -82,6 +82,12 @@ class Shown(Progress):
             beating.join()
             if self.live:
                 self.live.stop()
+
+
+def _say(line: str) -> None:
+    """A line of progress: hosts are read where nobody reads it, too."""
+    with suppress(OSError):
+        click.echo(line, err=True)
 
 
 class UsageFailed(click.UsageError):

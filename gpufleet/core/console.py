@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -17,10 +18,18 @@ STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INF
 WIDTH = 140  # columns where there is no terminal, and COLUMNS is not set
 
 
+class Results(Console):
+    """rich's console, which would end the process where nobody reads a pipe: here that is an error
+    as any other."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def result_console() -> Console:
     """A console for results; it prints control characters on a terminal alone."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Console(width=None if known else WIDTH, highlight=False)
+    return Results(width=None if known else WIDTH, highlight=False)
 
 
 def print_finding(console: Console, finding: Finding, hosts: Sequence[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Any, cast
 
 import pytest
@@ -39,3 +41,16 @@ def test_a_pipe_has_a_line_at_the_beginning_and_at_each_beat(
     shown.beat()
     first, second = capsys.readouterr().err.splitlines()
     assert (first, second.startswith("Read 1 of 1 host, ")) == ("Reading 1 host", True)
+
+
+def test_hosts_are_read_where_nobody_reads_the_progress() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.MonkeyPatch.context() as patch, open(writer, "w", buffering=1) as stderr:
+        patch.setattr(sys, "stderr", stderr)
+        shown = Shown()
+        shown.began(1)
+        shown.answered()
+        shown.beat()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what is left is written at the end
+    assert shown.done == 1
