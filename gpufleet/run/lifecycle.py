@@ -159,7 +159,7 @@ class Run:
         for file, rendered in self.files:
             try:
                 file.write(rendered(hosts, facts))
-            except OSError as error:
+            except (OSError, ValueError) as error:
                 say(findings.REPORT_LOST(path=file.path, why=_why(error)))
                 lost = True
         return not lost
@@ -211,5 +211,5 @@ def end(status: ExitStatus) -> None:
     os._exit(status)
 
 
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)
+def _why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)

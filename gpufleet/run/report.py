@@ -128,7 +128,8 @@ class RunFacts:
 
 
 def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
-    """The report, indented, with a newline at the end."""
+    """The report, indented, with a newline at the end. Raises ValueError for a number that JSON
+    does not have."""
     head = {
         "schema": SCHEMA,
         "gpufleet": __version__,
@@ -140,9 +141,8 @@ def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
         "exit_status": run.exit_status,
         "completed": run.completed,
     }
-    return json.dumps(head | {"hosts": {host.name: host.as_dict() for host in hosts}}, indent=2) + (
-        "\n"
-    )
+    whole = head | {"hosts": {host.name: host.as_dict() for host in hosts}}
+    return json.dumps(whole, indent=2, allow_nan=False) + "\n"
 
 
 def _utc(moment: datetime) -> str:

@@ -85,7 +85,7 @@ class ReportFile:
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
-        except OSError:
+        except (OSError, ValueError):
             with suppress(FileNotFoundError):
                 os.unlink(name)
             raise

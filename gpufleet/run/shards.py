@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
@@ -51,7 +51,7 @@ class Outcome:
         strict=True, revalidate_instances="always"
     )
     report: str = ""
-    status: int = 0
+    status: Annotated[int, Field(ge=-64, le=255)] = 0
     output: str = ""
     problem: str = ""
 
@@ -122,6 +122,7 @@ def result_of(shard: Shard, outcome: Outcome, *, dry: bool) -> Result:
         return _lost(shard, outcome, f"its process ended with status {outcome.status}")
     try:
         report = received(outcome.report)
+        known = {name: report.host(name) for name in shard.hosts if name in report.hosts}
     except ValueError as error:
         return _lost(shard, outcome, f"its report is not valid: {error}")
     if report.exit_status != outcome.status:  # what ended pyinfra is in its output alone
@@ -129,9 +130,7 @@ def result_of(shard: Shard, outcome: Outcome, *, dry: bool) -> Result:
     if report.dry != dry:
         return _lost(shard, outcome, "it previewed" if report.dry else "it did not only preview")
     hosts = [
-        report.host(name)
-        if name in report.hosts
-        else _unreached(name, findings.NOT_REPORTED(host=name))
+        known.get(name) or _unreached(name, findings.NOT_REPORTED(host=name))
         for name in shard.hosts
     ]
     failed = failed_of(hosts)

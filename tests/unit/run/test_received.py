@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from gpufleet.cli.sharded import outcome_of
 from gpufleet.run.report_table import show
 from gpufleet.run.shards import LONGEST, Outcome, Result, Shard, brief, result_of
 
@@ -61,6 +63,21 @@ def states(found: Result) -> list[str]:
         {"findings": [{**FINDING, "code": "GF101\n"}]},
         {"findings": [{**FINDING, "severity": "weird"}]},
         {"findings": [{**FINDING, "message": None}]},
+        {"name": MOVED},  # fields of ours that the JSON does not have
+        {"roles": {"before": "1", "after": None}},
+        {"examined": {}},
+        {"seen": MOVED},
+        {"leaves": {}},
+        {"driver": {"before": "1"}},
+        {"releases": {"a": {"after": "1"}}},
+        {"changed": 5},
+        {"changed": 10**4000},
+        {"seconds": 1e300},
+        {"status": "changed"},
+        {"status": "planned", "changed": 1},
+        {"findings": [{**FINDING, "severity": "blocker"}]},
+        {"plan": {"steps": [], "x": float("nan")}},
+        {"plan": {"steps": [], "x": [{"y": float("inf")}]}},
     ],
 )
 def test_a_part_whose_report_is_not_valid_is_lost(own: dict[str, Any]) -> None:
@@ -93,6 +110,32 @@ def test_a_part_that_contradicts_itself_is_lost(
     found = result({}, status=status, **head)
     assert states(found) == ["not reached"]
     assert why in found.hosts[0].findings[0].message
+
+
+def test_what_a_preview_would_do_is_not_done() -> None:
+    preview: dict[str, Any] = {"asked_dry": True, "dry": True, "completed": False}
+    assert states(result({"status": "planned", "changed": 1}, **preview)) == ["planned"]
+    assert states(result({"status": "changed", "changed": 1}, **preview)) == ["not reached"]
+
+
+def test_an_error_that_a_deploy_ignores_is_no_failure() -> None:
+    """As without workers: pyinfra's _ignore_errors."""
+    own = {"errors": ["Sync"], "findings": [{**FINDING, "code": "GF012", "severity": "blocker"}]}
+    assert states(result(own)) == ["converged"]
+
+
+def test_a_status_that_no_process_has_is_strange() -> None:
+    future: Future[Outcome] = Future()
+    future.set_result(Outcome(status=10**5000))
+    assert "something else" in outcome_of(future).problem
+
+
+def test_names_and_versions_are_visible_lines() -> None:
+    moved = {"before": "1\x1b[2J", "after": "2\nGF999"}
+    own = {"releases": {"a\nb": moved}, "plan": {"steps": [], "versions": {"driver": moved}}}
+    (host,) = result(own).hosts
+    shown = {"before": "1\\x1b[2J", "after": "2\\nGF999"}
+    assert (host.releases, host.roles["driver"]) == ({"a\\nb": shown}, shown)
 
 
 def test_a_preview_that_was_none_is_lost() -> None:

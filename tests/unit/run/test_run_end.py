@@ -61,3 +61,18 @@ def test_a_report_that_cannot_be_written_is_no_success(
     assert "gpu-01" in printed.out
     assert '"completed": true' in there.read_text()
     assert ends == [FAILED]
+
+
+def test_a_number_that_json_does_not_have_loses_the_report_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends: list[Any] = []
+    monkeypatch.setattr(lifecycle, "end", ends.append)
+    host = HostReport("gpu-01", status="converged", plan={"x": float("nan")})
+    file = ReportFile(tmp_path / "a.json", is_report)
+    Run(ASKED, files=[(file, as_json)]).finish([host], FOUND, completed=True)
+    printed = capsys.readouterr()
+    assert printed.err.startswith("GF002")
+    assert "gpu-01" in printed.out
+    assert ends == [FAILED]
+    assert list(tmp_path.iterdir()) == []
