@@ -142,7 +142,7 @@ class Sharded:
         if shard in self._killed:
             ended = f"A worker ended with status {self._killed.pop(shard)[1].status}"
             self._shown.say(f"{ended}: its {counted(len(shard.hosts), 'host')} run again")
-        self._running[workers.submit(order)] = Part(shard, Path(order.log), order.dry)
+        self._running[_submitted(workers, order)] = Part(shard, Path(order.log), order.dry)
 
     def _take(self, part: Part, outcome: Outcome) -> None:
         result = result_of(part.shard, outcome, dry=part.dry)
@@ -185,6 +185,16 @@ class Sharded:
         self._shown.abandon()
         lifecycle.print_error(f"{AT_ONCE} Output of the workers: {self.logs}")
         lifecycle.end(status)
+
+
+def _submitted(workers: Workers, order: Order) -> Future[Outcome]:
+    """A task, which has failed where the workers do not take it."""
+    try:
+        return workers.submit(order)
+    except Exception as error:  # noqa: BLE001 - a boundary: that of one part
+        failed: Future[Outcome] = Future()
+        failed.set_exception(error)
+        return failed
 
 
 def outcome_of(future: Future[Outcome]) -> Outcome:

@@ -83,7 +83,7 @@ def _whole(request: Request, deploys: Deploys, options: Sequence[str] = ()) -> S
         went_well = run.did_nothing or not run.failed
     finally:
         if went_well:
-            rmtree(logs)
+            rmtree(logs, ignore_errors=True)
         else:
             print_error(f"Output of the workers: {logs}")
     return run

@@ -190,3 +190,33 @@ def test_an_order_is_shown_without_its_options() -> None:
     order = Order(Shard(1, ("a",)), "i.py", ("gpu_node",), secret, "/")
     assert "Hunter2Plant" not in f"{order} {order.words}"
     assert pickle.loads(pickle.dumps(order)).options == secret
+
+
+def test_logs_that_stay_cost_no_report(
+    tmp_path: Path, run: Runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def busy(path: Path, **_: object) -> None:
+        raise OSError("Device or resource busy")
+
+    monkeypatch.setattr("os.rmdir", busy)
+    assert run(Answers(reported("h1"))) == 0
+    assert "1 host: 1 changed" in capsys.readouterr().out
+    assert report(tmp_path)["hosts"]["h1"]["status"] == "changed"
+
+
+class Gone(Answers):
+    """Workers whose scheduler is gone after the first part."""
+
+    def submit(self, order: Order) -> Future[Outcome]:
+        if order.shard.number > 1:
+            raise RuntimeError("Tried sending message after closing")
+        return super().submit(order)
+
+
+def test_workers_that_take_no_further_part_end_that_part_alone(tmp_path: Path, run: Runs) -> None:
+    assert run(Gone(reported("h1"), reported("h2"))) == 1
+    hosts = report(tmp_path)["hosts"]
+    assert hosts["h1"]["status"] == "changed"
+    (finding,) = hosts["h2"]["findings"]
+    assert finding["code"] == "GF013"
+    assert "RuntimeError: Tried sending message after closing" in finding["message"]
