@@ -12,7 +12,7 @@ import click
 
 from gpufleet.cli.workers import Order, run_order
 from gpufleet.core.visible import one_line
-from gpufleet.run.shards import Outcome
+from gpufleet.run.shards import Outcome, brief
 
 ANSWER = 10  # seconds for a scheduler
 
@@ -38,28 +38,23 @@ class Scheduled:
     def __init__(self, address: str, count: int | None = None) -> None:
         """`count`: None for as many as the workers have threads. Raises click.UsageError."""
         try:
-            from distributed import Client, Security
-            from distributed.comm import connect
+            from distributed import Client
         except ImportError as error:
             raise click.UsageError(
                 "--scheduler needs Dask: pip install 'gpufleet[scale]', here and on the workers."
             ) from error
-
-        async def ask() -> None:
-            own = Security().get_connection_args("client")
-            (await connect(address, timeout=ANSWER, **own)).abort()
-
+        self._client: Client | None = None
         try:
-            asyncio.run(ask())  # a Client that fails to begin is closed with a traceback
+            _probe(address)  # a Client that fails to begin is closed with a traceback
             self._client = Client(address, timeout=ANSWER, set_as_default=False)
-        except (OSError, TypeError, ValueError) as error:
-            raise click.UsageError(
-                f"No scheduler at {one_line(address)}: {one_line(str(error))}"
-            ) from error
-        threads = sum(self._client.ncores().values())
+            threads = sum(self._client.ncores().values())
+        except Exception as error:  # a boundary: whatever listens at that address
+            self.close()
+            why = brief(str(error)) or type(error).__name__
+            raise click.UsageError(f"No scheduler at {one_line(address)}: {why}") from error
         if not threads:
             self.close()
-            raise click.UsageError(f"The scheduler at {address} has no workers.")
+            raise click.UsageError(f"The scheduler at {one_line(address)} has no workers.")
         self.name = f"gpufleet-{uuid.uuid4()}"
         self.count = count or threads
         self._pool = self._client.get_executor(pure=False)
@@ -71,15 +66,41 @@ class Scheduled:
         return made
 
     def stop(self) -> None:
-        """Sets the event without waiting for the scheduler, which may hang."""
-        loop, scheduler = self._client.loop, self._client.scheduler
-        assert loop
-        assert scheduler
-        loop.add_callback(scheduler.event_set, name=self.name)
+        """Sets the event without waiting for the scheduler, which may hang, or be gone."""
+        client = self._client
+        if client and client.loop and client.scheduler:
+            client.loop.add_callback(client.scheduler.event_set, name=self.name)
 
     def kill(self) -> None:
         """Nothing runs on this machine; what a client had that is gone ends."""
 
     def close(self) -> None:
-        with suppress(OSError, asyncio.TimeoutError):  # the scheduler hangs, or is gone
-            self._client.close(ANSWER)
+        with suppress(Exception):  # the scheduler hangs, or is gone
+            if self._client:
+                self._client.close(ANSWER)
+
+
+def _probe(address: str) -> None:
+    """Ask a scheduler what it is. The timeout of distributed ends with the connection: a peer that
+    says nothing would keep it waiting."""
+    from distributed import Security
+    from distributed.comm import connect
+    from distributed.core import send_recv
+
+    async def ask() -> None:
+        own = Security().get_connection_args("client")
+        peer = await connect(address, timeout=ANSWER, **own)
+        try:
+            found = await send_recv(peer, op="identity")
+        finally:
+            peer.abort()
+        if "workers" not in found:
+            raise ValueError(f"it is a {found['type']}")
+
+    async def in_time() -> None:
+        try:
+            await asyncio.wait_for(ask(), ANSWER)
+        except asyncio.TimeoutError as error:
+            raise TimeoutError(f"no answer within {ANSWER} seconds") from error
+
+    asyncio.run(in_time())
