@@ -14,6 +14,8 @@ from rich.status import Status
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import each_line
 from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
 from gpufleet.status.models import Seen
 from gpufleet.status.operations import read_hosts
@@ -115,7 +117,7 @@ def read_fleet(
         click.echo(str(VerifyError(found)), err=True)
         sys.exit(ExitStatus.NOTHING)
     except (NoInventory, PyinfraError, CliError) as error:
-        raise wrong(str(error)) from error
+        raise wrong(each_line(redact(str(error)))) from error
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)

@@ -13,6 +13,8 @@ import pytest
 from gpufleet.cli.output import output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import printed
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.node.settings import load_settings
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
@@ -65,7 +67,8 @@ class Settings:
         try:
             _, problems = load(target.data)
         except Exception as error:  # noqa: BLE001 the boundary: checks of other hosts go on
-            return (f"they cannot be read ({type(error).__name__}: {error})",)
+            why = redact(printed(error, str))
+            return (f"they cannot be read ({type(error).__name__}: {why})",)
         return tuple(
             f"{found.code} {found.message.rstrip('.')} ({found.remedy})" for found in problems
         )

@@ -11,6 +11,8 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import is_missing, unprintable
+from gpufleet.core.redact import redact
+from gpufleet.core.visible import printed
 from gpufleet.facts.model import NodeFacts
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY, UNREACHABLE
 
@@ -140,8 +142,8 @@ def _load(inventory: str, cwd: str) -> Any:
         return make_inventory(inventory, cwd=cwd)
     except Exception as error:
         cause = getattr(error, "exception", error)  # which pyinfra wraps
-        named = f"{type(cause).__name__}: {cause}"
-        why = cause.message if isinstance(cause, ClickException) else named
+        named = f"{type(cause).__name__}: {printed(cause, str)}"
+        why = redact(cause.message if isinstance(cause, ClickException) else named)
         raise NoInventory(str(INVENTORY(path=inventory, why=why))) from error
 
 

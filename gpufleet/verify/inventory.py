@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from itertools import dropwhile
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -24,9 +25,17 @@ from gpufleet.core.inventory import (
 from gpufleet.core.masks import guarded
 from gpufleet.core.names import folded
 from gpufleet.core.python import python_module
+from gpufleet.core.redact import redact
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
+
+# of a traceback as Python prints it
+_CALL, _CODE = '  File "', "    "
+_CHAINED = (
+    "The above exception was the direct cause of the following exception:",
+    "During handling of the above exception, another exception occurred:",
+)
 
 
 class VerifyError(Exception):
@@ -78,12 +87,11 @@ def load_targets(inventory: str) -> list[Target]:
     done = subprocess.run(
         [*python_module("pyinfra"), "--json", as_argument(inventory), "debug-inventory"],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    output = [line for line in lines if not line.startswith("-->")]
-    why = output[-1] if "Traceback (most recent call last):" in output else " / ".join(output)
+    why = reason(done.stderr)
     if done.returncode != 0:
         raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:
@@ -101,6 +109,20 @@ def load_targets(inventory: str) -> list[Target]:
         if meant := misspelt_cluster_group(target.groups, target.data):
             raise VerifyError(MISSPELT_GROUP(name=meant))
     return targets
+
+
+def reason(printed: str) -> str:
+    """Why pyinfra ended, in one line: what it printed itself, or of an exception all but where it
+    was raised. Lines of the file may have secrets, and are left out."""
+    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("-->")]
+    place = ""
+    if calls := [number for number, line in enumerate(lines) if line.startswith(_CALL)]:
+        place, *lines = lines[calls[-1] :]
+        lines = list(dropwhile(lambda line: line.startswith(_CODE), lines))
+        chained = [number for number, line in enumerate(lines) if line in _CHAINED]
+        lines = lines[chained[-1] + 1 :] if chained else lines
+    text = " / ".join(line.strip() for line in redact("\n".join(lines)).split("\n"))
+    return f"{text} ({place.strip()})" if place and ", in " not in place else text
 
 
 def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> list[Target]:

@@ -1,0 +1,96 @@
+"""Why an inventory cannot be loaded: the whole reason, without lines of the file and secrets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpufleet.verify.inventory import VerifyError, load_targets, reason
+
+SECRET = "Hunter2Plant"
+TRACEBACK = """\
+--> Loading config...
+--> Loading inventory...
+--> An exception occurred in: inv.py:
+
+Traceback (most recent call last):
+  File "/lib/pyinfra_cli/util.py", line 66, in exec_file
+    exec(PYTHON_CODES[filename], data)
+  File "inv.py", line 6, in <module>
+    ask(password="Hunter2Plant")
+    ~~~^^^^^^^^^^^^^^^^^^^^^^^^^
+"""
+CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        (TRACEBACK + "ValueError\n\n", "ValueError"),
+        (TRACEBACK + "RuntimeError: two\n\nlines\n  of it\n", "RuntimeError: two / lines / of it"),
+        (TRACEBACK + f"OSError: token={SECRET}\nGF999 x\n", "OSError: token=*** / GF999 x"),
+        (TRACEBACK + f"KeyError: 'a'\n{CAUSE}RuntimeError: no a\n", "RuntimeError: no a"),
+        (f"{TRACEBACK}KeyError: 'a'\n{CAUSE}{TRACEBACK}OSError: no a\n", "OSError: no a"),
+        (
+            f'{TRACEBACK}  File "b.py", line 2\n    x = "{SECRET}\n        ^\nSyntaxError: open\n',
+            'SyntaxError: open (File "b.py", line 2)',
+        ),
+        (f"--> Loading\nno token={SECRET}\n    more\n", "no token=*** / more"),
+        ("--> pyinfra error: No such connector\n", ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_reason_in_what_pyinfra_prints(printed: str, why: str) -> None:
+    assert reason(printed) == why
+
+
+GATHER = """
+from gpufleet.host.gather import NoInventory, gather
+try:
+    gather("inv.py")
+except NoInventory as error:
+    print(error)
+"""
+
+
+def of_a_run() -> str:
+    with pytest.raises(VerifyError) as found:
+        load_targets("inv.py")
+    return str(found.value)
+
+
+def of_a_table() -> str:
+    """In a process of its own, in which gevent replaces parts of the library."""
+    return subprocess.run(
+        [sys.executable, "-c", GATHER], capture_output=True, text=True, check=True, timeout=100
+    ).stdout
+
+
+OPEN = f'gpu_nodes = [("a", {{"ssh_password": "{SECRET}}})]\n'
+RAISED = f'raise RuntimeError("no token={SECRET}\\nGF999 all fine")\n'
+MUTE = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError\nraise Mute\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ends", "why"),
+    [
+        (OPEN, of_a_run, "SyntaxError: unterminated string literal"),
+        (OPEN, of_a_table, "SyntaxError: unterminated string literal"),
+        (RAISED, of_a_run, "RuntimeError: no token=*** / GF999 all fine"),
+        (RAISED, of_a_table, "RuntimeError: no token=***\\nGF999 all fine"),
+        (MUTE, of_a_run, "Mute: <exception str() failed>"),
+        (MUTE, of_a_table, "Mute: <Mute whose str raises ValueError>"),
+    ],
+)
+def test_it_is_one_line_without_the_secrets_of_the_file(
+    text: str, ends: Callable[[], str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inv.py").write_text(text)
+    said = ends()
+    assert f"Cannot load inventory inv.py: {why}" in said
+    assert SECRET not in said
