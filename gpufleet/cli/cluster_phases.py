@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,8 +18,10 @@ import click
 
 from gpufleet import __version__
 from gpufleet.cli.child import run_child
+from gpufleet.cli.output import note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.visible import one_line
+from gpufleet.run.findings import REPORT_LOST
 from gpufleet.run.junit import problems
 from gpufleet.run.report import BAD
 from gpufleet.run.report_file import JUNIT, ReportFile, is_junit
@@ -66,24 +69,24 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
     )
     done: list[Done] = []
     status = 0
-    with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
+    with TemporaryDirectory(prefix="gpufleet-cluster-", ignore_cleanup_errors=True) as folder:
         results = Path(folder, "checks.xml")
         for phase in phases:
             if status:
                 done.append(Done(phase.name, None, 0.0, None))
                 continue
-            click.echo(f"== {phase.name}", err=True)
+            note(f"== {phase.name}")
             done.append(_run(phase, Path(folder), results))
             status = done[-1].status or 0
             if status:
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
-                click.echo(f"{phase.name}: failed{rest}", err=True)
-        if reports[1]:
-            reports[1].write(as_junit(done, results))
-    if reports[0]:
-        reports[0].write(json.dumps(as_report(done), indent=2) + "\n")
+                note(f"{phase.name}: failed{rest}")
+        texts = (json.dumps(as_report(done), indent=2) + "\n", as_junit(done, results))
+    written = [_write(file, text) for file, text in zip(reports, texts, strict=True) if file]
     known = {int(each) for each in ExitStatus}
-    return status if status in known else int(ExitStatus.FAILED)
+    if status not in known or (not status and not all(written)):
+        return int(ExitStatus.FAILED)
+    return status
 
 
 def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[str]]:
@@ -114,6 +117,15 @@ def _prepared(path: str | None, ours: Callable[[bytes], bool], kind: str) -> Rep
             one_line(f"Cannot write {path}: {error.strerror or error}")
         ) from error
     return file
+
+
+def _write(file: ReportFile, text: str) -> bool:
+    try:
+        file.write(text)
+    except OSError as error:
+        note(str(REPORT_LOST(path=file.path, why=error.strerror or str(error))))
+        return False
+    return True
 
 
 def _is_ours(text: bytes) -> bool:
@@ -151,8 +163,9 @@ def as_junit(done: Sequence[Done], checks: Path) -> str:
         elif each.status:
             text = f"exit status {each.status}"
             ElementTree.SubElement(case, "failure", message=text).text = _errors(each.report)
-    if checks.is_file() and checks.stat().st_size:
-        root.extend(ElementTree.parse(checks).getroot().iter("testsuite"))
+    if checks.is_file():
+        with suppress(ElementTree.ParseError):  # the checks were ended before they had written it
+            root.extend(ElementTree.parse(checks).getroot().iter("testsuite"))
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 

@@ -47,6 +47,12 @@ def _end_where_full(more: str) -> None:
         sys.exit(ExitStatus.FAILED)
 
 
+def note(line: str) -> None:
+    """Print a line of progress; a command goes on where nobody reads standard error."""
+    with suppress(OSError):
+        click.echo(line, err=True)
+
+
 def _sets(variable: str) -> Callable[[click.Context, click.Parameter, str | bool | None], None]:
     """A callback that sets an environment variable to the name of a file, or to "1" for a switch:
     processes that a command starts have it too."""

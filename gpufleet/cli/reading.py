@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import click
 from rich.console import Console
 from rich.status import Status
 
+from gpufleet.cli.output import note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted
@@ -42,7 +43,7 @@ class Shown(Progress):
             self.live = self.console.status(self.line)
             self.live.start()
         else:
-            _say(self.line)
+            note(self.line)
 
     def answered(self) -> None:
         self.done += 1
@@ -61,7 +62,7 @@ class Shown(Progress):
         if self.live:
             self.live.update(text)
         elif self.hosts:
-            _say(text)
+            note(text)
 
     @contextmanager
     def clock(self) -> Iterator[None]:
@@ -84,12 +85,6 @@ class Shown(Progress):
             beating.join()
             if self.live:
                 self.live.stop()
-
-
-def _say(line: str) -> None:
-    """A line of progress: hosts are read where nobody reads it, too."""
-    with suppress(OSError):
-        click.echo(line, err=True)
 
 
 class UsageFailed(click.UsageError):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
 from pathlib import Path
 from xml.etree import ElementTree
@@ -11,6 +13,7 @@ import pytest
 from click import UsageError
 
 from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
+from gpufleet.run.report_file import ReportFile
 
 REPORT = """
 import json, os, sys
@@ -90,6 +93,47 @@ def test_after_a_failure_the_rest_is_not_reached(
 @pytest.mark.parametrize(("status", "expected"), [(0, 0), (4, 4), (130, 130), (77, 1)])
 def test_the_exit_status_is_one_of_gpufleets(status: int, expected: int) -> None:
     assert carry_out([phase("Hosts", status)], None, None) == expected
+
+
+@pytest.mark.parametrize("lost", ["r.json", "r.xml"])
+@pytest.mark.parametrize(("status", "expected"), [(0, 1), (130, 130)])
+def test_a_report_that_cannot_be_written_costs_neither_status_nor_the_other(
+    lost: str, status: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    kept = ReportFile.write
+
+    def full(file: ReportFile, text: str) -> None:
+        if file.path.name == lost:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        kept(file, text)
+
+    monkeypatch.setattr(ReportFile, "write", full)
+    files = [str(tmp_path / "r.json"), str(tmp_path / "r.xml")]
+    assert carry_out([phase("Hosts", status)], *files) == expected
+    assert {path.name for path in tmp_path.iterdir()} == {"r.json", "r.xml"} - {lost}
+    (said,) = [line for line in capsys.readouterr().err.splitlines() if "GF002" in line]
+    assert f"{tmp_path / lost}: No space left on device" in said
+
+
+def test_results_of_checks_that_were_cut_cost_no_report(tmp_path: Path) -> None:
+    cut = Phase("Checks", [sys.executable, "-c", CHECKS.replace("</testsuites>", "")], checks=True)
+    report, junit = tmp_path / "r.json", tmp_path / "r.xml"
+    assert carry_out([cut], str(report), str(junit)) == 0
+    assert json.loads(report.read_text())["phases"][0]["name"] == "Checks"
+    assert [suite.get("name") for suite in ElementTree.parse(junit).getroot()] == [
+        "gpufleet.cluster"
+    ]
+
+
+def test_phases_go_on_where_nobody_reads_errors(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with pytest.MonkeyPatch.context() as patch, open(writer, "w", buffering=1) as stderr:
+        patch.setattr(sys, "stderr", stderr)
+        assert carry_out([phase("Hosts", 1)], str(tmp_path / "r.json"), None) == 1
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what is left is written at the end
+    assert (tmp_path / "r.json").is_file()
 
 
 HOSTS = """
