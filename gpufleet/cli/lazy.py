@@ -12,6 +12,7 @@ import click
 
 from gpufleet.cli.output import output_reaches_its_end
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.streams import prepare_streams
 
 
 class LazyGroup(click.Group):
@@ -27,6 +28,7 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Where standard output is closed, results would go into the next file that is opened."""
+        prepare_streams()
         if sys.stdout is None:
             click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
             sys.exit(ExitStatus.FAILED)

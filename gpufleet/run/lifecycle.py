@@ -133,6 +133,8 @@ class Run:
     def _shown(self, hosts: list[HostReport], *, dry: bool) -> bool:
         """Print the results; False where standard output is full, or nobody reads it."""
         try:
+            if sys.stdout is None:
+                raise OSError("it is closed")
             sys.stderr.flush()
             show(result_console(), hosts, dry=dry)
             sys.stdout.flush()

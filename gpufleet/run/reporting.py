@@ -6,6 +6,7 @@ import re
 import time
 from typing import ClassVar
 
+import pyinfra
 from gevent import getcurrent
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.exceptions import PyinfraError
@@ -14,6 +15,7 @@ from pyinfra.api.state import StateStage
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redacted_lines
+from gpufleet.core.streams import prepare_streams
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
 from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, why_unreached
@@ -50,6 +52,8 @@ class RunReport(BaseStateCallback):
 
         A run whose report cannot be written ends here, before it connects to a host.
         """
+        if pyinfra.is_cli:
+            prepare_streams()
         quiet_paramiko()
         stop_alone()
         report = cls(state, Run.start())

@@ -8,6 +8,10 @@ import sys
 
 import pytest
 
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.run import lifecycle
+from gpufleet.run.report import HostReport
+
 PROGRAM = """
 import atexit
 from gpufleet.core.exit_status import ExitStatus
@@ -49,3 +53,15 @@ def test_a_pipe_that_nobody_reads(ends: str, interrupted: str, status: int) -> N
 
 def test_where_nobody_reads_errors_either() -> None:
     assert ended(AT_END, "None", subprocess.STDOUT) == (1, "")
+
+
+def test_where_standard_output_is_closed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends: list[int] = []
+    monkeypatch.setattr(lifecycle, "end", ends.append)
+    monkeypatch.setattr(sys, "stdout", None)
+    host = HostReport("gpu-01", status="converged")
+    lifecycle.Run().finish([host], ExitStatus.CONVERGED, completed=True)
+    assert ends == [ExitStatus.FAILED]
+    assert "standard output: it is closed." in capsys.readouterr().err
