@@ -39,6 +39,7 @@ def init(folder: Path) -> None:
     """
     if not str(folder).isprintable():
         raise click.UsageError("DIR has characters that cannot be printed. Name another folder.")
+    path = folder
     try:
         if folder.is_dir() and any(folder.iterdir()):
             raise click.UsageError(
@@ -51,7 +52,8 @@ def init(folder: Path) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     except OSError as error:
-        click.echo(f"Error: cannot write {error.filename}: {error.strerror}", err=True)
+        place, why = error.filename or path, error.strerror or error
+        click.echo(f"Error: cannot write {place}: {why}", err=True)
         if _has_content(folder):
             click.echo(f"{folder} is incomplete. Delete it, then run again.", err=True)
         sys.exit(ExitStatus.FAILED)

@@ -12,6 +12,7 @@ import click
 
 from gpufleet.cli.output import output_reaches_its_end
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.paths import NoHome
 from gpufleet.core.streams import prepare_streams
 
 
@@ -39,6 +40,8 @@ class LazyGroup(click.Group):
         """click ends with status 1 where Ctrl+C is the answer to a question."""
         try:
             return super().invoke(ctx)
+        except NoHome as error:
+            raise click.UsageError(str(error)) from error
         except click.Abort as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise

@@ -23,7 +23,21 @@ def expanded(path: str) -> Path:
     return Path(os.path.expanduser(path))
 
 
+class NoHome(RuntimeError):
+    """The user has no home folder, and no variable names another place."""
+
+
+def user_folder(variable: str, below_home: str) -> Path:
+    """The folder that a variable names, else one of the user's. Raises NoHome."""
+    if named := os.environ.get(variable):
+        return Path(named)
+    try:
+        return Path.home() / below_home
+    except RuntimeError as error:
+        raise NoHome(f"This user has no home folder. Set HOME or {variable}.") from error
+
+
 def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`; everything in it can be rebuilt."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "gpufleet"
+    """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`; everything in it can be rebuilt.
+    Raises NoHome."""
+    return user_folder("XDG_CACHE_HOME", ".cache") / "gpufleet"

@@ -15,6 +15,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.paths import user_folder
 from gpufleet.core.private_file import make_private, read_regular, why_not_of, write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings import runs as findings
@@ -34,9 +35,9 @@ WRONG = (OSError, ValueError, KeyError, TypeError, ArithmeticError, RecursionErr
 
 
 def runs_folder() -> Path:
-    """`$XDG_STATE_HOME/gpufleet/upgrades`, usually `~/.local/state/gpufleet/upgrades`."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return Path(base) / "gpufleet/upgrades"
+    """`$XDG_STATE_HOME/gpufleet/upgrades`, usually `~/.local/state/gpufleet/upgrades`. Raises
+    NoHome."""
+    return user_folder("XDG_STATE_HOME", ".local/state") / "gpufleet/upgrades"
 
 
 @contextmanager

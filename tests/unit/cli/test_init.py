@@ -144,14 +144,15 @@ def test_a_name_that_cannot_be_printed_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["opened", "flushed"])
 def test_what_a_failed_init_leaves_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
 ) -> None:
     write, written = Path.write_text, []
 
     def full(path: Path, text: str, **how: Any) -> int:
         if len(written) == 3:
-            raise OSError(28, "No space left on device", str(path))
+            raise OSError(28, "No space left on device", *([str(path)] if named else []))
         written.append(path)
         return write(path, text, **how)
 
@@ -159,6 +160,8 @@ def test_what_a_failed_init_leaves_is_named(
     monkeypatch.setattr(Path, "write_text", full)
     done = init(folder)
     assert done.exit_code == 1
+    last = folder / "ci/github-actions.yml"
+    assert f"Error: cannot write {last}: No space left on device\n" in done.stderr
     assert f"{folder} is incomplete. Delete it, then run again." in done.stderr
     monkeypatch.undo()
     shutil.rmtree(folder)
