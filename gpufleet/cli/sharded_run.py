@@ -67,7 +67,7 @@ def _whole(request: Request, deploys: Deploys, options: Sequence[str] = ()) -> S
     apart = [each for each in request.targets if is_apart(each)]
     hosts = [each for each in request.targets if not is_apart(each)]
     workers, here = opened(request.place), Local(1)
-    logs = Path(tempfile.mkdtemp(prefix="gpufleet-workers-"))
+    logs = _folder_for_logs()
     run = Sharded(len(request.targets), request.percent, logs)
     went_well = False
     try:
@@ -87,6 +87,14 @@ def _whole(request: Request, deploys: Deploys, options: Sequence[str] = ()) -> S
         else:
             print_error(f"Output of the workers: {logs}")
     return run
+
+
+def _folder_for_logs() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix="gpufleet-workers-"))
+    except OSError as error:
+        why = error.strerror or error
+        raise click.ClickException(f"No folder for the output of the workers: {why}") from error
 
 
 def _show(

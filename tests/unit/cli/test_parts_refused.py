@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 from gpufleet.cli import sharded_run
@@ -220,3 +221,16 @@ def test_workers_that_take_no_further_part_end_that_part_alone(tmp_path: Path, r
     (finding,) = hosts["h2"]["findings"]
     assert finding["code"] == "GF013"
     assert "RuntimeError: Tried sending message after closing" in finding["message"]
+
+
+def test_without_a_folder_for_logs_nothing_begins(
+    run: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("tempfile.mkdtemp", full)
+    answers = Answers(reported("h1"))
+    with pytest.raises(click.ClickException, match="workers: No space left on device"):
+        run(answers)
+    assert answers.begun == []
