@@ -99,7 +99,10 @@ def read_contexts(paths: str) -> list[tuple[str, Kubeconfig | str]]:
 
 def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
     """The entries of these files by kind and name, and the name of the current context."""
-    files = [Path(part) for part in paths.split(os.pathsep) if Path(part).is_file()]
+    try:
+        files = [path for path in map(Path, paths.split(os.pathsep)) if path.is_file()]
+    except OSError as error:  # a folder of another user
+        raise KubeconfigError(str(error)) from error
     if not files:
         raise NoKubeconfig("no file exists")
     merged: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
@@ -230,7 +233,8 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     """A client for the context's cluster, with its user and the user's impersonation. It raises
     ResponseRefused for responses that are too large or too slow.
 
-    Raises KubeconfigError.
+    Raises KubeconfigError, whatever the library raises: values may have any type, a proxy or a
+    provider may need a package that is not installed.
     """
     from kubernetes import config
     from kubernetes.client import ApiClient, Configuration
@@ -245,12 +249,14 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
             persist_config=False,
             temp_file_path=str(private_folder()),
         )
-    except (config.ConfigException, OSError, KeyError, TypeError, ValueError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise KubeconfigError(reason) from error
-    settings.retries = False  # retries of urllib3 print a warning each, and wait
-    settings.connection_pool_maxsize = CONNECTIONS
-    client = ApiClient(settings)
+        settings.retries = False  # retries of urllib3 print a warning each, and wait
+        settings.connection_pool_maxsize = CONNECTIONS
+        client = ApiClient(settings)
+    except (config.ConfigException, OSError, ValueError) as error:
+        raise KubeconfigError(" ".join(str(error).split()) or type(error).__name__) from error
+    except Exception as error:
+        text = " ".join(str(error).split())
+        raise KubeconfigError(f"{type(error).__name__}: {text}") from error
     bound_answers(client.rest_client)
     _act_as(client, impersonation(kubeconfig.user))
     return client

@@ -17,6 +17,7 @@ from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.moved import Elsewhere, described, listed, search, uid_at
+from gpufleet.upgrade.operations.readable import readable
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
@@ -49,19 +50,27 @@ def open_nodes(
     """The cluster of each host, with its lock held until this process ends. `others`: NodeAt of
     the hosts that the run leaves out; `elsewhere`: where a cluster may be that is not where it was.
     Raises ClusterProblem."""
-    found = {}
+    found: dict[str, ClusterNodes] = {}
     for access, mine in by_access(places).items():
-        api = _opened(access, mine, run, say, elsewhere)
-        say(f"taking the lock of cluster {api.context}; {EXPIRY}")
-        take_lease(api, LOCK_TIMEOUT, say)
-        remove_pods(api)
         left = [place["node"] for place in others.values() if NodeAt(**place).access == access]
-        machines = {host: place.machine for host, place in mine.items()}
-        offering = [host for host, place in mine.items() if place.offers]
-        nodes = {host: place.node for host, place in mine.items()}
-        cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
-        found.update(dict.fromkeys(nodes, cluster))
+        found |= _nodes_at(access, mine, run, say, left, elsewhere)
     return found
+
+
+@readable
+def _nodes_at(
+    access: KubeAccess, mine: Places, run: str, say: Say, left: list[str], elsewhere: Elsewhere
+) -> dict[str, ClusterNodes]:
+    """Those of one cluster. `left`: its nodes that the run leaves out."""
+    api = _opened(access, mine, run, say, elsewhere)
+    say(f"taking the lock of cluster {api.context}; {EXPIRY}")
+    take_lease(api, LOCK_TIMEOUT, say)
+    remove_pods(api)
+    machines = {host: place.machine for host, place in mine.items()}
+    offering = [host for host, place in mine.items() if place.offers]
+    nodes = {host: place.node for host, place in mine.items()}
+    cluster = ClusterNodes(api, run, nodes, left, machines=machines, offering=offering)
+    return dict.fromkeys(nodes, cluster)
 
 
 def _opened(

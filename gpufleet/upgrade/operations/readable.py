@@ -23,9 +23,9 @@ R = TypeVar("R")
 
 
 def readable(method: Callable[P, R]) -> Callable[P, R]:
-    """A method of what has an `api`, or a function whose first argument is one: what goes wrong
-    with an object of the cluster is Unreadable, and the run goes on. What cannot be written down
-    is no fault of the cluster."""
+    """A method of what has an `api`, or a function whose first argument is one, or the access to
+    one: what goes wrong with an object of the cluster is Unreadable, and the run goes on. What
+    cannot be written down is no fault of the cluster."""
 
     @functools.wraps(method)
     def bounded(*args: P.args, **named: P.kwargs) -> R:

@@ -172,6 +172,38 @@ def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
         read_kubeconfig(str(path))
 
 
+UNUSABLE: dict[str, dict[str, Any]] = {
+    "a proxy that a package is lacking for": {"cluster": {"proxy-url": "socks5://bastion:1080"}},
+    "a provider that the library does not know": {"user": {"auth-provider": {"name": "gcp"}}},
+    "a server that is a number": {"cluster": {"server": 5}},
+}
+
+
+@pytest.mark.parametrize("how", UNUSABLE)
+def test_one_that_the_library_fails_on_is_unusable(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other contexts are tried, and other clusters go on."""
+    monkeypatch.setitem(sys.modules, "socks", None)
+    content = config("a")
+    content["clusters"][0]["cluster"] |= UNUSABLE[how].get("cluster", {})
+    content["users"][0]["user"] = UNUSABLE[how].get("user", {"token": "t"})
+    found = read_kubeconfig(files(tmp_path, content))
+    with pytest.raises(KubeconfigError, match=r"\w+Error: "):
+        open_client(found)
+
+
+def test_one_in_a_folder_that_may_not_be_read_is_unusable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: Path, **how: Any) -> os.stat_result:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "stat", refused)
+    with pytest.raises(KubeconfigError, match="Permission denied"):
+        read_kubeconfig(str(tmp_path / "config"))
+
+
 LOGS_IN = """\
 import sys
 from gpufleet.kube.kubeconfig import open_client, read_kubeconfig

@@ -149,6 +149,24 @@ def test_a_cluster_that_another_run_holds_is_not_gone(monkeypatch: pytest.Monkey
     waits(run, pytest.fail)
 
 
+@pytest.mark.parametrize("where", ["ClusterApi", "take_lease", "remove_pods"])
+def test_a_cluster_that_cannot_be_opened_in_any_way_keeps_no_other_one(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A library raises what nobody expects: the hosts of the other cluster are returned."""
+    run = of_two(monkeypatch, *DRAINED, A="A", B="B")
+    plain = getattr(opening, where)
+
+    def raising(about: Any, *how: Any) -> Any:
+        if about.context == "A":
+            raise AttributeError("'NoneType' object has no attribute 'token'")
+        return plain(about, *how)
+
+    monkeypatch.setattr(opening, where, raising)
+    assert "no attribute 'token'" in waits(run, pytest.fail)
+    assert run.progress().states == {"h": State.UNCHANGED, "i": State.NOT_REACHED}
+
+
 @pytest.mark.parametrize(
     ("words", "answer", "gone"),
     [
