@@ -135,3 +135,14 @@ OTHER_CLUSTER = blocker(
     "is gone, for example rebuilt, `gpufleet upgrade abort --run {run} --cluster-gone` ends the "
     "run: its nodes count as deleted, and one that is still there stays cordoned.",
 )
+
+UID_REFUSED = blocker(
+    "GF275",
+    "Context does not show which cluster it points to",
+    "Context {context!r} of {paths} points to {url}, where its user may not read the namespace "
+    "kube-system: whether that is the cluster that run {run} was planned for is not known. No node "
+    "was changed.",
+    "Allow that user to get the namespace kube-system, or put a context of one who may into "
+    "KUBECONFIG, then repeat the command. If the cluster of the run is gone, `gpufleet upgrade "
+    "abort --run {run} --cluster-gone` ends the run.",
+)

@@ -12,7 +12,13 @@ from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
-from gpufleet.upgrade.findings.nodes import CONTEXT_LOST, MAYBE_AWAY, OTHER_CLUSTER, UID_UNKNOWN
+from gpufleet.upgrade.findings.nodes import (
+    CONTEXT_LOST,
+    MAYBE_AWAY,
+    OTHER_CLUSTER,
+    UID_REFUSED,
+    UID_UNKNOWN,
+)
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import NodeAt
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
@@ -22,6 +28,7 @@ from gpufleet.upgrade.operations.readable import readable
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
 EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
 LOST = (KUBECONFIG_MISSING.code, CONTEXT_UNKNOWN.code)
+ANOTHER = (OTHER_CLUSTER.code, UID_REFUSED.code)
 NO_OTHERS: Mapping[str, Mapping[str, Any]] = {}
 
 Places = Mapping[str, NodeAt]
@@ -82,9 +89,9 @@ def _opened(
     problem = _asked(access, wanted, run)
     if not isinstance(problem, Finding):
         return problem
-    if problem.code not in (*LOST, OTHER_CLUSTER.code):
+    if problem.code not in (*LOST, *ANOTHER):
         raise NotOpened(problem)
-    is_other, where = problem.code == OTHER_CLUSTER.code, described(access)
+    is_other, where = problem.code in ANOTHER, described(access)
     (uid, *more) = wanted or ("",)
     if more or not uid:
         unknown = UID_UNKNOWN(run=run, access=where, problem=problem.message)
@@ -103,15 +110,17 @@ def _opened(
 
 
 def _asked(access: KubeAccess, wanted: Collection[str], run: str) -> ClusterApi | Finding:
-    """The cluster there, or why it is not taken: it is another one, where both are known."""
+    """The cluster there, or why it is not taken: it is another one than that of the run, or may be
+    where the run knows the UID and its user may not read it."""
     api: ClusterApi | None = None
     try:
         api = ClusterApi(access)
         found = uid_at(api)
-        if not (found and wanted) or wanted == {found}:
+        if not wanted or wanted == {found}:
             return api
         paths = kubeconfig_paths(access.kubeconfig).replace(os.pathsep, ", ")
-        problem = OTHER_CLUSTER(context=api.context, paths=paths, url=api.url, run=run)
+        kind = OTHER_CLUSTER if found else UID_REFUSED
+        problem = kind(context=api.context, paths=paths, url=api.url, run=run)
     except ClusterProblem as error:
         problem = error.findings[0]
     if api:

@@ -93,6 +93,7 @@ def opened(folder: Path, place: NodeAt | None = None, **files: Contexts) -> Any:
         ({"old": {"lab": "b", "x": "c", "lab2": "a"}}, "lab2"),
         ({"now": {"x": "b", "y": "secret", "lab2": "a"}}, "lab2"),
         ({"old": {"x": "a", "y": "a"}, "now": {"z": "a"}}, "x"),
+        ({"old": {"lab": "secret", "lab2": "a"}}, "lab2"),
     ],
 )
 def test_a_cluster_that_moved_is_known_by_its_uid(
@@ -156,6 +157,20 @@ def test_a_cluster_that_may_be_away_is_not_written_off(
     assert f"Context 'lab' of {folder / 'old'} points to https://b now" in found.message
     assert f"kubeconfig {folder / where}: " in found.message
     assert why in found.message
+
+
+@pytest.mark.parametrize(
+    ("others", "code"), [({}, "GF275"), ({"x": "b"}, "GF275"), ({"x": "away"}, "GF276")]
+)
+def test_a_cluster_that_does_not_show_its_uid_is_not_taken_for_that_of_the_run(
+    others: Contexts, code: str, folder: Path
+) -> None:
+    """The run knows the UID: its context may lead to another cluster by now."""
+    found = opened(folder, old={"lab": "secret", **others})
+    assert found.code == code
+    assert f"Context 'lab' of {folder / 'old'} points to https://secret, where" in found.message
+    unknown = NodeAt("n", str(folder / "old"), "lab")  # to a record of an earlier version
+    assert opened(folder, unknown, old={"lab": "secret"}).context == "lab"
 
 
 def test_a_cluster_of_an_inventory_that_is_not_read_may_be_away(folder: Path) -> None:
