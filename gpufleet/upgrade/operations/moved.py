@@ -36,7 +36,7 @@ Leads = Kubeconfig | str  # a context, or why it cannot be used
 class Search:
     """What was found, and why each of the others is not it, in words."""
 
-    api: ClusterApi | None = None
+    apis: list[ClusterApi] = field(default_factory=list)  # ways to it, the first to be tried first
     others: list[str] = field(default_factory=list)  # contexts of other clusters
     unknown: list[str] = field(default_factory=list)  # that may lead to it all the same
 
@@ -58,9 +58,7 @@ def search(access: KubeAccess, uid: str, elsewhere: Elsewhere) -> Search:
         asked = pool.map(lambda each: _asked(each[1], uid), tried)
         for (where, _), answer in zip(tried, asked, strict=True):
             if not isinstance(answer, str):
-                if found.api:
-                    answer.close()
-                found.api = found.api or answer
+                found.apis.append(answer)
             elif answer == ANOTHER:
                 found.others.append(f"{where}: {answer}")
             else:

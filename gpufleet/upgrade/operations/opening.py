@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.kube.findings import CONTEXT_UNKNOWN, KUBECONFIG_MISSING
 from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
 from gpufleet.upgrade.findings.nodes import (
     CONTEXT_LOST,
@@ -20,7 +20,7 @@ from gpufleet.upgrade.findings.nodes import (
     UID_UNKNOWN,
 )
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.clusters import NodeAt
+from gpufleet.upgrade.operations.clusters import FORBIDDEN, NodeAt
 from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.moved import Elsewhere, described, listed, search, uid_at
 from gpufleet.upgrade.operations.readable import readable
@@ -69,9 +69,7 @@ def _nodes_at(
     access: KubeAccess, mine: Places, run: str, say: Say, left: list[str], elsewhere: Elsewhere
 ) -> dict[str, ClusterNodes]:
     """Those of one cluster. `left`: its nodes that the run leaves out."""
-    api = _opened(access, mine, run, say, elsewhere)
-    say(f"taking the lock of cluster {api.context}; {EXPIRY}")
-    take_lease(api, LOCK_TIMEOUT, say)
+    api = _locked(access, _opened(access, mine, run, elsewhere), say)
     remove_pods(api)
     machines = {host: place.machine for host, place in mine.items()}
     offering = [host for host, place in mine.items() if place.offers]
@@ -80,15 +78,35 @@ def _nodes_at(
     return dict.fromkeys(nodes, cluster)
 
 
-def _opened(
-    access: KubeAccess, places: Places, run: str, say: Say, elsewhere: Elsewhere
-) -> ClusterApi:
-    """The cluster of the plan, also where its kubeconfig was moved or its context renamed: by its
-    UID. Raises NotOpened."""
+def _locked(access: KubeAccess, ways: Sequence[ClusterApi], say: Say) -> ClusterApi:
+    """The cluster with its lock, by the first of these ways whose user may take it; the others are
+    closed. Raises ClusterProblem."""
+    refused = list[ApiError]()
+    for api in ways:
+        if access.context and api.context != access.context:
+            say(f"cluster of context {access.context} is reached by context {api.context} now")
+        say(f"taking the lock of cluster {api.context}; {EXPIRY}")
+        try:
+            take_lease(api, LOCK_TIMEOUT, say)
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            refused.append(error)
+            api.close()
+        else:
+            for other in ways[len(refused) + 1 :]:
+                other.close()
+            return api
+    raise refused[0]
+
+
+def _opened(access: KubeAccess, places: Places, run: str, elsewhere: Elsewhere) -> list[ClusterApi]:
+    """The ways to the cluster of the plan, also where its kubeconfig was moved or its context
+    renamed: by its UID. Raises NotOpened."""
     wanted = {place.cluster for place in places.values()} - {""}
     problem = _asked(access, wanted, run)
     if not isinstance(problem, Finding):
-        return problem
+        return [problem]
     if problem.code not in (*LOST, *ANOTHER):
         raise NotOpened(problem)
     is_other, where = problem.code in ANOTHER, described(access)
@@ -97,9 +115,8 @@ def _opened(
         unknown = UID_UNKNOWN(run=run, access=where, problem=problem.message)
         raise NotOpened(problem if is_other else unknown)
     found = search(access, uid, elsewhere)
-    if found.api:
-        say(f"cluster of context {access.context} is reached by context {found.api.context} now")
-        return found.api
+    if found.apis:
+        return found.apis
     if not is_other:
         lost = CONTEXT_LOST(run=run, access=where, problem=problem.message, tried=found.tried)
         raise NotOpened(lost)

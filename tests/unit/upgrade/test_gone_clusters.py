@@ -65,7 +65,7 @@ def waits(run: Store, is_gone: Callable[[str], bool] = never) -> str:
 def test_an_abort_waits_for_a_cluster_that_may_be_away(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its context leads to another one, and one that does not answer may be it."""
     run = of_two(monkeypatch, *DRAINED, A="new", B="B")
-    found = SimpleNamespace(api=None, unknown=["context 'y' of kubeconfig /y: timed out"])
+    found = SimpleNamespace(apis=[], unknown=["context 'y' of kubeconfig /y: timed out"])
     monkeypatch.setattr(opening, "search", lambda *how: found)
     message = waits(run)
     assert "context 'y' of kubeconfig /y: timed out" in message

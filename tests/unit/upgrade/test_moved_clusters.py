@@ -103,6 +103,30 @@ def test_a_cluster_that_moved_is_known_by_its_uid(
     assert (found.context, found.url) == (context, "https://a")
 
 
+FORBIDDEN = ApiError("POST leases", 403, {"message": "cannot create leases"}, "c")
+AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
+
+
+@pytest.mark.parametrize(
+    ("refused", "context"), [({"ro": FORBIDDEN}, "admin"), ({"ro": AWAY}, ""),
+                             (dict.fromkeys(("ro", "admin", "x"), FORBIDDEN), "")]
+)  # fmt: skip
+def test_a_context_that_may_not_write_is_not_the_only_way(
+    refused: dict[str, ClusterProblem], context: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lease(api: AtServer, *how: Any) -> None:
+        if problem := refused.get(api.context):
+            raise problem
+
+    monkeypatch.setattr(opening, "take_lease", lease)
+    if context:
+        assert opened(folder, old={"ro": "a", "admin": "a", "x": "a"}).context == context
+        return
+    with pytest.raises(ClusterProblem) as error:
+        opened(folder, old={"ro": "a", "admin": "a", "x": "a"})
+    assert error.value.findings == refused["ro"].findings
+
+
 def test_contexts_are_opened_one_at_a_time_and_asked_side_by_side(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
