@@ -15,6 +15,7 @@ CORDONED = "another user cordoned the node"
 UNMARKED = (
     "its node is cordoned without the mark of the run: another user cordoned it or removed the mark"
 )
+GONE = "its node is not in the cluster any more"
 UNCORDONED = "another user uncordoned it during the run"
 TAKEN_BACK = (
     "its node is in service: another user took it back, or it was registered again. What it runs "

@@ -38,14 +38,18 @@ TRIES = 6  # for a server that responded before
 LONGEST = 200  # characters of a body that is not JSON
 CAUSES = 10  # of one answer
 PAUSE = 2.0  # seconds between retries
-_GONE = 410
+_MISSING, _GONE = 404, 410
+SERVED = (" /api/v1/", " /apis/coordination.k8s.io/v1/")  # by every API server
+UNSERVED = ("", "404 page not found")  # what one says of paths that it does not know
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
 
 
 class ApiError(ClusterProblem):
     """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
-    `context`: of the kubeconfig. What the server says is without secrets, and not long."""
+    `context`: of the kubeconfig; `is_missing`: whether the server itself says that there is no such
+    object, or that it does not know the path: a load balancer before it has 404s of its own. What the
+    server says is without secrets, and not long."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request
@@ -54,6 +58,7 @@ class ApiError(ClusterProblem):
         self.reason = beginning(str(answer.get("reason") or ""))
         self.message = beginning(str(answer.get("message") or ""))
         self.causes = tuple(_causes_of(answer.get("details")))
+        self.is_missing = status == _MISSING and _is_missing(request, answer)
         super().__init__(*refusals([self]))
 
     def __str__(self) -> str:
@@ -63,6 +68,8 @@ class ApiError(ClusterProblem):
     def is_final(self) -> bool:
         """Whether the same request has the same answer later: not what load balancers, webhooks and
         overloaded servers say for a moment."""
+        if self.status == _MISSING and not self.is_missing:
+            return False
         return self.status < 500 and self.status not in PASSING
 
 
@@ -121,7 +128,7 @@ class ClusterApi:
         try:
             return self.get(path)
         except ApiError as error:
-            if error.status != 404:
+            if not error.is_missing:
                 raise
             return None
 
@@ -289,6 +296,16 @@ class ClusterApi:
                 return refused_certificate(cause, self.context, self.url)
         reason = beginning(str(causes[-1])) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
+
+
+def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
+    """Whether an answer with status 404 is the API server's about what was asked for."""
+    if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
+        is_served = any(path in request for path in SERVED)
+        return not is_served and answer.get("message", "") in UNSERVED
+    details = answer.get("details")
+    name = details.get("name") if isinstance(details, dict) else None
+    return not name or name in request.split("/")
 
 
 def _causes_of(details: Any) -> list[str]:

@@ -17,13 +17,14 @@ from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, re
 from gpufleet.kube.parse import crd_groups, parse_version
 
 THREADS = 8
-_MISSING, _DOWN = 404, 503
+_DOWN = 503
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request to the API. `optional`: 404 counts as an empty response. `foreign`: so does 503,
-    by which the server says that the program behind an API is down: not for what gpufleet needs."""
+    """One request to the API. `optional`: what the server does not have counts as an empty
+    response. `foreign`: so does 503, by which it says that the program behind an API is down: not
+    for what gpufleet needs."""
 
     path: str
     many: bool = True  # a list, read page by page
@@ -160,7 +161,6 @@ def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
     try:
         return call(ask.path, ask.accept, allowance, **ask.query)
     except ApiError as error:
-        missing = ask.optional and error.status == _MISSING
-        if missing or (ask.foreign and error.status == _DOWN):
+        if (ask.optional and error.is_missing) or (ask.foreign and error.status == _DOWN):
             return [] if ask.many else {}
         raise

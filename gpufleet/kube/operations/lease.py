@@ -34,7 +34,7 @@ POLL = 1.0  # seconds between two reads of another run's Lease
 GAP = 10.0  # seconds between two reads after which observation restarts: the API was unavailable
 REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that conflicts with another one of the same run
-_FORBIDDEN, _MISSING, _CONFLICT = 403, 404, 409
+_FORBIDDEN, _CONFLICT = 403, 409
 SHOWN = 200  # characters of a holder's name
 
 
@@ -150,7 +150,7 @@ class Lease:
                 if error.status == _FORBIDDEN:
                     self.give_back()
                     return
-                if error.status not in (_CONFLICT, _MISSING):
+                if not error.is_missing and error.status != _CONFLICT:
                     raise
 
     def read(self) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ def live_objects(api: ClusterApi, wanted: ObjectSet) -> list[Body]:
     try:
         return api.list(wanted.path, labelSelector=wanted.selector)
     except ApiError as error:
-        if error.status != 404:  # a kind or group that the API does not serve
+        if not error.is_missing:  # a kind or group that the API does not serve
             raise
         return []
 

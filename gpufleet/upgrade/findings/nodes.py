@@ -139,7 +139,7 @@ OTHER_CLUSTER = blocker(
 UID_REFUSED = blocker(
     "GF275",
     "Context does not show which cluster it points to",
-    "Context {context!r} of {paths} points to {url}, where its user may not read the namespace "
+    "Context {context!r} of {paths} points to {url} now, where its user may not read the namespace "
     "kube-system: whether that is the cluster that run {run} was planned for is not known. No node "
     "was changed.",
     "Allow that user to get the namespace kube-system, or put a context of one who may into "

@@ -23,7 +23,7 @@ from gpufleet.upgrade.nodes import (
     why_not_ours,
 )
 from gpufleet.upgrade.operations.cordons import CordonedNodes
-from gpufleet.upgrade.operations.evictions import CONFLICT, MISSING, Evictions, Round, this_pod
+from gpufleet.upgrade.operations.evictions import CONFLICT, Evictions, Round, this_pod
 from gpufleet.upgrade.operations.gpu_pod import POLL
 from gpufleet.upgrade.operations.kured_lock import KuredLock
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
@@ -201,8 +201,11 @@ class ClusterNodes(CordonedNodes):
                 return returning(node, self.run, self.cordons.get(host, NEVER))
             return leaving_behind(node, self.run, reason)
 
-        if self.api.find(f"/api/v1/nodes/{self.nodes[host]}"):
+        try:
             self._patch(self.nodes[host], left)
+        except ApiError as error:
+            if not error.is_missing:
+                raise
 
     @readable
     def post_event(self, host: str, event: Event, reason: str) -> None:
@@ -225,7 +228,7 @@ class ClusterNodes(CordonedNodes):
             try:
                 self.api.delete(path, this_pod(metadata))
             except ApiError as error:
-                if error.status not in (MISSING, CONFLICT):
+                if not error.is_missing and error.status != CONFLICT:
                     raise
         return not leaving.clients
 

@@ -18,7 +18,6 @@ from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
-from gpufleet.upgrade.operations.evictions import MISSING
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
 from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
@@ -192,7 +191,7 @@ def operator_owns_driver(api: ClusterApi) -> bool:
     try:
         found = api.list("/apis/nvidia.com/v1/clusterpolicies")
     except ApiError as error:
-        if error.status not in (MISSING, FORBIDDEN):
+        if not error.is_missing and error.status != FORBIDDEN:
             raise
         return False
     wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]

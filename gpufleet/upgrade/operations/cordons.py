@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpufleet.kube.operations.api import ApiError
 from gpufleet.upgrade.marks import NEVER, is_of
 from gpufleet.upgrade.nodes import (
+    GONE,
     MARK_REFUSED,
     UNMARKED,
     cordoning,
@@ -110,22 +112,30 @@ class CordonedNodes(CheckedNodes):
 
     @readable
     def give_back(self, host: str) -> str:
-        """Give the node its earlier state; one that was deleted has none. What may be left of the
-        run on a node whose mark others removed; "" if nothing."""
-        name, left = self.nodes[host], ""
+        """Give the node its earlier state. What is to be said of it: that it was deleted, or what
+        may be left of the run where others removed its mark; "" if nothing."""
         self.kept.discard(host)
-        if before := self.api.find(f"/api/v1/nodes/{name}"):
-            cordon = self.cordons.get(host, NEVER)
-            self._unmark(host)
-            self._patch(name, lambda node: returning(node, self.run, cordon))
-            there = mark_of(before)
-            if not is_of(there, self.run):
-                node = self._node(name)
-                left = self._left_on(host, before, node)
-                never = cordon == NEVER or (there.get("run") == self.run and not cordon.seen)
-                if is_cordoned(node) and not never:
-                    self.kept.add(host)
-                    left = left or UNMARKED
+        try:
+            return self._given_back(host)
+        except ApiError as error:
+            if not error.is_missing:
+                raise
+            return GONE
+
+    def _given_back(self, host: str) -> str:
+        """As `give_back`. Raises ApiError where the node is deleted."""
+        name, left = self.nodes[host], ""
+        before, cordon = self._node(name), self.cordons.get(host, NEVER)
+        self._unmark(host)
+        self._patch(name, lambda node: returning(node, self.run, cordon))
+        there = mark_of(before)
+        if not is_of(there, self.run):
+            node = self._node(name)
+            left = self._left_on(host, before, node)
+            never = cordon == NEVER or (there.get("run") == self.run and not cordon.seen)
+            if is_cordoned(node) and not never:
+                self.kept.add(host)
+                left = left or UNMARKED
         return left
 
     def _unmark(self, host: str) -> None:

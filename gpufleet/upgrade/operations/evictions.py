@@ -19,7 +19,7 @@ AT_ONCE = 16  # requests for evictions that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
 PASS = 20.0  # seconds of one pass; then the nodes are looked at, and it goes on with the others
 PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
-MISSING, CONFLICT, LATER = 404, 409, 429
+CONFLICT, LATER = 409, 429
 TERMINATING = "being terminated"  # of the API's message about a namespace
 SEVERAL = "more than one PodDisruptionBudget"  # of its message with status 500, which stays
 
@@ -157,7 +157,9 @@ class Evictions:
         try:
             self.api.attempt(path, body | {"deleteOptions": this_pod(metadata)})
         except ApiError as error:
-            if error.status in (MISSING, CONFLICT):  # it is gone, or another of its name is there
+            if (
+                error.is_missing or error.status == CONFLICT
+            ):  # it is gone, or another of its name is there
                 return True
             said = one_line("; ".join(error.causes) or error.message)
             if TERMINATING in error.message:  # the pod goes with its namespace

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.upgrade.nodes import GONE
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.evictions import MISSING, Round
+from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event
+
+NOTHING = {"kind": "Status", "reason": "NotFound"}  # what an API server says of no object
 
 
 class GoneApi(ClusterApi):
@@ -22,7 +25,7 @@ class GoneApi(ClusterApi):
         return []
 
     def _request(self, method: str, path: str, **how: Any) -> dict[str, Any]:
-        raise ApiError(f"{method} {path}", MISSING, {"reason": "NotFound"}, self.context)
+        raise ApiError(f"{method} {path}", 404, NOTHING, self.context)
 
 
 class GoneNodes(ClusterNodes):
@@ -30,7 +33,7 @@ class GoneNodes(ClusterNodes):
 
     def __init__(self, context: str, run: str, nodes: Mapping[str, str], why: str) -> None:
         super().__init__(GoneApi(context), run, nodes)
-        self.why = f"its node is not in the cluster any more: {why}"
+        self.why = f"{GONE}: {why}"
 
     def clear(self, host: str, policy: Policy) -> Round:
         return Round(given_up=self.why)

@@ -25,7 +25,6 @@ from gpufleet.upgrade.pods import (
 POLL = 1.0  # seconds
 NAMESPACE = "default"
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
-MISSING = 404
 STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
@@ -190,7 +189,7 @@ def _delete(api: ClusterApi, pod: Pod) -> None:
     try:
         api.delete(f"{PODS}/{pod['metadata']['name']}")
     except ApiError as error:
-        if error.status != MISSING:
+        if not error.is_missing:
             raise
 
 

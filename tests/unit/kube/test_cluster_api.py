@@ -161,3 +161,33 @@ def test_a_list_without_items_is_not_an_empty_one(server: Server) -> None:
     with pytest.raises(ClusterProblem) as caught:
         server.api.list("/z")
     assert "a list without items" in caught.value.findings[0].message
+
+
+STATUS = {"kind": "Status", "reason": "NotFound", "details": {"name": "n"}}
+UNSERVED = b"404 page not found\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "missing"),
+    [
+        ("/api/v1/nodes/n", json.dumps(STATUS).encode(), True),
+        ("/api/v1/nodes/m", json.dumps(STATUS).encode(), False),  # of what a proxy asked for
+        ("/api/v1/nodes/n", b"default backend - 404", False),
+        ("/api/v1/nodes/n", UNSERVED, False),
+        ("/api/v1/nodes/n", b"", False),
+        ("/apis/policy/v1", UNSERVED, True),
+        ("/openapi/v3/apis/x/v1", b"", True),
+        ("/apis/policy/v1", b"<html>404 Not Found</html>", False),
+    ],
+)
+def test_what_is_not_there_is_so_by_the_server_itself(
+    server: Server, path: str, body: bytes, missing: bool
+) -> None:
+    """Not by a load balancer: that passes."""
+    server.status, server.body = 404, body
+    if missing:
+        assert server.api.find(path) is None
+        return
+    with pytest.raises(ApiError) as error:
+        server.api.find(path)
+    assert not error.value.is_final

@@ -14,13 +14,14 @@ from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gathe
 
 
 class Refusing:
-    """An API that responds to everything with one status."""
+    """An API that responds to everything with one status: 404 as of no such path."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
     def get(self, path: str, *more: object, **query: str) -> dict[str, Any]:
-        raise ApiError(f"GET {path}", self.status, {"reason": "Any", "message": "why"}, "test")
+        message = "404 page not found" if self.status == 404 else "why"
+        raise ApiError(f"GET {path}", self.status, {"message": message}, "test")
 
     list = get
 

@@ -192,7 +192,7 @@ def test_a_cluster_that_does_not_show_its_uid_is_not_taken_for_that_of_the_run(
     """The run knows the UID: its context may lead to another cluster by now."""
     found = opened(folder, old={"lab": "secret", **others})
     assert found.code == code
-    assert f"Context 'lab' of {folder / 'old'} points to https://secret, where" in found.message
+    assert f"Context 'lab' of {folder / 'old'} points to https://secret now, where" in found.message
     unknown = NodeAt("n", str(folder / "old"), "lab")  # to a record of an earlier version
     assert opened(folder, unknown, old={"lab": "secret"}).context == "lab"
 

@@ -11,7 +11,7 @@ import pytest
 
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.decide import Act, Around, Do, decide
 from gpufleet.upgrade.nodes import (
     MARK,
@@ -34,7 +34,16 @@ from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import CHANGING, DRAINED, HOST, Steps, planned, running, state
+from tests.unit.upgrade.running import (
+    CHANGING,
+    DRAINED,
+    HOST,
+    NOT_FOUND,
+    Steps,
+    planned,
+    running,
+    state,
+)
 
 RUN = "run-1"
 OWNER = {"kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
@@ -67,7 +76,8 @@ class Api:
         return self.node
 
     def get(self, path: str) -> dict[str, Any]:
-        assert self.node
+        if self.node is None:
+            raise ApiError(f"GET {path}", 404, NOT_FOUND, "c")
         return self.node
 
     def list(self, path: str, *how: Any, **query: str) -> list[Any]:

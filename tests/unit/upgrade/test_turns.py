@@ -29,6 +29,7 @@ from tests.unit.upgrade.running import (
     CHANGING,
     DRAINED,
     HOST,
+    NOT_FOUND,
     Steps,
     planned,
     running,
@@ -207,7 +208,8 @@ class Answers(Node):
 def test_an_answer_about_one_node_keeps_no_other_from_being_prepared(
     status: int, after: State
 ) -> None:
-    node = Answers(ApiError("GET /api/v1/nodes/h", status, {"message": "not there"}, "c"))
+    answer = NOT_FOUND if status == 404 else {"message": "not there"}
+    node = Answers(ApiError("GET /api/v1/nodes/h", status, answer, "c"))
     run = two({"h": node, "g": node}, of_other=())
     prepare(run, ["h", "g"])
     assert run.progress.states == {"h": after, "g": State.READY}
