@@ -62,10 +62,12 @@ def read_mark(text: Any) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Cordon:
     """That of a node, as the record of its run has it: it was begun. `text`: the mark that was
-    written with it, "" where that is not known; `seen`: the cluster has shown the node with it."""
+    written with it, "" where that is not known; `seen`: the cluster has shown the node with it;
+    `sure`: this process has the answer that the node was cordoned, with its mark or without."""
 
     text: str = ""
     seen: bool = False
+    sure: bool = False
 
     @property
     def mark(self) -> dict[str, Any]:

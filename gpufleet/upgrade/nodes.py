@@ -1,4 +1,4 @@
-"""A node of a cluster during its upgrade: cordon, annotation, taint, and the way back. Pure."""
+"""A node of a cluster during its upgrade: cordon, annotation, taint. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpufleet.upgrade.marks import NEVER, UNKNOWN, Cordon, is_of, pending_mark, read_mark
+from gpufleet.upgrade.marks import is_of, pending_mark, read_mark
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
@@ -27,6 +27,7 @@ MARK_REFUSED = (
 )
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
+SET = ("false", "true")  # the values of both that the cordon of a run sets
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
 SKIPPED = f"the node has the label {SKIP}=true"
 
@@ -40,12 +41,12 @@ Patch = dict[str, Any]
 
 def mark_of(node: Node) -> dict[str, Any]:
     """What the run wrote down on the node; {} without one."""
-    return read_mark(_annotations(node).get(MARK))
+    return read_mark(annotations_of(node).get(MARK))
 
 
 def mark_text(node: Node) -> str | None:
     """The mark as it is; None without one."""
-    return _annotations(node).get(MARK)
+    return annotations_of(node).get(MARK)
 
 
 def is_cordoned(node: Node) -> bool:
@@ -59,7 +60,7 @@ def is_ready(node: Node) -> bool:
 
 def is_left_behind(node: Node) -> bool:
     """Whether the roll-back of the node failed, in this run or in another one."""
-    return FAILED in _annotations(node)
+    return FAILED in annotations_of(node)
 
 
 def machine_of(node: Node) -> str:
@@ -80,7 +81,7 @@ def why_not_begun(node: Node, run: str, machine: str = "") -> str:
         return f"run {there.get('run')} of gpufleet is at work on the node"
     if is_cordoned(node):
         return CORDONED
-    if _labels(node).get(SKIP) == "true":
+    if labels_of(node).get(SKIP) == "true":
         return SKIPPED
     return "" if is_ready(node) else "the node is not Ready"
 
@@ -112,11 +113,13 @@ def why_not_kept(node: Node, run: str) -> str:
 
 def has_cordon(node: Node) -> bool:
     """Whether a node has all that the cordon of a run sets, besides its mark."""
-    return (
-        is_cordoned(node)
-        and _labels(node).get(UNMANAGED) == "false"
-        and _annotations(node).get(SCALE_DOWN) == "true"
-    )
+    return is_cordoned(node) and has_values(node)
+
+
+def has_values(node: Node) -> bool:
+    """Whether label and annotation are as the cordon of a run sets them."""
+    values = (labels_of(node).get(UNMANAGED), annotations_of(node).get(SCALE_DOWN))
+    return values == SET
 
 
 def marking(node: Node, run: str, since: str) -> Patch | None:
@@ -145,7 +148,7 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
     """
     if is_of(mark_of(node), run):
         return None
-    labels, annotations = _labels(node), _annotations(node)
+    labels, annotations = labels_of(node), annotations_of(node)
     mark = {
         "run": run,
         "since": since,
@@ -164,88 +167,20 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
     }
 
 
-def returning(node: Node, run: str, cordon: Cordon = NEVER) -> Patch | None:
-    """The merge patch that gives a node the state from before the run; None where nothing of it is
-    there. `cordon`: by the record of the run, for a node without its mark. Such a node stays
-    cordoned where the mark was there: others removed it. Else the cluster never kept it."""
-    mark, known = mark_of(node), cordon.mark
-    if is_of(mark, run):
-        return _restored(node, known or mark)
-    never_kept = not cordon.seen and mark in ({}, UNKNOWN)
-    if known and has_cordon(node) and (mark.get("run") == run or never_kept):
-        return _restored(node, known)
-    return _without_rest(node, run, known if cordon.seen and not mark else {})
-
-
-def _restored(node: Node, mark: Mapping[str, Any]) -> Patch:
-    """The merge patch for the state that a mark remembers."""
-    return {
-        "metadata": {
-            "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {
-                MARK: None,
-                FAILED: None,
-                **_earlier(_annotations(node), SCALE_DOWN, "true", mark.get("scale_down")),
-            },
-            "labels": _earlier(_labels(node), UNMANAGED, "false", mark.get("managed")),
-        },
-        "spec": {
-            "unschedulable": True if mark.get("unschedulable") and is_cordoned(node) else None,
-            "taints": [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)],
-        },
-    }
-
-
-def _earlier(
-    there: Mapping[str, str], key: str, ours: str, earlier: str | None
-) -> dict[str, str | None]:
-    """The earlier value of a key; {} where others have changed it since."""
-    return {key: earlier} if there.get(key) == ours else {}
-
-
-def _without_rest(node: Node, run: str, known: Mapping[str, Any] = NO_GPUS) -> Patch | None:
-    """The merge patch for a node whose cordon may be others': without taint and mark of the run,
-    with the values that are known from before; None where nothing of these is there."""
-    annotations: dict[str, str | None] = {}
-    labels: dict[str, str | None] = {}
-    if mark_of(node).get("run") == run and not is_of(mark_of(node), run):
-        annotations = {MARK: None}
-    if known:
-        annotations |= _earlier(_annotations(node), SCALE_DOWN, "true", known.get("scale_down"))
-        labels = _earlier(_labels(node), UNMANAGED, "false", known.get("managed"))
-    left = [each for each in _taints(node) if (each.get("key"), each.get("value")) != (TAINT, run)]
-    spec = {} if left == _taints(node) else {"taints": left}
-    if not (annotations or labels or spec):
-        return None
-    version = {"resourceVersion": node["metadata"]["resourceVersion"]}
-    return {"metadata": {**version, "annotations": annotations, "labels": labels}, "spec": spec}
-
-
-def left_on(node: Node, *, was_ours: bool = True) -> str:
-    """What may be of a run on a node whose mark others removed, with the earlier values in it; ""
-    if nothing, or if another run is at work on it. `was_ours`: else it may never have had one."""
-    if mark_of(node):
-        return ""
-    keys = [f"label {UNMANAGED}=false"] if _labels(node).get(UNMANAGED) == "false" else []
-    keys += (
-        [f"annotation {SCALE_DOWN}=true"] if _annotations(node).get(SCALE_DOWN) == "true" else []
-    )
-    maybe = f"{' and '.join(keys)} of its node may be of the run" if keys and was_ours else ""
-    return "; ".join(filter(None, (UNMARKED if is_cordoned(node) else "", maybe)))
-
-
 def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:
     """The merge patch that adds or removes the taint of the run, which keeps GPU clients away; None
     for a node that others took back. `clients`: that are there; the mark remembers them."""
     if why_not_ours(node, run):
         return None
     if not there:
-        return _without_rest(node, run)
-    others = [each for each in _taints(node) if each.get("key") != TAINT]
+        left = taints_without(node, run)
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        return None if left == taints_of(node) else {"metadata": version, "spec": {"taints": left}}
+    others = [each for each in taints_of(node) if each.get("key") != TAINT]
     taints = [*others, {"key": TAINT, "value": run, "effect": "NoSchedule"}]
     mark = mark_of(node)
     known = sorted({*(mark.get("clients") or ()), *clients})
-    if taints == list(_taints(node)) and known == (mark.get("clients") or []):
+    if taints == list(taints_of(node)) and known == (mark.get("clients") or []):
         return None
     patch: Patch = {
         "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
@@ -261,9 +196,9 @@ def leaving_behind(node: Node, run: str, reason: str) -> Patch | None:
     """The merge patch for a node whose roll-back failed: tainted, with the reason; None for one
     that is not the run's any more, and for one that says so already: a user may be at work on it.
     """
-    if why_not_ours(node, run) or FAILED in _annotations(node):
+    if why_not_ours(node, run) or FAILED in annotations_of(node):
         return None
-    others = [each for each in _taints(node) if each.get("key") not in (TAINT, FAILED)]
+    others = [each for each in taints_of(node) if each.get("key") not in (TAINT, FAILED)]
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
@@ -288,13 +223,20 @@ def patched(node: Node, patch: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _labels(node: Node) -> Mapping[str, str]:
+def labels_of(node: Node) -> Mapping[str, str]:
     return (node.get("metadata") or {}).get("labels") or {}
 
 
-def _annotations(node: Node) -> Mapping[str, str]:
+def annotations_of(node: Node) -> Mapping[str, str]:
     return (node.get("metadata") or {}).get("annotations") or {}
 
 
-def _taints(node: Node) -> list[Mapping[str, Any]]:
+def taints_of(node: Node) -> list[Mapping[str, Any]]:
     return list((node.get("spec") or {}).get("taints") or ())
+
+
+def taints_without(node: Node, run: str) -> list[Mapping[str, Any]]:
+    """All but that of the run."""
+    return [
+        each for each in taints_of(node) if (each.get("key"), each.get("value")) != (TAINT, run)
+    ]

@@ -10,7 +10,6 @@ from typing import Any
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
-from gpufleet.upgrade.marks import NEVER
 from gpufleet.upgrade.nodes import (
     OTHER_MACHINE,
     TAINT,
@@ -18,7 +17,6 @@ from gpufleet.upgrade.nodes import (
     is_ready,
     leaving_behind,
     mark_of,
-    returning,
     tainting,
     why_not_ours,
 )
@@ -198,7 +196,7 @@ class ClusterNodes(CordonedNodes):
             if why == OTHER_MACHINE or is_left_behind(node):  # a user may be at work on it
                 return None
             if why:
-                return returning(node, self.run, self.cordons.get(host, NEVER))
+                return self._returning(host, node)
             return leaving_behind(node, self.run, reason)
 
         try:

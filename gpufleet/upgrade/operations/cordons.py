@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError
-from gpufleet.upgrade.marks import NEVER, is_of
+from gpufleet.upgrade.marks import NEVER, Cordon, is_of
 from gpufleet.upgrade.nodes import (
     GONE,
     MARK_REFUSED,
+    OTHER_MACHINE,
     UNMARKED,
     cordoning,
+    has_cordon,
     is_cordoned,
     is_marked,
+    is_other,
     mark_of,
     mark_text,
     marking,
-    returning,
     unmarking,
     why_not_begun,
     why_not_kept,
     why_not_ours,
 )
-from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.evictions import CONFLICT, Round
 from gpufleet.upgrade.operations.node_checks import NO_GPU, CheckedNodes
 from gpufleet.upgrade.operations.readable import readable
 from gpufleet.upgrade.pods import gpu_of, gpus_of
@@ -40,6 +45,8 @@ class CordonedNodes(CheckedNodes):
     def __init__(self, *nodes: Any) -> None:
         super().__init__(*nodes)
         self._made: dict[str, str | None] = {}  # host -> what its cluster made of the mark
+        # host -> whether the node was cordoned by this process, as far as its cluster said so
+        self._wrote: dict[str, bool] = {}
         self.kept: set[str] = set()  # hosts whose nodes stay cordoned without the mark of the run
 
     def _cordoned(self, host: str) -> Round:
@@ -61,16 +68,18 @@ class CordonedNodes(CheckedNodes):
             if not is_marked(found, self.run, since):
                 return None
             patch = cordoning(found, self.run, since, gpus_of(found))
-            text = mark_text(patch) if patch else None
-            if text and text != self.cordons.get(host, NEVER).text:
-                # the record has it first: it is taken back where its mark is not kept
-                self.record(Event.CORDON_BEGAN, host, text)
+            if patch:
+                self._wrote[host] = False
+                text = mark_text(patch)
+                if text and text != self.cordons.get(host, NEVER).text:
+                    # the record has it first: it is taken back where its mark is not kept
+                    self.record(Event.CORDON_BEGAN, host, text)
             return patch
 
         marked = written(lambda found: marking(found, self.run, since))
         if marked is not None and not is_marked(marked, self.run, since):
             return self._refused(host, marked)
-        if (cordoned := written(cordon)) is not None:
+        if (cordoned := self._answered(host, lambda: written(cordon))) is not None:
             return self._shown(host, cordoned)
         node = self._node(name)
         if not why_not_ours(node, self.run):
@@ -80,6 +89,30 @@ class CordonedNodes(CheckedNodes):
         if marked is not None and not is_marked(node, self.run, since):
             return self._refused(host, node)
         return Round(reasons=[NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE])
+
+    def _answered(
+        self, host: str, write: Callable[[], Mapping[str, Any] | None]
+    ) -> Mapping[str, Any] | None:
+        """Write a cordon, and remember what its cluster says of it."""
+        try:
+            node = write()
+        except ApiError as error:
+            if not error.is_final and error.status != CONFLICT:
+                self._wrote.pop(host, None)  # a proxy, or a webhook that did not answer in time
+            raise
+        except ClusterProblem:
+            self._wrote.pop(host, None)
+            raise
+        if node is not None:
+            self._wrote[host] = True
+        return node
+
+    def _cordon_of(self, host: str) -> Cordon:
+        """None that was refused: who cordoned the node since is another user."""
+        cordon, wrote = super()._cordon_of(host), self._wrote.get(host)
+        if wrote is False and not cordon.seen:
+            return NEVER
+        return replace(cordon, sure=True) if wrote else cordon
 
     def _shown(self, host: str, node: Mapping[str, Any]) -> Round:
         """Whether the cluster keeps the mark of a cordoned node as it was written."""
@@ -92,8 +125,12 @@ class CordonedNodes(CheckedNodes):
         return Round()
 
     def _refused(self, host: str, node: Mapping[str, Any]) -> Round:
-        """What the run has written is taken back when the host is returned."""
+        """What the run has written is taken back: a mark alone at once, as later processes cannot
+        know whose it was; a cordon when the host is returned."""
         self._made[host] = mark_text(node)
+        if not is_cordoned(node):
+            with suppress(ClusterProblem):  # else when the host is returned, too
+                self._unmark(host)
         return Round(given_up=MARK_REFUSED)
 
     def _waits_for_gpu(self, host: str, node: Mapping[str, Any]) -> bool:
@@ -124,19 +161,22 @@ class CordonedNodes(CheckedNodes):
 
     def _given_back(self, host: str) -> str:
         """As `give_back`. Raises ApiError where the node is deleted."""
-        name, left = self.nodes[host], ""
-        before, cordon = self._node(name), self.cordons.get(host, NEVER)
+        name, cordon = self.nodes[host], self._cordon_of(host)
+        before = self._node(name)
+        self._patch(name, lambda node: self._returning(host, node))
         self._unmark(host)
-        self._patch(name, lambda node: returning(node, self.run, cordon))
         there = mark_of(before)
-        if not is_of(there, self.run):
-            node = self._node(name)
-            left = self._left_on(host, before, node)
-            never = cordon == NEVER or (there.get("run") == self.run and not cordon.seen)
-            if is_cordoned(node) and not never:
-                self.kept.add(host)
-                left = left or UNMARKED
-        return left
+        if is_of(there, self.run):
+            return ""
+        if is_other(before, self.machines.get(host, "")):
+            return OTHER_MACHINE
+        node = self._node(name)
+        left = self._left_on(host, before, node)
+        is_pending = there.get("run") == self.run and not cordon.seen
+        if not is_cordoned(node) or cordon == NEVER or (is_pending and not has_cordon(node)):
+            return left  # a cordon is another user's
+        self.kept.add(host)
+        return left or UNMARKED
 
     def _unmark(self, host: str) -> None:
         """Remove what the cluster made of a mark, unless others have changed it since."""

@@ -11,14 +11,13 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
 from gpufleet.upgrade.marks import NEVER, Cordon, is_of
+from gpufleet.upgrade.node_return import left_on, returning
 from gpufleet.upgrade.nodes import (
     TAKEN_BACK,
     is_cordoned,
     is_other,
     is_ready,
-    left_on,
     mark_of,
-    returning,
     tainting,
     why_not_ours,
 )
@@ -123,8 +122,7 @@ class CheckedNodes:
             return ""
 
         def returned(node: Mapping[str, Any]) -> Any:
-            cordon = self.cordons.get(host, NEVER)
-            return returning(node, self.run, cordon) if why_not_ours(node, self.run) else None
+            return self._returning(host, node) if why_not_ours(node, self.run) else None
 
         self._patch(name, returned)
         node = self._node(name)
@@ -132,13 +130,16 @@ class CheckedNodes:
             return ""
         return "; ".join(filter(None, (TAKEN_BACK, self._left_on(host, before, node))))
 
+    def _returning(self, host: str, node: Mapping[str, Any]) -> Any:
+        return returning(node, self.run, self._cordon_of(host), self.machines.get(host, ""))
+
+    def _cordon_of(self, host: str) -> Cordon:
+        """That of a node by the record."""
+        return self.cordons.get(host, NEVER)
+
     def _left_on(self, host: str, before: Mapping[str, Any], node: Mapping[str, Any]) -> str:
         """What may be left of the run on a node. `before`: as it was before its return."""
-        if is_of(mark_of(before), self.run):
-            return ""
-        cordon = self.cordons.get(host)
-        is_restored = cordon is not None and cordon.seen and cordon.mark
-        return left_on(node, was_ours=cordon is not None and not is_restored)
+        return "" if is_of(mark_of(before), self.run) else left_on(node, self._cordon_of(host))
 
     def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
         return why_not_ours(node, self.run, self.machines.get(host, ""))

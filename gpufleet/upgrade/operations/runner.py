@@ -266,7 +266,8 @@ def _kept(run: Run, name: str) -> tuple[str | None, str]:
 def _added(run: Run, name: str, *more: str) -> str:
     """More reasons, before that which a host has; "" without more."""
     added = [each for each in more if each]
-    return "; ".join(filter(None, (*added, run.progress.reasons.get(name)))) if added else ""
+    known = run.progress.reasons.get(name)
+    return "; ".join(dict.fromkeys(filter(None, (*added, known)))) if added else ""
 
 
 ACTS: dict[Do, Callable[[Run, Sequence[str]], None]] = {

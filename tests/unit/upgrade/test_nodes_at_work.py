@@ -13,6 +13,7 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ApiError, ClusterApi
 from gpufleet.upgrade.decide import Act, Around, Do, decide
+from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (
     MARK,
     TAINT,
@@ -21,7 +22,6 @@ from gpufleet.upgrade.nodes import (
     is_left_behind,
     mark_of,
     patched,
-    returning,
     tainting,
     why_not_begun,
 )

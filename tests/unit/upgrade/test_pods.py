@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (
     MARK,
     SKIP,
@@ -16,7 +17,6 @@ from gpufleet.upgrade.nodes import (
     leaving_behind,
     mark_of,
     patched,
-    returning,
     tainting,
     why_not_begun,
 )

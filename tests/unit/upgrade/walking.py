@@ -8,6 +8,7 @@ from typing import Any
 
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.models import HostView, Plan
+from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (
     cordoning,
     is_cordoned,
@@ -15,7 +16,6 @@ from gpufleet.upgrade.nodes import (
     mark_of,
     marking,
     patched,
-    returning,
     why_not_begun,
     why_not_ours,
 )
