@@ -18,6 +18,7 @@ from gpufleet.upgrade.operations.moved import described
 from gpufleet.upgrade.operations.opening import NotOpened, by_access, open_nodes
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.order import Order
+from gpufleet.upgrade.progress import Progress
 from gpufleet.upgrade.states import ENDED, State
 
 SHOWN = 20  # hosts in a question
@@ -43,10 +44,15 @@ def opened(
     places_of(store, order.others)
     if store.request == "abort":
         return _for_abort(store, order, places, say, is_gone)
-    states = store.progress().states
-    used = {place.access for name, place in places.items() if states[name] not in OVER}
+    progress = store.progress()
+    used = {place.access for name, place in places.items() if _is_needed(progress, name)}
     needed = {name: place for name, place in places.items() if place.access in used}
     return open_nodes(needed, store.name, say, order.others, _elsewhere(order)), {}
+
+
+def _is_needed(progress: Progress, name: str) -> bool:
+    """Whether the cluster of a host is: not for a node that others keep, which gets no mark."""
+    return progress.states[name] not in OVER and name not in progress.kept
 
 
 def _elsewhere(order: Order) -> Callable[[], list[KubeAccess]]:
@@ -60,7 +66,7 @@ def _for_abort(
     """Each cluster by itself, those alone with nodes that are out of service. Nodes that are left
     behind may have their mark already: a cluster that has no others may be away."""
     progress = store.progress()
-    left, work = set(progress.of(State.STUCK)), set(progress.at_work)
+    left, work = set(progress.of(State.STUCK)) - set(progress.kept), set(progress.at_work)
     found: Clusters = {}
     waits: dict[str, Finding] = {}
     for access, mine in by_access(places).items():

@@ -49,6 +49,7 @@ class Event(str, Enum):
     RESTORE_FAILED = "roll-back failed"
     TAKEN_BACK = "taken back"  # by others: its node is not cordoned any more
     RETURNED = "returned"
+    NODE_RETURNED = "node returned"  # upgrade_ready_command is still to be run
     LEFT_CORDONED = "left cordoned"  # without the mark of the run: it may be others' by now
 
 
@@ -72,6 +73,10 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.RESTORING, Event.RESTORED): State.RESTORED,
     (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
     (State.RESTORING, Event.TAKEN_BACK): State.UNCHECKED,
+    (State.CHANGED, Event.NODE_RETURNED): State.CHANGED,
+    (State.RESTORED, Event.NODE_RETURNED): State.RESTORED,
+    (State.LEAVING, Event.NODE_RETURNED): State.LEAVING,
+    (State.UNCHANGED, Event.NODE_RETURNED): State.UNCHANGED,
     (State.CHANGED, Event.RETURNED): State.DONE,
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,

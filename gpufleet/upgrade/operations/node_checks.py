@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpufleet.kube.findings import LEASE_LOST
@@ -53,6 +54,7 @@ class CheckedNodes:
         self.stopping = threading.Event()  # of the run: it waits for nothing any more
         self.is_aborted: Callable[[], bool] = lambda: False
         self.cordons: dict[str, Cordon] = {}  # host -> what the record has of it
+        self.returned: set[str] = set()  # hosts whose nodes have their earlier state, by the record
         self.record: Callable[[Event, str, str], None] = self._remember  # of a host's cordon
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
@@ -131,7 +133,10 @@ class CheckedNodes:
         return "; ".join(filter(None, (TAKEN_BACK, self._left_on(host, before, node))))
 
     def _returning(self, host: str, node: Mapping[str, Any]) -> Any:
-        return returning(node, self.run, self._cordon_of(host), self.machines.get(host, ""))
+        """Earlier values are restored once: a user may have set others since."""
+        cordon = self._cordon_of(host)
+        cordon = replace(cordon, text="") if host in self.returned else cordon
+        return returning(node, self.run, cordon, self.machines.get(host, ""))
 
     def _cordon_of(self, host: str) -> Cordon:
         """That of a node by the record."""
@@ -139,7 +144,9 @@ class CheckedNodes:
 
     def _left_on(self, host: str, before: Mapping[str, Any], node: Mapping[str, Any]) -> str:
         """What may be left of the run on a node. `before`: as it was before its return."""
-        return "" if is_of(mark_of(before), self.run) else left_on(node, self._cordon_of(host))
+        if is_of(mark_of(before), self.run):
+            return ""
+        return left_on(node, NEVER if host in self.returned else self._cordon_of(host))
 
     def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
         return why_not_ours(node, self.run, self.machines.get(host, ""))

@@ -75,7 +75,8 @@ class Run:
         self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
-        self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}
+        behind = [name for name in stuck if name not in self.progress.kept]
+        self.unmarked = {name: self.progress.reasons.get(name, "") for name in behind}
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._waits: dict[str, float] = {}  # host -> since when, by the clock of this process
         self._pause = POLL
@@ -88,6 +89,7 @@ class Run:
             cluster.is_aborted = lambda: self.store.request == "abort"
             cluster.goes_back = self.goes_back
             cluster.cordons = self.progress.cordons
+            cluster.returned = self.progress.returned
             cluster.record = lambda event, host, mark: self.write(event, host, mark=mark)
 
     def stop(self) -> None:

@@ -253,14 +253,19 @@ def _kept(run: Run, name: str) -> tuple[str | None, str]:
     """Why its cluster refuses to take the host's node back into service, "" where it has, None
     while it does not answer; and what may be left of the run on the node."""
     cluster = run.clusters.get(name)
+    if cluster is None:
+        return "", ""
     try:
-        return "", cluster.give_back(name) if cluster else ""
+        left = cluster.give_back(name)
     except ClusterProblem as error:
         reason = passing(error)
         if is_final(error):
             return reason, ""
         run.say_waits(name, reason)
         return None, ""
+    if run.settings[name].ready_command is not None and name not in run.progress.returned:
+        run.write(Event.NODE_RETURNED, name)  # the command may take long, and fail
+    return "", left
 
 
 def _added(run: Run, name: str, *more: str) -> str:

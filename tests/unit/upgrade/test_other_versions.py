@@ -25,7 +25,13 @@ FIRST = (
 )
 SECOND = f"{FIRST}, taken back"
 THIRD = f"{SECOND}, cordon began, cordoned, left cordoned"
-EVENTS = {1: FIRST, 2: SECOND, 3: THIRD}  # by schema; those that were written never change
+FOURTH = f"{THIRD}, node returned"
+EVENTS = {
+    1: FIRST,
+    2: SECOND,
+    3: THIRD,
+    4: FOURTH,
+}  # by schema; those that were written never change
 
 
 @pytest.fixture
