@@ -54,10 +54,10 @@ class Progress:
     reason: str = ""  # of the run's last event
     commanded: set[str] = field(default_factory=set)  # hosts whose drain command was started
     cordons: dict[str, Cordon] = field(default_factory=dict)  # of hosts' nodes
-    returned: set[str] = field(default_factory=set)  # hosts whose nodes have their earlier state
     kept: dict[str, State] = field(default_factory=dict)  # by others -> where the host was then
     failures: int = 0
     in_a_row: int = 0
+    returned: set[str] = field(default_factory=set)  # hosts whose nodes have their earlier state
 
     def __post_init__(self) -> None:
         for host in self.plan.hosts:
@@ -78,6 +78,8 @@ class Progress:
             self.commanded.add(entry.host)
         elif entry.event == Event.COMMAND_MISSING.value:
             self.commanded.discard(entry.host)
+        elif entry.event == Event.NODE_RETURNED.value:
+            self.returned.add(entry.host)
         if entry.event in (Event.CORDON_BEGAN.value, Event.CORDONED.value):
             seen = entry.event == Event.CORDONED.value
             self.cordons[entry.host] = Cordon(entry.mark, seen)
@@ -85,8 +87,6 @@ class Progress:
             self.cordons.setdefault(entry.host, Cordon(seen=True))
         if entry.event == Event.LEFT_CORDONED.value:
             self.kept[entry.host] = before
-        if entry.event == Event.NODE_RETURNED.value:
-            self.returned.add(entry.host)
         if state is State.FAILED:  # once: that its roll-back fails too is no second failure
             self.failures += 1
             self.in_a_row += 1

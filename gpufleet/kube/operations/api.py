@@ -48,8 +48,8 @@ _LATER = 429  # nothing was done: too many requests, or a kind that is not serve
 class ApiError(ClusterProblem):
     """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
     `context`: of the kubeconfig; `is_missing`: whether the server itself says that there is no such
-    object, or that it does not know the path: a load balancer before it has 404s of its own. What the
-    server says is without secrets, and not long."""
+    object, or that it does not know the path: a load balancer before it has 404s of its own. What
+    the server says is without secrets, and not long."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request

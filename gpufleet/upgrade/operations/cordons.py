@@ -37,6 +37,8 @@ from gpufleet.upgrade.states import Event
 
 MEANWHILE = "the node changed in the moment of its cordon"
 
+Make = Callable[[Mapping[str, Any]], Any]  # the patch of a node
+
 
 class CordonedNodes(CheckedNodes):
     """The nodes of hosts of a run, each cordoned with a mark, and given back. The record of the run
@@ -56,7 +58,7 @@ class CordonedNodes(CheckedNodes):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         since = begun.mark.get("since") or now  # one that was refused is tried as it was
 
-        def written(make: Callable[[Mapping[str, Any]], Any]) -> Mapping[str, Any] | None:
+        def written(make: Make) -> Mapping[str, Any] | None:
             def patch(found: Mapping[str, Any]) -> Any:
                 if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
                     return None
@@ -68,18 +70,16 @@ class CordonedNodes(CheckedNodes):
             if not is_marked(found, self.run, since):
                 return None
             patch = cordoning(found, self.run, since, gpus_of(found))
-            if patch:
-                self._wrote[host] = False
-                text = mark_text(patch)
-                if text and text != self.cordons.get(host, NEVER).text:
-                    # the record has it first: it is taken back where its mark is not kept
-                    self.record(Event.CORDON_BEGAN, host, text)
+            text = mark_text(patch) if patch else None
+            if text and text != self.cordons.get(host, NEVER).text:
+                # the record has it first: it is taken back where its mark is not kept
+                self.record(Event.CORDON_BEGAN, host, text)
             return patch
 
         marked = written(lambda found: marking(found, self.run, since))
         if marked is not None and not is_marked(marked, self.run, since):
             return self._refused(host, marked)
-        if (cordoned := self._answered(host, lambda: written(cordon))) is not None:
+        if (cordoned := self._answered(host, written, cordon)) is not None:
             return self._shown(host, cordoned)
         node = self._node(name)
         if not why_not_ours(node, self.run):
@@ -91,11 +91,17 @@ class CordonedNodes(CheckedNodes):
         return Round(reasons=[NO_GPU if self._waits_for_gpu(host, node) else MEANWHILE])
 
     def _answered(
-        self, host: str, write: Callable[[], Mapping[str, Any] | None]
+        self, host: str, written: Callable[[Make], Mapping[str, Any] | None], cordon: Make
     ) -> Mapping[str, Any] | None:
         """Write a cordon, and remember what its cluster says of it."""
+
+        def tried(found: Mapping[str, Any]) -> Any:
+            if patch := cordon(found):
+                self._wrote[host] = False  # until it is known that it was written, or may be
+            return patch
+
         try:
-            node = write()
+            node = written(tried)
         except ApiError as error:
             if not error.is_final and error.status != CONFLICT:
                 self._wrote.pop(host, None)  # a proxy, or a webhook that did not answer in time
