@@ -121,11 +121,18 @@ def _content(path: Path) -> Mapping[str, Any]:
         deque(events(text), maxlen=0)  # raises here, not in C code, where it is nested too deep
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise KubeconfigError(f"{path}: {reason}") from error
+        raise KubeconfigError(f"{path}: {_why_unreadable(error)}") from error
     if not isinstance(content, Mapping):
         raise KubeconfigError(f"{path} is {'empty' if content is None else 'not a kubeconfig'}")
     return content
+
+
+def _why_unreadable(error: Exception) -> str:
+    """Without what stands at the place of an error, which may be a secret."""
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    if mark is not None:
+        return f"line {mark.line + 1}, column {mark.column + 1}: not valid YAML"
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field
 
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted, folded
 from gpufleet.core.progress import elapsed, fit
-from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
 from gpufleet.run.received import received
@@ -22,7 +22,6 @@ from gpufleet.run.report import BAD, HostReport
 LARGEST = 100  # hosts of a shard: what is lost with a worker, and the step of a failure budget
 SHOWN = 2  # ranges of names
 LONGEST = 300  # characters of a line that a worker printed
-LONGEST_READ = 10_000  # of a text of which so much is shown
 STOPPED = (ExitStatus.INTERRUPTED, ExitStatus.TERMINATED)  # its report has what was done
 EARLY = (findings.NOT_BEGUN.code, findings.CUT_SHORT.code)
 REFUSALS = (ExitStatus.USAGE, ExitStatus.NOTHING)
@@ -156,7 +155,7 @@ def _lost(shard: Shard, outcome: Outcome, why: str) -> Result:
 
 def brief(text: str) -> str:
     """A reason that another machine gives, in one line: without secrets, not long, no period."""
-    return one_line(redact(text[:LONGEST_READ]))[:LONGEST].rstrip(".")
+    return one_line(beginning(text, LONGEST)).rstrip(".")
 
 
 def not_begun(names: Iterable[str]) -> list[HostReport]:

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from gpufleet.core.deadline import within
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.responses import read_response
 from gpufleet.core.visible import one_line
@@ -36,4 +37,4 @@ def alerts_of(url: str, ignored: str) -> tuple[str, ...]:
     except TimeoutError:
         return (f"{url} has no answer: {ALERTS.too_slow}",)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        return (f"{url} has no answer: {one_line(str(error))[:200]}",)
+        return (f"{url} has no answer: {one_line(beginning(str(error), 200))}",)

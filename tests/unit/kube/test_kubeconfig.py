@@ -112,6 +112,14 @@ def test_an_invalid_one_says_why(how: str, tmp_path: Path) -> None:
         read_kubeconfig(files(tmp_path, broken))
 
 
+def test_the_place_of_an_error_is_shown_without_what_stands_there(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("users:\n- user: {token: !Sup3rS3cret x}\n")
+    with pytest.raises(KubeconfigError) as refused:
+        read_kubeconfig(str(path))
+    assert str(refused.value) == f"{path}: line 2, column 17: not valid YAML"
+
+
 def test_none_and_an_unknown_context(tmp_path: Path) -> None:
     with pytest.raises(NoKubeconfig):
         read_kubeconfig(str(tmp_path / "none"))
