@@ -16,11 +16,11 @@ from scripts.generate_docs import finding_modules
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "run": ((1, 49), (701, 701)),
-    "upgrade": ((50, 79), (270, 289)),
+    "upgrade": ((50, 79), (270, 289), (380, 399)),
     "driver": ((101, 159), (170, 199), (510, 512), (520, 534), (540, 540), (551, 553), (555, 556),
                (563, 563), (565, 565), (568, 568)),
     "core": ((201, 269),),
-    "packages": ((301, 399),),
+    "packages": ((301, 379),),
     "toolkit": ((160, 169), (401, 499), (564, 564)),
     "host": ((502, 509), (535, 539), (550, 550), (554, 554), (557, 559)),
     "node": ((501, 501), (513, 519), (541, 549), (560, 562), (566, 567), (569, 578)),

@@ -11,6 +11,7 @@ from dataclasses import replace
 import click
 
 from gpufleet.cli.workers import Order, run_order
+from gpufleet.core.names import counted
 from gpufleet.core.visible import one_line
 from gpufleet.run.shards import Outcome, brief
 
@@ -101,6 +102,6 @@ def _probe(address: str) -> None:
         try:
             await asyncio.wait_for(ask(), ANSWER)
         except asyncio.TimeoutError as error:
-            raise TimeoutError(f"no answer within {ANSWER} seconds") from error
+            raise TimeoutError(f"no answer within {counted(ANSWER, 'second')}") from error
 
     asyncio.run(in_time())

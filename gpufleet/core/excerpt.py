@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gpufleet.core.names import counted
 from gpufleet.core.redact import redact, redacted_lines
 
 READ = 64 * 1024  # characters that secrets are looked for in: time grows with them
@@ -38,7 +39,7 @@ def outline(lines: Sequence[str]) -> list[str]:
         shown = redacted_lines(lines)
     else:
         end = _without_rest_of_key("\n".join(lines[-last:]))
-        note = f"({len(lines) - first - last} lines are left out)"
+        note = f"({counted(len(lines) - first - last, 'line')} left out)"
         shown = [*redacted_lines(lines[:first]), note, *redact(end).split("\n")]
     return [_up_to(line, LONGEST_LINE) for line in shown]
 

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 SYSTEM = {"metadata": {"name": "kube-system", "uid": "uid-of-the-test"}}
 ITEMS = {"items": [], "groups": []}
+MISSING = {"kind": "Status", "reason": "NotFound"}
 SOUND = {"/version": VERSION, "/api/v1/namespaces/kube-system": SYSTEM}
 
 
@@ -31,13 +32,11 @@ def api(answers: dict[str, Any]) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             path = self.path.split("?")[0]
-            if path.rsplit("/", 1)[1].startswith("gpufleet"):
-                self.send_error(404)
-                return
-            answer = {**SOUND, **answers}.get(path, ITEMS)
+            missing = path.rsplit("/", 1)[1].startswith("gpufleet")
+            answer = MISSING if missing else {**SOUND, **answers}.get(path, ITEMS)
             packed = isinstance(answer, bytes)
             body = answer if packed else json.dumps(answer).encode()
-            self.send_response(200)
+            self.send_response(404 if missing else 200)
             if packed:
                 self.send_header("Content-Encoding", "gzip")
             self.send_header("Content-Length", str(len(body)))

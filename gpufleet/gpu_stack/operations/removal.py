@@ -44,8 +44,6 @@ from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.run.reporting import RunReport
 
-_MISSING = 404
-
 
 def current_removal() -> ClusterRemoval | None:
     """The removal of this deploy's cluster; None for a host that is no cluster, or is stopped."""
@@ -171,7 +169,7 @@ def unlabel_nodes(removal: ClusterRemoval) -> Commands:
             try:
                 removal.api.merge(f"/api/v1/nodes/{name}", {"metadata": about})
             except ApiError as error:
-                if error.status != _MISSING:  # the node has left the cluster
+                if not error.is_missing:  # the node has left the cluster
                     raise
 
     yield write("remove the label of nodes", unlabel_all)

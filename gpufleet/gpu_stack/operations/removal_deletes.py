@@ -26,7 +26,6 @@ from gpufleet.kube.operations.boundary import write
 PATIENCE = 120.0  # seconds to wait until deleted objects are gone
 GLANCE = 10.0  # the same for those that an earlier run deleted
 LOOK_EVERY = 0.5  # seconds
-_MISSING = 404
 
 
 @dataclass(slots=True)
@@ -93,7 +92,7 @@ def _delete(removal: ClusterRemoval, ref: ObjectRef, path: str, about: Mapping[s
         if not about.get("deletionTimestamp"):
             removal.api.delete(path, only(about))
     except ApiError as error:
-        if error.status != _MISSING:
+        if not error.is_missing:
             raise
     removal.acted = True
     began = time.monotonic()

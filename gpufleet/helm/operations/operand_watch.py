@@ -70,7 +70,7 @@ class OperandWatch:
         try:
             return [parse_cluster_policy(item) for item in self.api.list(self.expected.known.api)]
         except ApiError as error:
-            if error.status == 404:
+            if error.is_missing:
                 return None
             raise
 

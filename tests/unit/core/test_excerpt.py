@@ -58,7 +58,7 @@ def test_of_a_long_output_the_first_and_the_last_lines_are_shown() -> None:
     assert shown[0] == "line 000000 token=***"
     assert shown[-1] == "line 099999 token=***"
     note = next(line for line in shown if "left out" in line)
-    assert note == f"({100_000 - len(shown) + 1} lines are left out)"
+    assert note == f"({100_000 - len(shown) + 1} lines left out)"
     assert sum(map(len, shown)) < 2 * READ
 
 

@@ -77,7 +77,9 @@ class Api:
 
     def get(self, path: str, *more: object, **query: str) -> Any:
         self.asked.append(path)
-        found = self.answers.get(path, 404)
+        found = self.answers.get(path)
+        if found is None:
+            raise ApiError(f"GET {path}", 404, {"kind": "Status", "reason": "NotFound"}, "test")
         if isinstance(found, int):
             raise ApiError(f"GET {path}", found, {"message": "no healthy upstream"}, "test")
         return found
@@ -90,7 +92,7 @@ class Api:
         try:
             return None if path in self.deleted else self.get(path)
         except ApiError as error:
-            if error.status != 404:
+            if not error.is_missing:
                 raise
             return None
 
@@ -200,7 +202,7 @@ def test_objects_of_every_version_keep_a_namespace() -> None:
         ({"/api/v1": 503}, "v1 (503 no healthy upstream)"),
         (
             {API_SERVICES: [item("v1beta1.metrics.k8s.io")]},
-            "metrics.k8s.io/v1beta1 (404 no healthy upstream)",
+            "metrics.k8s.io/v1beta1 (404 NotFound)",
         ),
         (
             {CRDS: [item("things.example.com")], f"{CRDS}/things.example.com": crd()},
