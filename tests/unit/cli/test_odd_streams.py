@@ -12,6 +12,9 @@ import pytest
 MAIN = "from gpufleet.cli import main; main()"
 INVENTORY = 'gpu_nodes = [("gpü", {"ssh_hostname": "127.0.0.1", "ssh_port": 1})]\n'
 ONE = {"plan": "1 not reached", "status": "1 unreachable", "verify": "GF710"}
+COMMANDS = pytest.mark.parametrize(
+    "command", ["plan", "status", pytest.param("verify", marks=pytest.mark.extended)]
+)
 
 
 def run(command: str, folder: Path, redirection: str, **variables: str) -> tuple[int, str, str]:
@@ -24,7 +27,7 @@ def run(command: str, folder: Path, redirection: str, **variables: str) -> tuple
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("command", ONE)
+@COMMANDS
 def test_a_name_that_the_encoding_does_not_have_is_escaped(command: str, tmp_path: Path) -> None:
     status, results, errors = run(command, tmp_path, "", PYTHONIOENCODING="ascii")
     assert "Traceback" not in errors
@@ -34,7 +37,7 @@ def test_a_name_that_the_encoding_does_not_have_is_escaped(command: str, tmp_pat
     assert status == 1
 
 
-@pytest.mark.parametrize("command", ONE)
+@COMMANDS
 def test_results_are_there_where_standard_error_is_closed(command: str, tmp_path: Path) -> None:
     status, results, errors = run(command, tmp_path, "2>&-", PYTHONIOENCODING="utf-8")
     assert (status, errors) == (1, "")

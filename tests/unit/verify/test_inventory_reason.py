@@ -12,6 +12,7 @@ import pytest
 from gpufleet.verify.inventory import VerifyError, load_targets, reason
 
 SECRET = "Hunter2Plant"
+MORE = pytest.mark.extended
 TRACEBACK = """\
 --> Loading config...
 --> Loading inventory...
@@ -80,10 +81,10 @@ MUTE = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError
     [
         (OPEN, of_a_run, "SyntaxError: unterminated string literal"),
         (OPEN, of_a_table, "SyntaxError: unterminated string literal"),
-        (RAISED, of_a_run, "RuntimeError: no token=*** / GF999 all fine"),
-        (RAISED, of_a_table, "RuntimeError: no token=***\\nGF999 all fine"),
-        (MUTE, of_a_run, "Mute: <exception str() failed>"),
-        (MUTE, of_a_table, "Mute: <Mute whose str raises ValueError>"),
+        pytest.param(RAISED, of_a_run, "RuntimeError: no token=*** / GF999 all fine", marks=MORE),
+        pytest.param(RAISED, of_a_table, "RuntimeError: no token=***\\nGF999 all fine", marks=MORE),
+        pytest.param(MUTE, of_a_run, "Mute: <exception str() failed>", marks=MORE),
+        pytest.param(MUTE, of_a_table, "Mute: <Mute whose str raises ValueError>", marks=MORE),
     ],
 )
 def test_it_is_one_line_without_the_secrets_of_the_file(
