@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from gpufleet.core.names import counted
-from gpufleet.core.redact import redact, redacted_lines
+from gpufleet.core.redact import redact, redact_sentences, redacted_lines
 
 READ = 64 * 1024  # characters that secrets are looked for in: time grows with them
 SAID = 800  # characters of an error of a server in a message
@@ -15,12 +15,18 @@ LONGEST_LINE = 2000  # characters
 LONGEST_READ = 8 * 1024  # characters of a line, likewise
 TOO_LONG = "a line that is too long to be shown"
 _BETWEEN_WORDS = " \t\r\n,;\"'"
+_WORD_AT_END = re.compile(r"[A-Za-z0-9+/=_.~%-]+$")
 _END_OF_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 
 
 def beginning(text: str, most: int = SAID) -> str:
     """The beginning of a text, at most so many characters, up to the end of a word."""
     return _up_to(redact(_up_to(text.strip(), READ)), most)
+
+
+def sentences(text: str, most: int = SAID) -> str:
+    """As `beginning`, of what a server says in sentences."""
+    return _up_to(redact_sentences(_up_to(text.strip(), READ)), most)
 
 
 def ending(text: str, most: int) -> str:
@@ -58,8 +64,10 @@ def _up_to(text: str, most: int) -> str:
     """A text that is not longer, without a word that is cut off: it may be part of a secret."""
     if len(text) <= most:
         return text
-    end = max(text.rfind(letter, 0, most) for letter in _BETWEEN_WORDS)
-    return f"{text[: end + 1].rstrip()}…"
+    end = max(text.rfind(letter, 0, most) for letter in _BETWEEN_WORDS) + 1
+    if end < most // 2:  # a script without blanks, or one long word
+        end = len(_WORD_AT_END.sub("", text[:most])) or end
+    return f"{text[:end].rstrip()}…" if end else TOO_LONG
 
 
 def _from_a_line(text: str) -> str:

@@ -16,7 +16,7 @@ _INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERC
 _ARGUMENT = (
     rf"""(?:{_INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
 )
-_NEXT = rf"{_QUOTE}\s*,?\s*b?(?={_QUOTE})"  # from one to the next of a list in quotes
+_NEXT = rf"{_QUOTE}\s*,?\s*b?(?={_QUOTE}(?!--))"  # from one to the next of a list in quotes
 _OPENS = re.compile(_QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
@@ -39,6 +39,12 @@ _SECRET = re.compile(
         |[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
+# in a sentence: what follows a name and a colon is a value where it is one word, or has a digit
+_SECRET_IN_SENTENCE = re.compile(
+    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*(?:=\s*|:\s*(?={_QUOTE}|[^\s"']{{0,300}}\d|[^\s"']+\s*(?:[,;}}\]]|$))))
+        (?P<value>{_INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\s"']+)""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
 _SECRET_IN_URL = re.compile(
     rf"""(?P<head>(?:{_NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
         %(?P<level>(?:25){{0,4}})3[AD](?:{_PERCENT}20|\+){{0,9}})
@@ -57,7 +63,7 @@ _BLOCK = re.compile(
 _PAIR = re.compile(
     rf"""(?P<head>\blogin\s{{1,9}}\S{{1,300}}\s{{1,9}}pass(?:word|wd)\s{{1,9}}
         |\b(?:sshpass|(?:docker|podman|nerdctl|registry)\W{{1,9}}login|(?:mysql|mariadb)\w{{0,9}})\b
-        [^\n|;]{{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
+        (?:(?!:\s|\brun\b)[^\n|;]){{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
         |(?<!\w)(?:[a-z0-9]{{1,40}}_){{1,6}}(?:key|token|secret|password)\s{{1,9}}(?=\S{{0,300}}\d)(?=\S{{12}}))
         (?P<value>{_ARGUMENT}|["']?[^\s"']+)""",
     re.IGNORECASE | re.VERBOSE,
@@ -106,6 +112,16 @@ _PRIVATE_KEY = re.compile(
 def redact(text: str) -> str:
     """`text` with logins, secrets in arguments and in URLs, values of secret-looking keys and
     private keys masked."""
+    return _SECRET.sub(_mask, _without_forms(text))
+
+
+def redact_sentences(text: str) -> str:
+    """As `redact`, for what a program says in sentences: `auth: the certificate has expired` is
+    no value of a key."""
+    return _SECRET_IN_SENTENCE.sub(_mask, _without_forms(text))
+
+
+def _without_forms(text: str) -> str:
     text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
     text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)
     if "@" in text:
@@ -118,7 +134,7 @@ def redact(text: str) -> str:
     if "%" in text:
         text = _LOGIN_IN_URL.sub(r"\g<head>***\g<tail>", text)
         text = _SECRET_IN_URL.sub(_mask, text)
-    return _SECRET.sub(_mask, text)
+    return text
 
 
 def secrets_in(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from gpufleet.core.excerpt import sentences
 from gpufleet.core.findings import Finding
 from gpufleet.kube import findings
 
@@ -27,6 +28,6 @@ def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
             where = f"in namespace {match['namespace']}" if match["namespace"] else "anywhere"
             verbs[f"{match['verb']} {resource} {where}"] = None
         if not speaks_of_permissions(message):
-            verbs[message] = None
+            verbs[sentences(message)] = None
     first = " ".join(next(iter(verbs)).split()[:2])
     return findings.FORBIDDEN(context=context, missing=", ".join(verbs), example=first)

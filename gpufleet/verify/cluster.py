@@ -22,6 +22,8 @@ from gpufleet.verify.inventory import Target
 from gpufleet.verify.subject import CheckFailed, Subject
 
 RESOURCE = "nvidia.com/gpu"
+UNSERVED = "404 page not found"  # what an API server says of paths that it does not know
+UNKNOWN = "the server could not find the requested resource"  # likewise, in a Status
 PRESENT = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/pci-10de.present",
@@ -106,7 +108,7 @@ class Cluster(Subject):
         try:
             return call(*arguments, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
-            if error.status == 404:
+            if error.status == 404 and _is_missing(error.body):
                 return None
             if not error.status:  # TLS: there was no answer
                 raise self.gone(error) from error
@@ -241,6 +243,20 @@ def _cause(error: BaseException) -> str:
         if inner is None:
             return " ".join(str(error).split()) or type(error).__name__
         error = inner
+
+
+def _is_missing(body: Any) -> bool:
+    """Whether a 404 is the API server's: a load balancer before it has some of its own."""
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
+    if text.strip() in ("", UNSERVED):
+        return True
+    try:
+        status = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(status, dict) and (
+        status.get("reason") == "NotFound" or status.get("message") == UNKNOWN
+    )
 
 
 def _page(found: Any) -> tuple[list[Any], str]:

@@ -15,7 +15,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.allowance import Allowance, all_lists
-from gpufleet.core.excerpt import beginning
+from gpufleet.core.excerpt import beginning, sentences
 from gpufleet.core.findings import Finding
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
@@ -41,6 +41,7 @@ PAUSE = 2.0  # seconds between retries
 _MISSING, _GONE = 404, 410
 SERVED = (" /api/v1/", " /apis/coordination.k8s.io/v1/")  # by every API server
 UNSERVED = ("", "404 page not found")  # what one says of paths that it does not know
+UNKNOWN = "the server could not find the requested resource"  # likewise, in a Status
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
 
@@ -56,7 +57,8 @@ class ApiError(ClusterProblem):
         self.context = context
         self.status = status
         self.reason = beginning(str(answer.get("reason") or ""))
-        self.message = beginning(str(answer.get("message") or ""))
+        self.answer = str(answer.get("message") or "")  # as it came, for programs alone
+        self.message = sentences(self.answer)
         self.causes = tuple(_causes_of(answer.get("details")))
         self.is_missing = status == _MISSING and _is_missing(request, answer)
         super().__init__(*refusals([self]))
@@ -91,7 +93,7 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
         if error not in forbidden
     ]
     if forbidden:
-        messages = [error.message for error in forbidden]
+        messages = [error.answer for error in forbidden]
         found.append(missing_permissions(forbidden[0].context, messages))
     return found
 
@@ -302,7 +304,8 @@ def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
     """Whether an answer with status 404 is the API server's about what was asked for."""
     if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
         is_served = any(path in request for path in SERVED)
-        return not is_served and answer.get("message", "") in UNSERVED
+        said = answer.get("message", "")
+        return said == UNKNOWN or (said in UNSERVED and not is_served)
     details = answer.get("details")
     name = details.get("name") if isinstance(details, dict) else None
     return not name or name in request.split("/")
@@ -313,7 +316,7 @@ def _causes_of(details: Any) -> list[str]:
     causes = details.get("causes") if isinstance(details, dict) else None
     listed = causes if isinstance(causes, list) else []
     known = [each for each in listed if isinstance(each, dict)][:CAUSES]
-    return [beginning(str(each.get("message") or "")) for each in known]
+    return [sentences(str(each.get("message") or "")) for each in known]
 
 
 def _clock(headers: Mapping[str, str]) -> int:

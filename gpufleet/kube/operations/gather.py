@@ -18,6 +18,7 @@ from gpufleet.kube.parse import crd_groups, parse_version
 
 THREADS = 8
 _DOWN = 503
+_MISSING = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,7 @@ def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
     try:
         return call(ask.path, ask.accept, allowance, **ask.query)
     except ApiError as error:
-        if (ask.optional and error.is_missing) or (ask.foreign and error.status == _DOWN):
+        missing = error.is_missing or (ask.foreign and error.status == _MISSING)
+        if (ask.optional and missing) or (ask.foreign and error.status == _DOWN):
             return [] if ask.many else {}
         raise

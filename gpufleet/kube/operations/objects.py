@@ -78,7 +78,7 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
     try:
         api.apply(path, change.body)
     except ApiError as error:
-        if error.reason != "NotFound" or "namespaces" not in error.message:
+        if error.reason != "NotFound" or "namespaces" not in error.answer:
             raise
         ensure_namespace(api, namespace)
         api.apply(path, change.body)

@@ -162,12 +162,12 @@ class Evictions:
             ):  # it is gone, or another of its name is there
                 return True
             said = one_line("; ".join(error.causes) or error.message)
-            if TERMINATING in error.message:  # the pod goes with its namespace
+            if TERMINATING in error.answer:  # the pod goes with its namespace
                 self._refused(due.turn, said)
             elif error.status == LATER:
                 hint = hints.of(due.pod) if due.turn.pause >= PATIENT else ""
                 self._refused(due.turn, f"{said}{'; ' if hint else ''}{hint}")
-            elif not error.is_final and SEVERAL not in error.message:
+            elif not error.is_final and SEVERAL not in error.answer:
                 self._refused(due.turn, f"{error.status} {said}")
             else:
                 found[due.node].given_up = f"{name_of(due.pod)} cannot be evicted: {said}"

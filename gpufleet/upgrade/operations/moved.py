@@ -67,7 +67,9 @@ def search(access: KubeAccess, uid: str, elsewhere: Elsewhere) -> Search:
 
 
 def _contexts(access: KubeAccess, elsewhere: Elsewhere, found: Search) -> list[tuple[str, Leads]]:
-    """What is to be tried, in words, each cluster and user once; adds what cannot be read."""
+    """What is to be tried beside the run's own access, in words, each cluster and user once; adds
+    what cannot be read."""
+    own = [leads for leads in [_read(access)] if not isinstance(leads, str)]
     every = list[tuple[str, Leads]]()
     try:
         every += [(described(other), _read(other)) for other in elsewhere()]
@@ -84,7 +86,7 @@ def _contexts(access: KubeAccess, elsewhere: Elsewhere, found: Search) -> list[t
             every.append((described(KubeAccess(paths)), str(error)))
     once = list[tuple[str, Leads]]()
     for where, leads in every:
-        known = [_target(each) for _, each in once]
+        known = [_target(each) for each in (*own, *(each for _, each in once))]
         once += [(where, leads)] if _target(leads) not in known else []
     return once
 

@@ -16,7 +16,9 @@ def test_the_beginning_of_a_text() -> None:
     assert beginning("  no space \n") == "no space"
     assert beginning("") == ""
     assert beginning("a word, " * 400) == "a word, " * 99 + "a word,…"
-    assert beginning("x" * 900) == "…"
+    assert beginning("x" * 900) == TOO_LONG
+    assert beginning("接続できません。" * 200, 200) == f"{('接続できません。' * 200)[:200]}…"
+    assert beginning(f"GET https://a.example/{'x' * 900}") == "GET https:…"
     assert len(beginning("ab " * 10**6)) <= SAID
 
 
@@ -74,4 +76,4 @@ def test_a_long_line_is_cut() -> None:
     assert shown == "x password=***"
     (shown,) = outline(["y " * 10**6])
     assert len(shown) <= LONGEST_LINE
-    assert outline(["x" * 10**6] * 3) == ["…"] * 3
+    assert outline(["x" * 10**6] * 3) == [TOO_LONG] * 3

@@ -19,6 +19,15 @@ SECRETS = [SECRET, "hunter2 hunter2", "hunter2'hunter2", 'hunter2"hunter2']
 ODD = "hunter2 &x'hunter2\"\\hunter2"
 
 
+@pytest.mark.parametrize("text", [
+    "docker login failed, retrying: docker run -p 8080:80 nginx:1.27",
+    "registry login: docker run -p 5000:5000",
+    '["--secret", "--name", "x"]',
+])  # fmt: skip
+def test_what_only_looks_like_an_option_of_a_secret(text: str) -> None:
+    assert redact(text) == text
+
+
 @pytest.mark.parametrize(
     "secret", [SECRET, "hunter2 hunter2", "hunter2'hunter2", 'hunter2"hunter2']
 )

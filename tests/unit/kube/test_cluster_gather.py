@@ -16,11 +16,11 @@ from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gathe
 class Refusing:
     """An API that responds to everything with one status: 404 as of no such path."""
 
-    def __init__(self, status: int) -> None:
-        self.status = status
+    def __init__(self, status: int, said: str = "404 page not found") -> None:
+        self.status, self.said = status, said
 
     def get(self, path: str, *more: object, **query: str) -> dict[str, Any]:
-        message = "404 page not found" if self.status == 404 else "why"
+        message = self.said if self.status == 404 else "why"
         raise ApiError(f"GET {path}", self.status, {"message": message}, "test")
 
     list = get
@@ -69,6 +69,16 @@ def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
     asks: dict[str, Ask], status: int
 ) -> None:
     assert ask_all(Refusing(status), asks, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
+
+
+def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
+    """One that is not written in Go says so in its own words; of other APIs that is no answer."""
+    foreign = {name: Ask(ask.path, many=ask.many, optional=True, foreign=True)
+               for name, ask in ASKS.items()}  # fmt: skip
+    other = Refusing(404, "<h1>Not Found</h1>")
+    assert ask_all(other, foreign, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
+    with pytest.raises(ClusterProblem):
+        ask_all(other, OPTIONAL, all_lists())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -184,13 +184,20 @@ def test_a_cluster_that_may_be_away_is_not_written_off(
 
 
 @pytest.mark.parametrize(
-    ("others", "code"), [({}, "GF275"), ({"x": "b"}, "GF275"), ({"x": "away"}, "GF276")]
+    ("others", "files", "code"),
+    [
+        ({}, {}, "GF275"),
+        ({"x": "b"}, {}, "GF275"),
+        ({"x": "away"}, {}, "GF276"),
+        ({}, {"inventory": {"lab": "secret"}}, "GF275"),  # the same, by another name
+        ({}, {"inventory": {"y": "away"}}, "GF276"),
+    ],
 )
 def test_a_cluster_that_does_not_show_its_uid_is_not_taken_for_that_of_the_run(
-    others: Contexts, code: str, folder: Path
+    others: Contexts, files: Mapping[str, Contexts], code: str, folder: Path
 ) -> None:
     """The run knows the UID: its context may lead to another cluster by now."""
-    found = opened(folder, old={"lab": "secret", **others})
+    found = opened(folder, old={"lab": "secret", **others}, **files)
     assert found.code == code
     assert f"Context 'lab' of {folder / 'old'} points to https://secret now, where" in found.message
     unknown = NodeAt("n", str(folder / "old"), "lab")  # to a record of an earlier version
