@@ -1,4 +1,4 @@
-"""404s of the checks: those of the API server are told from those of a load balancer before it."""
+"""404s in the checks: the API server's own, and those of a load balancer before it."""
 
 from __future__ import annotations
 
