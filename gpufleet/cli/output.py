@@ -22,7 +22,7 @@ VERBOSE = "gpufleet.verbose"  # in a context
 @contextmanager
 def output_reaches_its_end() -> Iterator[None]:
     """Within, a command runs. Where standard output is full, the process ends with the reason and
-    status 1, whatever the command's own status is. click ends quietly where a reader has gone."""
+    status 1, whatever the command's own status is; where its reader has gone, without a word."""
     more = ""
     try:
         yield
@@ -37,11 +37,10 @@ def _end_where_full(more: str) -> None:
     try:
         sys.stdout.write(more)
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise
     except OSError as error:
         why = error.strerror or str(error)
-        click.echo(f"Error: cannot write to standard output: {why}", err=True)
+        if not isinstance(error, BrokenPipeError):
+            click.echo(f"Error: cannot write to standard output: {why}", err=True)
         with suppress(OSError, AttributeError):  # Python writes what is left when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitStatus.FAILED)

@@ -4,6 +4,7 @@ shown, and a part of one is not left behind."""
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence
 
 from gpufleet.core.names import counted
@@ -15,7 +16,7 @@ LONGEST_LINE = 2000  # characters
 LONGEST_READ = 8 * 1024  # characters of a line, likewise
 TOO_LONG = "a line that is too long to be shown"
 _BETWEEN_WORDS = " \t\r\n,;\"'"
-_WORD_AT_END = re.compile(r"[A-Za-z0-9+/=_.~%-]+$")
+_LETTERS = string.ascii_letters + string.digits + "+/=_.~%-"  # that a secret may consist of
 _END_OF_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 
 
@@ -66,7 +67,7 @@ def _up_to(text: str, most: int) -> str:
         return text
     end = max(text.rfind(letter, 0, most) for letter in _BETWEEN_WORDS) + 1
     if end < most // 2:  # a script without blanks, or one long word
-        end = len(_WORD_AT_END.sub("", text[:most])) or end
+        end = len(text[:most].rstrip(_LETTERS)) or end
     return f"{text[:end].rstrip()}…" if end else TOO_LONG
 
 

@@ -41,7 +41,7 @@ _SECRET = re.compile(
 )
 # in a sentence: what follows a name and a colon is a value where it is one word, or has a digit
 _SECRET_IN_SENTENCE = re.compile(
-    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*(?:=\s*|:\s*(?={_QUOTE}|[^\s"']{{0,300}}\d|[^\s"']+\s*(?:[,;}}\]]|$))))
+    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*(?:=\s*|:\s*(?={_QUOTE}|[^\s"']{{0,300}}\d|[^\s"']{{1,300}}\s{{0,9}}(?:[,;}}\]]|$))))
         (?P<value>{_INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\s"']+)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )

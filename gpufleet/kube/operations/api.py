@@ -15,7 +15,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.allowance import Allowance, all_lists
-from gpufleet.core.excerpt import beginning, sentences
+from gpufleet.core.excerpt import READ, beginning, sentences
 from gpufleet.core.findings import Finding
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
@@ -57,7 +57,7 @@ class ApiError(ClusterProblem):
         self.context = context
         self.status = status
         self.reason = beginning(str(answer.get("reason") or ""))
-        self.answer = str(answer.get("message") or "")  # as it came, for programs alone
+        self.answer = str(answer.get("message") or "")[:READ]  # as it came, for programs alone
         self.message = sentences(self.answer)
         self.causes = tuple(_causes_of(answer.get("details")))
         self.is_missing = status == _MISSING and _is_missing(request, answer)

@@ -17,15 +17,14 @@ from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, re
 from gpufleet.kube.parse import crd_groups, parse_version
 
 THREADS = 8
-_DOWN = 503
-_MISSING = 404
+_MISSING, _DOWN = 404, 503
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request to the API. `optional`: what the server does not have counts as an empty
-    response. `foreign`: so does 503, by which it says that the program behind an API is down: not
-    for what gpufleet needs."""
+    response. `foreign`: so does any 404 of the program behind an API, and 503, by which the server
+    says that it is down: not for what gpufleet needs."""
 
     path: str
     many: bool = True  # a list, read page by page

@@ -159,7 +159,7 @@ class Evictions:
         except ApiError as error:
             if (
                 error.is_missing or error.status == CONFLICT
-            ):  # it is gone, or another of its name is there
+            ):  # gone, or another of its name is there
                 return True
             said = one_line("; ".join(error.causes) or error.message)
             if TERMINATING in error.answer:  # the pod goes with its namespace

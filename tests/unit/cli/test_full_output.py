@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpufleet.cli import doctor, main, status
+from gpufleet.cli.output import output_reaches_its_end
 from tests.unit.status.fleets import healthy, seen
 
 WHY = "No space left on device"
@@ -90,6 +91,19 @@ def test_every_command_says_why_nothing_is_printed(
     monkeypatch.setattr(sys, "stdout", stdout)
     assert ends(words, monkeypatch) == 1
     assert capsys.readouterr().err == f"Error: cannot write to standard output: {WHY}\n"
+
+
+def test_a_reader_that_has_gone_is_no_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Gone(Full):
+        def flush(self) -> None:
+            raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    monkeypatch.setattr(sys, "stdout", Gone(late=True))
+    with pytest.raises(SystemExit) as ended, output_reaches_its_end():
+        pass  # what was printed is in the buffer still
+    assert (ended.value.code, capsys.readouterr().err) == (1, "")
 
 
 def test_another_error_stays_what_it_is(

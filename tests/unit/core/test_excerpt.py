@@ -6,7 +6,16 @@ import time
 
 import pytest
 
-from gpufleet.core.excerpt import LONGEST_LINE, READ, SAID, TOO_LONG, beginning, ending, outline
+from gpufleet.core.excerpt import (
+    LONGEST_LINE,
+    READ,
+    SAID,
+    TOO_LONG,
+    beginning,
+    ending,
+    outline,
+    sentences,
+)
 
 SECRET = "hunter2hunter2"
 KEY = ["-----BEGIN PRIVATE KEY-----", *["hunter2hunter2"] * 9000, "-----END PRIVATE KEY-----"]
@@ -20,6 +29,17 @@ def test_the_beginning_of_a_text() -> None:
     assert beginning("接続できません。" * 200, 200) == f"{('接続できません。' * 200)[:200]}…"
     assert beginning(f"GET https://a.example/{'x' * 900}") == "GET https:…"
     assert len(beginning("ab " * 10**6)) <= SAID
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 60_000 + "接" * 9000, "auth:" * 12_000 + '"', "auth: x" * 9000 + '"', "token:x," * 9000],
+)
+def test_hostile_texts_are_read_soon(text: str) -> None:
+    began = time.process_time()
+    assert len(sentences(text)) <= SAID + 1
+    beginning(text)
+    assert time.process_time() - began < 3  # seconds: the square of the length takes more
 
 
 @pytest.mark.parametrize("place", [SAID - 30, SAID - 20, SAID - 10, READ - 20, READ - 10])
