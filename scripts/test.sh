@@ -39,6 +39,6 @@ codespell
 # it has one thread, the tests have many; what it knows of the modules is the same in every clone
 MYPY_CACHE_DIR=${XDG_CACHE_HOME:-$HOME/.cache}/gpufleet/mypy mypy >build/mypy.log 2>&1 &
 types=$!
-pytest -q -m "$marks" --numprocesses "${GPUFLEET_TEST_WORKERS:-4}" --dist loadfile --durations 10 "$@"
+pytest -q -m "$marks" --numprocesses "${GPUFLEET_TEST_WORKERS:-5}" --dist loadfile --durations 10 "$@"
 wait "$types" || { cat build/mypy.log >&2 && exit 1; }
 [ -z "$builder" ] || wait "$builder" || { tail -n 5 build/programs.log >&2 && exit 1; }

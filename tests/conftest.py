@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections import Counter
 from pathlib import Path
@@ -49,6 +50,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.user_properties.append(("level", level_of(item)))
         if item.get_closest_marker("slow") and "slow" not in config.option.markexpr:
             item.add_marker(slow)
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # thousands of tests stay until the end: no garbage collection walks them again
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -1,8 +1,8 @@
 """Which worker runs which file: hosts and control planes are started once for as many as possible.
 
-Every other worker begins with the tests on hosts, the rest with those on clusters; a worker without
-any of its kind takes what is left. Long files come first, and while programs of clusters are being
-built, clusters come last.
+Two workers begin with the tests on hosts, two with those on clusters, the fifth with the others: it
+is busy while hosts and clusters are waited for. A worker without any of its kind takes what is
+left. Long files come first; while programs of clusters are being built, clusters come last.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 HOSTS, CLUSTER = "tests/hosts/", "tests/cluster/"
+KINDS = (HOSTS, CLUSTER, HOSTS, CLUSTER, "tests/unit/")  # what a worker begins with, by its number
 LONG = (  # of a minute and more, the longest of each kind first
     "tests/cluster/test_gpu_stack.py",
     "tests/cluster/test_real_node.py",
@@ -53,7 +54,7 @@ class ByKind(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed he
 
     def _assign_work_unit(self, node: Any) -> None:
         number = int(str(node.gateway.id).removeprefix("gw"))
-        own = HOSTS if number % 2 == 0 else CLUSTER
+        own = KINDS[number % len(KINDS)]
         building = bool(os.environ.get(BUILDING))
         best = min(self.workqueue, key=lambda scope: preference(scope, own, building))
         self.workqueue.move_to_end(best, last=False)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
@@ -40,9 +40,9 @@ def promtool_says(folder: Path, rules: list[Rule], tests: list[dict[str, Any]]) 
     """What promtool finds against the tests; "" where all pass."""
     records = needed([rule["expr"] for rule in rules])
     content = {"groups": [{**GROUP, "rules": [*records, *rules]}]}
-    (folder / "rules.yml").write_text(yaml.safe_dump(content))
+    (folder / "rules.yml").write_text(json.dumps(content))
     suite = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": tests}
-    (folder / "tests.yml").write_text(yaml.safe_dump(suite))
+    (folder / "tests.yml").write_text(json.dumps(suite))
     done = subprocess.run(
         [debian_program("prometheus", "promtool"), "test", "rules", "tests.yml"],
         cwd=folder, capture_output=True, text=True, timeout=240, check=False,
