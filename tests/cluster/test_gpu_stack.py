@@ -45,6 +45,7 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_converged(bench: Bench) 
     assert silent in checks["prometheus_scrapes_the_exporter"]["message"]
 
 
+@pytest.mark.extended
 def test_grafanas_password_is_neither_printed_nor_changed(current: Bench) -> None:
     done = current.deploy("-vv", monitoring_grafana_node_port=32322)
     assert done.returncode == 0, done.output

@@ -124,12 +124,11 @@ def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_pa
     assert current.deploy().report["changed"] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("image", "check", "code"),
     [
-        pytest.param(
-            "nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793", marks=pytest.mark.extended
-        ),
+        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793"),
         ("dcgm-exporter", "exporter_on_every_gpu_node", "GF794"),
     ],
 )

@@ -91,6 +91,7 @@ def test_a_failed_upgrade_is_rolled_back_with_its_reason(site: Site, cause: str)
     assert again.ok, again.findings
 
 
+@pytest.mark.extended
 def test_a_failed_installation_stays_and_is_completed_by_the_next_run(site: Site) -> None:
     ready = Readiness(timeout=8, patience=3)
     bad = site.apply({"deployment": {"annotations": {WAITING: "ErrImagePull"}}}, ready=ready)
@@ -104,6 +105,7 @@ def test_a_failed_installation_stays_and_is_completed_by_the_next_run(site: Site
     assert good.ok, good.findings
 
 
+@pytest.mark.extended
 def test_a_failed_hook_job_is_reported_with_the_reason(site: Site) -> None:
     assert site.apply({}).ok
     hook = {"enabled": True, "deadline": 8, "annotations": {WAITING: "ImagePullBackOff"}}

@@ -69,6 +69,7 @@ def converge(host: Host, branch: str) -> dict[str, Any]:
     return dict(done.report[host.name])
 
 
+@pytest.mark.extended
 def test_holds_of_a_killed_run_do_not_count_as_the_users(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_new_kernel_gets_its_module(host: Host) -> None:
     assert_driver(host, OLD_580)
 
 
+@pytest.mark.extended
 def test_an_unreachable_host_does_not_stop_others(host: Host, sandbox_host: HostFactory) -> None:
     other = sandbox_host("debian12")
     with other.fault("unreachable"):

@@ -9,7 +9,6 @@ from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
-from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
@@ -99,7 +98,8 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
         assert differences(state, snapshot(host, OURS, *REPOSITORY)) == {}
 
 
-@pytest.mark.parametrize("kind", some(LOCKS, ["debian12"]))
+@pytest.mark.extended
+@pytest.mark.parametrize("kind", LOCKS)
 def test_a_failed_build_is_an_error_and_the_next_run_converges(
     kind: str, request: pytest.FixtureRequest
 ) -> None:

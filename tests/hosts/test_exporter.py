@@ -82,6 +82,7 @@ def starts(host: Host) -> list[str]:
     ]
 
 
+@pytest.mark.extended
 def test_a_bare_host_with_another_exporter_is_not_touched(
     fleet: dict[str, Host], before: dict[str, Snapshot]
 ) -> None:

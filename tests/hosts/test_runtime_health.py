@@ -8,7 +8,7 @@ from deploying import Outcome, run_deploy
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = pytest.mark.hosts
+pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.toml"
 MARK = "\ufeff"
@@ -63,7 +63,6 @@ def test_docker_starts_from_an_empty_file_and_keeps_running(host: Host, installe
     host.run("systemctl restart docker")
 
 
-@pytest.mark.extended
 def test_the_old_file_returns_if_a_plugin_does_not_load(host: Host, installed: Outcome) -> None:
     """containerd stays active: only its list of plugins shows the failure."""
     host.put(CONFIG_TOML, IMPORTING)
@@ -95,7 +94,6 @@ def test_the_old_file_returns_if_containerd_ignores_the_new_one(
     assert host.output("find /etc/containerd -name '*.gpufleet-new'") == ""
 
 
-@pytest.mark.extended
 def test_removal_leaves_docker_running(host: Host, installed: Outcome) -> None:
     host.put(DAEMON_JSON, "")
     done = run_deploy("remove", [host])

@@ -257,6 +257,7 @@ def test_live_restore_keeps_containers_through_a_restart(
     host.run("docker rm -f lives")
 
 
+@pytest.mark.extended
 def test_the_checks_are_green(fleet: dict[str, Host], installed: Outcome) -> None:
     """gpufleet verify passes on the three hosts, containers included."""
     results = verify(list(fleet.values()))

@@ -13,7 +13,7 @@ from snapshots import differences, snapshot
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = pytest.mark.hosts
+pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 OURS = "/var/lib/gpufleet"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
@@ -58,7 +58,6 @@ def test_work_that_starts_after_the_facts_is_not_ended(host: Host) -> None:
     assert_driver(host, NEWEST["580"])
 
 
-@pytest.mark.extended
 def test_work_that_starts_before_the_reboot_is_not_ended(host: Host) -> None:
     boot = host.output(BOOT_ID)
     begin = at("Install the driver packages", lambda: host.set_fault("gpu-busy", True))
@@ -79,7 +78,6 @@ def test_work_that_starts_before_the_reboot_is_not_ended(host: Host) -> None:
     assert_driver(host, OLD_580)
 
 
-@pytest.mark.extended
 def test_containers_that_start_after_the_facts_are_not_stopped(host: Host) -> None:
     import_image(host)
     began = started_at(host, "docker")
