@@ -133,6 +133,12 @@ def test_no_two_test_files_share_a_name() -> None:
     assert [name for name, count in names.items() if count > 1] == []
 
 
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> mutation.Copy:
+    """A copy of the repository: thousands of files."""
+    return mutation.Copy(tmp_path_factory.mktemp("copy"))
+
+
 @pytest.mark.parametrize(
     ("status", "first", "wrong", "killer"),
     [
@@ -147,13 +153,12 @@ def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
     first: str,
     wrong: str,
     killer: str,
-    tmp_path: Path,
+    copy: mutation.Copy,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (mutant, *_) = mutants(
         "gpufleet/core/redact.py", (ROOT / "gpufleet/core/redact.py").read_text()
     )
-    copy = mutation.Copy(tmp_path)
     monkeypatch.setattr(copy, "tests_of", lambda mutant: (["tests/unit/a.py::b"], []))
     monkeypatch.setattr(copy, "pytest", lambda *words: (status, first))
     monkeypatch.setattr(copy, "wrong_type", lambda: wrong)
@@ -170,9 +175,12 @@ def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
     ],
 )
 def test_what_mypy_finds_in_a_mutant(
-    status: int, said: str, wrong: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    status: int,
+    said: str,
+    wrong: str | None,
+    copy: mutation.Copy,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    copy = mutation.Copy(tmp_path)
     done = subprocess.CompletedProcess([], status, said, "")
     monkeypatch.setattr(subprocess, "run", lambda *words, **options: done)
     if wrong is None:  # mypy itself failed
