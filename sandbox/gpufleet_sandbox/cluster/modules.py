@@ -23,7 +23,6 @@ from gpufleet_sandbox.process import own_group, run, wait_unreaped
 DOWNLOADS_AT_ONCE = 6
 BUILD_SECONDS = 3600
 REPORT_EVERY = 15.0  # seconds
-LOW_PRIORITY = ("nice", "-n", "19")  # a build keeps every processor busy for minutes
 TOOLS = """\
 //go:build tools
 
@@ -108,7 +107,7 @@ class OwnModule:
         """Standard output of a go command in the folder; SandboxError if it fails."""
         self.folder.mkdir(parents=True, exist_ok=True)
         done = run(
-            [*LOW_PRIORITY, self.go, *words], check=check, env=self.environment, cwd=self.folder,
+            [self.go, *words], check=check, env=self.environment, cwd=self.folder,
             timeout=BUILD_SECONDS, group=True,
         )  # fmt: skip
         return done.stdout
@@ -122,7 +121,7 @@ class OwnModule:
         start = reported = time.monotonic()
         last: deque[str] = deque(maxlen=20)
         with own_group(
-            [*LOW_PRIORITY, str(self.go), *words], cwd=self.folder, env=dict(self.environment),
+            [str(self.go), *words], cwd=self.folder, env=dict(self.environment),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
             assert process.stderr
