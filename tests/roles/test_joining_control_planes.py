@@ -17,7 +17,6 @@ from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
-from pyinfra.connectors.fake import FakeConnector
 
 from gpufleet.kubernetes.operations import control_planes, joining
 from gpufleet.kubernetes.plan import (
@@ -28,6 +27,7 @@ from gpufleet.node.operations.place import informed, place_of
 from gpufleet.role.place import Question
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
+from tests.roles.calls import Calls
 from tests.unit.hosts import bare_host
 from tests.unit.kubernetes.cluster_hosts import host as facts_of_host
 from tests.unit.kubernetes.cluster_hosts import joined, plan_of
@@ -39,24 +39,11 @@ ANSWER = f"endpoint {ENDPOINT}\nversion 1.36.3\ntoken abcdef.0123456789abcdef\nh
 SCRIPT = re.compile(r"gpufleet-(token|kubeadm|withdraw|reset|leave|delete_node|unanswered)\b")
 
 
-class Bench:
-    """Fake control planes; `calls`: what ran where, in order; `inputs`: by host, what was sent."""
+class Bench(Calls):
+    """Fake control planes."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, **answers: dict[str, Any]) -> None:
-        self.calls: list[str] = []
-        self.words: list[str] = []
-        self.inputs: list[str] = []
-        original = FakeConnector.run_shell_command
-
-        def noted(connector: FakeConnector, command: Any, *rest: Any, **how: Any) -> Any:
-            name = connector.host.name.removeprefix("@fake/")
-            self.words.append(str(command))
-            self.inputs += how.get("_stdin") or []
-            if found := SCRIPT.search(str(command)):
-                self.calls.append(f"{found[1]} {name}")
-            return original(connector, command, *rest, **how)
-
-        monkeypatch.setattr(FakeConnector, "run_shell_command", noted)
+        super().__init__(monkeypatch, SCRIPT)
         quick = {"fake_delay": 0.01, "fake_delay_jitter": 0.0}  # others get their turn
         usual = {"gpufleet-token": framed_lines(ANSWER)}
         names = [f"@fake/{name}" for name in PLANES]

@@ -16,7 +16,6 @@ from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
-from pyinfra.connectors.fake import FakeConnector
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.access import authorities
@@ -31,6 +30,7 @@ from gpufleet.role.result import RoleResult
 from gpufleet.roles.kubernetes.install import install
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
+from tests.roles.calls import Calls
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import PLANE, WORKER
 from tests.unit.kubernetes.k3s_hosts import DIGESTS, IMAGES, VERSION, a_node, bare, plan_of
@@ -41,24 +41,11 @@ ANSWER = f"endpoint 10.0.0.1:6443\nversion {VERSION}\ntoken {TOKEN}\nhash sha256
 SCRIPT = re.compile(r"gpufleet-(k3s_\w+|put_files|receive|append)\b|(touch)\b")
 
 
-class Run:
-    """What ran where, in order, and what was sent."""
+class Run(Calls):
+    """The steps of plans, each on its host."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, plans: dict[str, Any], deploy: Any) -> None:
-        self.calls: list[str] = []
-        self.words: list[str] = []
-        self.inputs: list[str] = []
-        original = FakeConnector.run_shell_command
-
-        def noted(connector: FakeConnector, command: Any, *rest: Any, **how: Any) -> Any:
-            name = connector.host.name.removeprefix("@fake/")
-            self.words.append(str(command))
-            self.inputs += how.get("_stdin") or []
-            if found := SCRIPT.search(str(command)):
-                self.calls.append(f"{found[1] or found[2]} {name}")
-            return original(connector, command, *rest, **how)
-
-        monkeypatch.setattr(FakeConnector, "run_shell_command", noted)
+        super().__init__(monkeypatch, SCRIPT)
         answers = {
             "gpufleet-k3s_token": framed_lines(ANSWER),
             "gpufleet-k3s_access": framed_lines(yaml.safe_dump(ADMIN)),
