@@ -14,8 +14,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.host.boundary import failing
 from gpufleet.host.operation import Commands
 from gpufleet.kube.objects import OURS
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, write
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
     CONFIG_SECRET,

@@ -16,7 +16,7 @@ from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
 from gpufleet.kube.helm_releases import RELEASE_TYPE
 from gpufleet.kube.objects import OURS
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 
 NOT_FOUND = {"kind": "Status", "reason": "NotFound"}  # of an API server

@@ -40,8 +40,8 @@ from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import HelmRelease, ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.run.reporting import RunReport
 
 

@@ -20,8 +20,9 @@ from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.boundary import write
+from gpufleet.kube.operations.refused import ApiError
 
 PATIENCE = 120.0  # seconds to wait until deleted objects are gone
 GLANCE = 10.0  # the same for those that an earlier run deleted

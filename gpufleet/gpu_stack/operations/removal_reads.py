@@ -20,8 +20,9 @@ from gpufleet.kube.discovery import (
 )
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, refusals
+from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.gather import Ask, ask_all, ask_each
+from gpufleet.kube.operations.refused import ApiError, refusals
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"

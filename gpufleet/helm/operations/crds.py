@@ -11,7 +11,8 @@ from gpufleet.helm.crd_schema import published
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import condition
 
 PUBLISHED_IN = 60  # seconds to wait until the server uses a new schema

@@ -11,7 +11,8 @@ from gpufleet.helm.findings.releases import OPERATOR_NOT_READY
 from gpufleet.helm.operands import operand_findings, operand_wait, owned
 from gpufleet.helm.release import Operands, OperandWait
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import parse_cluster_policy, parse_node, parse_workload
 
 

@@ -16,8 +16,9 @@ from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_fa
 from gpufleet.helm.release import OWNER_LABEL, ReleasePlan
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.namespaces import ensure_namespace
+from gpufleet.kube.operations.refused import ApiError
 
 HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm call
 AGAIN = "fix the cause and run again."

@@ -22,8 +22,9 @@ from gpufleet.kube.helm_releases import (
     newest_revisions,
 )
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import history_of
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import parse_node, parse_workload
 
 RESOURCES: dict[WorkloadKind, str] = {

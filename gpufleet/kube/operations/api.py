@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -15,7 +15,7 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.allowance import Allowance, all_lists
-from gpufleet.core.excerpt import READ, beginning, sentences
+from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
@@ -28,7 +28,7 @@ from gpufleet.kube.operations.access import (
     expired_client_certificate,
     refused_certificate,
 )
-from gpufleet.kube.permissions import missing_permissions
+from gpufleet.kube.operations.refused import ApiError
 
 PAGE = 500  # objects per response
 TIMEOUT = (5, 60)  # seconds to connect, and between two parts of a response
@@ -36,66 +36,9 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v
 ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
 TRIES = 6  # for a server that responded before
 LONGEST = 200  # characters of a body that is not JSON
-CAUSES = 10  # of one answer
 PAUSE = 2.0  # seconds between retries
-_MISSING, _GONE = 404, 410
-SERVED = (" /api/v1/", " /apis/coordination.k8s.io/v1/")  # by every API server
-UNSERVED = ("", "404 page not found")  # what one says of paths that it does not know
-UNKNOWN = "the server could not find the requested resource"  # likewise, in a Status
-PASSING = (408, 409, 429)  # statuses of a client's error that pass
+_GONE = 410
 _LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
-
-
-class ApiError(ClusterProblem):
-    """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
-    `context`: of the kubeconfig; `is_missing`: whether the server itself says that there is no such
-    object, or that it does not know the path: a load balancer before it has 404s of its own. What
-    the server says is without secrets, and not long."""
-
-    def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
-        self.request = request
-        self.context = context
-        self.status = status
-        self.reason = beginning(str(answer.get("reason") or ""))
-        self.answer = str(answer.get("message") or "")[:READ]  # as it came, for programs alone
-        self.message = sentences(self.answer)
-        self.causes = tuple(_causes_of(answer.get("details")))
-        self.is_missing = status == _MISSING and _is_missing(request, answer)
-        super().__init__(*refusals([self]))
-
-    def __str__(self) -> str:
-        return f"{self.request}: {self.status} {self.message or self.reason}"
-
-    @property
-    def is_final(self) -> bool:
-        """Whether the same request has the same answer later: not what load balancers, webhooks and
-        overloaded servers say for a moment."""
-        if self.status == _MISSING and not self.is_missing:
-            return False
-        return self.status < 500 and self.status not in PASSING
-
-
-def is_final(problem: ClusterProblem) -> bool:
-    """Whether a cluster has answered, and will not answer otherwise."""
-    return isinstance(problem, ApiError) and problem.is_final
-
-
-def refusals(errors: Sequence[ApiError]) -> list[Finding]:
-    """Findings for rejected requests: one for all missing permissions."""
-    forbidden = [error for error in errors if error.status == 403]
-    found = [
-        findings.ANSWER_UNREADABLE(
-            request=error.request,
-            context=error.context,
-            reason=f"{error.status} {error.message or error.reason}",
-        )
-        for error in errors
-        if error not in forbidden
-    ]
-    if forbidden:
-        messages = [error.answer for error in forbidden]
-        found.append(missing_permissions(forbidden[0].context, messages))
-    return found
 
 
 class ClusterApi:
@@ -298,25 +241,6 @@ class ClusterApi:
                 return refused_certificate(cause, self.context, self.url)
         reason = beginning(str(causes[-1])) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
-
-
-def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer with status 404 is the API server's about what was asked for."""
-    if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
-        is_served = any(path in request for path in SERVED)
-        said = answer.get("message", "")
-        return said == UNKNOWN or (said in UNSERVED and not is_served)
-    details = answer.get("details")
-    name = details.get("name") if isinstance(details, dict) else None
-    return not name or name in request.split("/")
-
-
-def _causes_of(details: Any) -> list[str]:
-    """The messages in the details of a Status; a proxy may answer with anything else."""
-    causes = details.get("causes") if isinstance(details, dict) else None
-    listed = causes if isinstance(causes, list) else []
-    known = [each for each in listed if isinstance(each, dict)][:CAUSES]
-    return [sentences(str(each.get("message") or "")) for each in known]
 
 
 def _clock(headers: Mapping[str, str]) -> int:

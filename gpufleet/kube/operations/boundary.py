@@ -22,7 +22,7 @@ from gpufleet.host.boundary import findings_of
 from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.findings import UNEXPECTED, WRITE_REFUSED
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")

@@ -13,7 +13,8 @@ from gpufleet.kube.answers import KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.kube.helm_releases import RELEASE_TYPE, newest_revisions
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import METADATA_ONLY, ApiError, ClusterApi, refusals
+from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
+from gpufleet.kube.operations.refused import ApiError, refusals
 from gpufleet.kube.parse import crd_groups, parse_version
 
 THREADS = 8

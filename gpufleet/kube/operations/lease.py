@@ -23,8 +23,9 @@ from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import private_folder
 from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease_keeper import RENEW, Keeper
+from gpufleet.kube.operations.refused import ApiError
 
 NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"

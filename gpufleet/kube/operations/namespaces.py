@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpufleet.kube.objects import OURS
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import POD_SECURITY
 
 # host ports, host network, device nodes; and by which a removal knows its own

@@ -12,9 +12,10 @@ from gpufleet.host.operation import Commands
 from gpufleet.kube.findings import OBJECT_OF_OTHERS
 from gpufleet.kube.objects import Action, Body, ObjectChange, ObjectSet, changes, is_ours
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
+from gpufleet.kube.operations.refused import ApiError
 
 NEEDED: tuple[Action, ...] = ("create", "change")
 STALE: tuple[Action, ...] = ("delete",)

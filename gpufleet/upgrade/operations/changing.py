@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import is_final
+from gpufleet.kube.operations.refused import is_final
 from gpufleet.upgrade.findings.hosts import NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.findings.nodes import IMAGE_MISSING
 from gpufleet.upgrade.models import names

@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.nodes import (

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from gpufleet.core.findings import Finding
 from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun

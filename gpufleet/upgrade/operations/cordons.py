@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.marks import NEVER, Cordon, is_of
 from gpufleet.upgrade.nodes import (
     GONE,

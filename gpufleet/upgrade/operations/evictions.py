@@ -12,7 +12,8 @@ from typing import Any
 
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id, unplaced
 
 AT_ONCE = 16  # requests for evictions that a cluster is sent side by side

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import GONE
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.evictions import Round

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.visible import one_line
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.pods import (
     CHECK_LABEL,
     CONTAINER,

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.kured import held_by_others, is_kured, locking, unlocking
 from gpufleet.upgrade.operations.readable import readable
 

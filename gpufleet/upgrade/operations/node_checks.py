@@ -10,7 +10,8 @@ from typing import Any
 
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi, is_final
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.marks import NEVER, Cordon, is_of
 from gpufleet.upgrade.node_return import left_on, returning
 from gpufleet.upgrade.nodes import (

@@ -10,8 +10,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.kube.findings import CONTEXT_UNKNOWN, KUBECONFIG_MISSING
 from gpufleet.kube.kubeconfig import kubeconfig_paths
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import DURATION, take_lease
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.findings.nodes import (
     CONTEXT_LOST,
     MAYBE_AWAY,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing

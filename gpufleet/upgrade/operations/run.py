@@ -13,7 +13,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.metrics import metrics_text
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.children import Children, Result

@@ -9,7 +9,7 @@ from dataclasses import replace
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import is_final
+from gpufleet.kube.operations.refused import is_final
 from gpufleet.upgrade.decide import AGAIN, UNRETURNED, Act, Around, Decision, Do, End, Wait, decide
 from gpufleet.upgrade.findings.hosts import COMMAND_FAILED
 from gpufleet.upgrade.findings.nodes import NODE_REFUSED, UNMARKED

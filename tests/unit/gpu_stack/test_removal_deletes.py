@@ -15,7 +15,7 @@ from gpufleet.gpu_stack.remains import Leaving, is_leaving
 from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 
 REF = ObjectRef("Namespace", "", "monitoring")
 ABOUT = {"uid": "1", "resourceVersion": "7"}

@@ -15,7 +15,7 @@ from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import Crd, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 

@@ -17,7 +17,7 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 
 GROUP = "monitoring.coreos.com"
 NAME = f"prometheusrules.{GROUP}"

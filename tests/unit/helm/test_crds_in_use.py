@@ -13,7 +13,8 @@ from gpufleet.helm.operations import crds
 from gpufleet.helm.operations.crds import LOOK_EVERY, _in_use, write_crds
 from gpufleet.helm.release import ChartSource, CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 
 NEW = {"openAPIV3Schema": {"properties": {"size": {"type": "integer"}}}}
 VERSIONS = [

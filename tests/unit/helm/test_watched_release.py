@@ -10,7 +10,7 @@ import pytest
 from gpufleet.helm.operations import release_watch
 from gpufleet.helm.operations.release_watch import HOOK, QUIET, REPORT, Watch
 from gpufleet.helm.release import ChartSource, Release
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 
 JOBS = "/apis/batch/v1/namespaces/space/jobs"
 RELEASE = Release("one", "space", "chart", "2.0.0", ChartSource("archive", "x"))

@@ -13,7 +13,8 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import PAUSE, TRIES, ApiError, ClusterApi
+from gpufleet.kube.operations.api import PAUSE, TRIES, ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 
 
 class Server:

@@ -9,8 +9,8 @@ import pytest
 from gpufleet.core.allowance import all_lists
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gather_answers
+from gpufleet.kube.operations.refused import ApiError
 
 
 class Refusing:

@@ -10,8 +10,8 @@ import pytest
 
 from gpufleet.kube.operations import lease as cluster_lease
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
 from gpufleet.kube.operations.lease import DURATION, Lease, Watched, active_holder, holder_of, shown
+from gpufleet.kube.operations.refused import ApiError
 
 
 class Api:

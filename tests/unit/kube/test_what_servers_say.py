@@ -12,8 +12,9 @@ import urllib3
 
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.boundary import LONGEST, cluster_findings, write
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.inventory import Target
 

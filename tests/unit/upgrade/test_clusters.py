@@ -12,7 +12,7 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters, opening
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes

@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import (
     MARK,
     SCALE_DOWN,

@@ -11,7 +11,8 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations import evictions
 from gpufleet.upgrade.operations.evictions import AT_ONCE, FIRST, PASS, Evictions, Round
 from gpufleet.upgrade.pods import Leaving, Policy, sort_pods

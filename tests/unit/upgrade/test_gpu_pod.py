@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations import gpu_pod
 from gpufleet.upgrade.operations.gpu_pod import Pull, pulled, refusal, remove_pods, run_pod
 from gpufleet.upgrade.pods import CHECK_LABEL, CONTAINER, check_pod, label_of, pull_pod, uses_gpu

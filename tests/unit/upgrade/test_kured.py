@@ -9,7 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Act, Wait
 from gpufleet.upgrade.kured import (
     ANNOTATION,

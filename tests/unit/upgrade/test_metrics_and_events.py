@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from gpufleet.cli.upgrade import upgrade
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.metrics import metrics_text
 from gpufleet.upgrade.operations.metrics_file import write_metrics

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import GONE, is_cordoned
 from gpufleet.upgrade.operations import runner
 from gpufleet.upgrade.states import Event, State

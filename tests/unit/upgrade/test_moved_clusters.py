@@ -14,7 +14,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations import moved, opening
 from gpufleet.upgrade.operations.clusters import NodeAt
 

@@ -11,7 +11,8 @@ import pytest
 
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Act, Around, Do, decide
 from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import SCALE_DOWN, is_cordoned, mark_of, patched
 from gpufleet.upgrade.operations.draining import drain
 from gpufleet.upgrade.operations.run import Run

@@ -12,7 +12,8 @@ import pytest
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError, ClusterApi
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
 from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
 from gpufleet.upgrade.operations import node_checks, runner

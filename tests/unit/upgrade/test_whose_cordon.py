@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ApiError
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import (
     MARK,
     OTHER_MACHINE,
