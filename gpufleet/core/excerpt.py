@@ -8,7 +8,8 @@ import string
 from collections.abc import Sequence
 
 from gpufleet.core.names import counted
-from gpufleet.core.redact import redact, redact_sentences, redacted_lines
+from gpufleet.core.redact import redact, redacted_lines
+from gpufleet.core.redact_sentences import redact_sentences
 
 READ = 64 * 1024  # characters that secrets are looked for in: time grows with them
 SAID = 800  # characters of an error of a server in a message
@@ -17,7 +18,7 @@ LONGEST_READ = 8 * 1024  # characters of a line, likewise
 TOO_LONG = "a line that is too long to be shown"
 _BETWEEN_WORDS = " \t\r\n,;\"'"
 _LETTERS = string.ascii_letters + string.digits + "+/=_.~%-"  # that a secret may consist of
-_END_OF_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
+_END_OF_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY(?: BLOCK)?-----")
 
 
 def beginning(text: str, most: int = SAID) -> str:

@@ -8,16 +8,17 @@ from collections.abc import Sequence
 _WORD = re.compile(r"[^\s\"']+")
 _SLASHES = r"(?:\\?/){2}"  # JSON may escape a slash
 _PERCENT = r"%(?:25){0,4}"  # as URLs have it, and URLs within URLs
-_QUOTE = rf"""(?:\\{{0,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])"""
+QUOTE = rf"""(?:\\{{0,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])"""
 # text in quotes of another text: JSON in JSON, in HTML or in a URL; a quote of its own is escaped
-_INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])
+INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])
     (?:(?!(?<!\\)(?<!5C)(?P=quote))[^\n])*(?P=quote)"""
 # where a word follows the second quote, the value goes on: as shells have it, or it is no quote
 _ARGUMENT = (
-    rf"""(?:{_INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
+    rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
 )
-_NEXT = rf"{_QUOTE}\s*,?\s*b?(?={_QUOTE}(?!--))"  # from one to the next of a list in quotes
-_OPENS = re.compile(_QUOTE, re.VERBOSE | re.IGNORECASE)
+# from one to the next of a list in quotes, where that is no option itself
+_NEXT = rf"{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}(?!--(?-i:[a-z][a-z-]*)(?:=|{QUOTE})))"
+_OPENS = re.compile(QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
     rf"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:{_SLASHES})"
@@ -30,25 +31,19 @@ _LOGIN_IN_URL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
-_NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
+NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
     |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
-    |pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
+    |client-key-data|pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
 _SECRET = re.compile(
-    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*[=:]\s*)
-        (?P<value>{_INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
+    rf"""(?P<head>["']?{NAME}{QUOTE}?\s*[=:]\s*)
+        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
         |[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
-# in a sentence: what follows a name and a colon is a value where it is one word, or has a digit
-_SECRET_IN_SENTENCE = re.compile(
-    rf"""(?P<head>["']?{_NAME}{_QUOTE}?\s*(?:=\s*|:\s*(?={_QUOTE}|[^\s"']{{0,300}}\d|[^\s"']{{1,300}}\s{{0,9}}(?:[,;}}\]]|$))))
-        (?P<value>{_INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\s"']+)""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
 _SECRET_IN_URL = re.compile(
-    rf"""(?P<head>(?:{_NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
+    rf"""(?P<head>(?:{NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
         %(?P<level>(?:25){{0,4}})3[AD](?:{_PERCENT}20|\+){{0,9}})
-        (?P<value>{_INNER}|(?:(?!%(?P=level)26)[^\s"'&])+)""",
+        (?P<value>{INNER}|(?:(?!%(?P=level)26)[^\s"'&])+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 # a value of several lines, as YAML has them: all that is indented deeper
@@ -63,7 +58,7 @@ _BLOCK = re.compile(
 _PAIR = re.compile(
     rf"""(?P<head>\blogin\s{{1,9}}\S{{1,300}}\s{{1,9}}pass(?:word|wd)\s{{1,9}}
         |\b(?:sshpass|(?:docker|podman|nerdctl|registry)\W{{1,9}}login|(?:mysql|mariadb)\w{{0,9}})\b
-        (?:(?!:\s|\brun\b)[^\n|;]){{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
+        (?:(?!:\s|\b(?:docker|podman|nerdctl)\W{{1,9}}run\b)[^\n|;]){{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
         |(?<!\w)(?:[a-z0-9]{{1,40}}_){{1,6}}(?:key|token|secret|password)\s{{1,9}}(?=\S{{0,300}}\d)(?=\S{{12}}))
         (?P<value>{_ARGUMENT}|["']?[^\s"']+)""",
     re.IGNORECASE | re.VERBOSE,
@@ -78,13 +73,13 @@ _OPTION_VALUE = re.compile(
     rf"""(?P<head>(?<![\w-])--?(?:[\w.]+-){{0,4}}(?:password|passwd|passphrase|pass|secret|token|credentials?
         |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
         (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
-        (?P<value>{_ARGUMENT}|["'][^\n]*|[^\s"'-]\S*)""",
+        (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][a-z-]*)|[a-z])(?:[=\s]|\Z))[^\s"']\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
     rf"""(?P<head>\bcurl\b(?:[^\n|;]|&[\#\w]{{2,5}};){{0,300}}?(?<=[\s"';])
         (?:-[a-zA-Z]{{0,20}}[uU]|--(?:proxy-)?user)(?:{_NEXT}|[\s=]*))
-        (?P<value>"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|{_INNER}|[^\s:]+:\S*)""",
+        (?P<value>"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|{INNER}|[^\s:]+:\S*)""",
     re.VERBOSE,
 )
 # a path segment with a digit after "hooks", "webhook" or "integration"
@@ -101,27 +96,22 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _KNOWN_FORM = re.compile(
-    r"\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
+    r"\b(?:eyJ[\w-]{10,}\.[\w-]{4,}\.[\w-]*|(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
 )
 _TOKEN_FORM = re.compile(r"(?=\S*\d)\S{8,}")  # a name that is rather a token: `git` is none
 _PRIVATE_KEY = re.compile(
-    r"(?P<head>-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?P<tail>-----END|\Z)", re.DOTALL
+    r"(?P<head>-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----).*?(?P<tail>-----END|\Z)", re.DOTALL
 )
 
 
 def redact(text: str) -> str:
     """`text` with logins, secrets in arguments and in URLs, values of secret-looking keys and
     private keys masked."""
-    return _SECRET.sub(_mask, _without_forms(text))
+    return _SECRET.sub(_mask, without_forms(text))
 
 
-def redact_sentences(text: str) -> str:
-    """As `redact`, for what a program says in sentences: `auth: the certificate has expired` is
-    no value of a key."""
-    return _SECRET_IN_SENTENCE.sub(_mask, _without_forms(text))
-
-
-def _without_forms(text: str) -> str:
+def without_forms(text: str) -> str:
+    """Without what is known by its form: logins, options, tokens and keys."""
     text = _PRIVATE_KEY.sub(r"\g<head>***\g<tail>", text)
     text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)
     if "@" in text:

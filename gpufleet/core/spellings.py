@@ -7,10 +7,12 @@ import html
 import json
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import quote, quote_plus, unquote
 
+LINES = (64, 76)  # letters of base64 in a line: of PEM, of MIME and base64(1)
 SHORTEST = 5  # characters of a text whose base64 is looked for: that of others stands anywhere
 _UNQUOTED = ("", "/", "!'()*", "$&+,;=", "$&+=:@")  # by Python, JavaScript and Go, beside _-.~
 
@@ -19,8 +21,10 @@ _UNQUOTED = ("", "/", "!'()*", "$&+,;=", "$&+=:@")  # by Python, JavaScript and 
 def spellings(text: str) -> frozenset[str]:
     """A text as it is, as Python, JSON, HTML, shells and URLs quote it, and its base64."""
     found = {text, *_in_json(text), *_in_python(text), *_in_html(text), *_in_urls(text)}
-    found |= {inner for once in _in_json(text) for inner in _in_json(once)}
-    found.add(shlex.quote(text).strip("'"))
+    for once in (*_in_json(text), *_in_python(text)):
+        found |= {*_in_json(once), *_in_html(once), *_in_urls(once), *_in_python(once)}
+    found |= {twice for once in _in_urls(text) for twice in _in_urls(once)}
+    found |= {*_in_shells(text), text.replace("'", "''")}  # the latter YAML's
     if len(text) >= SHORTEST:
         found |= set(_in_base64(text))
     return frozenset(found)
@@ -34,6 +38,7 @@ def _in_json(text: str) -> Iterator[str]:
 
 def _in_python(text: str) -> Iterator[str]:
     yield repr(text)[1:-1]
+    yield repr(f'"{text}')[2:-1]  # beside other quotes
     yield repr(_bytes(text))[2:-1]
 
 
@@ -52,12 +57,19 @@ def _in_urls(text: str) -> Iterator[str]:
     yield unquote(text)
 
 
+def _in_shells(text: str) -> Iterator[str]:
+    yield shlex.quote(text).strip("'")
+    yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", text, flags=re.ASCII)  # bash's printf %q
+
+
 def _in_base64(text: str) -> Iterator[str]:
     """Alone, with a line break, and at each of the three places where it may begin in a longer
     one: there without the letters that depend on what stands before and behind."""
     data = _bytes(text)
     for whole in (data, data + b"\n"):
-        yield _base64(whole)
+        yield (letters := _base64(whole))
+        for columns in LINES:
+            yield "\n".join(textwrap.wrap(letters, columns))
     for before in range(3):
         letters = _base64(bytes(before) + data)
         part = letters[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]

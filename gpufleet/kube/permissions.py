@@ -9,9 +9,12 @@ from gpufleet.core.excerpt import sentences
 from gpufleet.core.findings import Finding
 from gpufleet.kube import findings
 
+MOST = 30  # permissions in a finding
+# as Kubernetes names them: what a server says may be pasted into a shell
 _FORBIDDEN = re.compile(
-    r'cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
-    r'(?: in the namespace "(?P<namespace>[^"]*)")?'
+    r'cannot (?P<verb>[a-z*]{1,40}) resource "(?P<resource>[a-z0-9./*-]{1,253})"'
+    r' in API group "(?P<group>[a-z0-9.*-]{0,253})"'
+    r'(?: in the namespace "(?P<namespace>[a-z0-9.-]{1,253})")?'
 )
 
 
@@ -22,12 +25,16 @@ def speaks_of_permissions(message: str) -> bool:
 def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
     """One finding for all verbs in the messages."""
     verbs: dict[str, None] = {}
+    others: dict[str, None] = {}
     for message in messages:
         for match in _FORBIDDEN.finditer(message):
             resource = ".".join(filter(None, (match["resource"], match["group"])))
             where = f"in namespace {match['namespace']}" if match["namespace"] else "anywhere"
             verbs[f"{match['verb']} {resource} {where}"] = None
         if not speaks_of_permissions(message):
-            verbs[sentences(message)] = None
-    first = " ".join(next(iter(verbs)).split()[:2])
-    return findings.FORBIDDEN(context=context, missing=", ".join(verbs), example=first)
+            others[sentences(message)] = None
+    example = " ".join(next(iter(verbs), "--list").split()[:2])
+    missing = [*verbs, *others]
+    more = [f"and {len(missing) - MOST} more"] if len(missing) > MOST else []
+    said = ", ".join([*missing[:MOST], *more])
+    return findings.FORBIDDEN(context=context, missing=said, example=example)

@@ -30,8 +30,9 @@ class ApiError(ClusterProblem):
         self.context = context
         self.status = status
         self.reason = beginning(str(answer.get("reason") or ""))
-        self.answer = str(answer.get("message") or "")[:READ]  # as it came, for programs alone
-        self.message = sentences(self.answer)
+        said = str(answer.get("message") or "")
+        self.answer = said[:READ]  # as it came, for programs alone
+        self.message = sentences(said)  # not of a part: it may end within a secret
         self.causes = tuple(_causes_of(answer.get("details")))
         self.is_missing = status == _MISSING and _is_missing(request, answer)
         super().__init__(*refusals([self]))

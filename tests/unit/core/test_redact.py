@@ -145,6 +145,7 @@ def test_other_forms_of_secrets_are_masked(line: str) -> None:
         'Post "https://webhook.gpu-operator.svc:443/validate-v1": EOF',
         "https://docs.example/reference/webhooks/introduction",
         "docker login --password-stdin --username me",
+        "docker login registry && docker run -p 8080:80 image",
         "kubelet --token-file /etc/token.csv --tls-private-key-file /etc/x.key",
         "skipped_by_administrator_of_2026 hf-transfer-0.1.6",
         "curl: (22) The requested URL returned error: 404",
@@ -198,6 +199,12 @@ def test_repeated_beginnings_cost_little(text: str, beginning: str) -> None:
         "password: |\n  hunter2\n  hunter2\nnext: 1",
         "- token: >-\n    hunter2\n",
         '"password":\n  "hunter2"',
+        "docker login -u ci-run -p hunter2 registry",
+        "docker login registry.run.app -u bob -p hunter2",
+        "mysql -h db.run -phunter2",
+        "client-key-data: hunter2",
+        "-----BEGIN PGP PRIVATE KEY BLOCK-----\nhunter2",
+        "token rejected eyJhbGciOiJSUzI1NiJ9.eyJpc3hunter2MiOiJrIn0.abhunter2",
     ],
 )
 def test_further_forms(text: str) -> None:

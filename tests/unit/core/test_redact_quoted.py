@@ -64,6 +64,8 @@ def test_a_list_of_arguments(option: str, secret: str) -> None:
         ["sshpass", "-p", SECRET, "ssh", "host"],
         ["mysql", f"-p{SECRET}", "db"],
         ["docker", "login", "-u", "bob", "-p", SECRET, "host"],
+        ["docker", "login", "-u", "run", "-p", SECRET, "host"],
+        ["x", "--password", f"--S3{SECRET}"],
     ],
 )
 def test_a_short_option_in_a_list(words: list[str]) -> None:

@@ -46,12 +46,19 @@ WAYS: dict[str, Callable[[str], str]] = {
     "URL of a browser": lambda text: quote(text, safe="!'()*"),
     "login of Go": lambda text: quote(text, safe="$&+,;="),
     "shell": shlex.quote,
+    "shell with backslashes": lambda text: re.sub(r"([^\w@%+=:,./-])", r"\\\1", text, flags=re.A),
+    "YAML": lambda text: f"""'{text.replace("'", "''")}'""",
+    "URL in a URL": lambda text: quote(quote(text, safe=""), safe=""),
+    "JSON in HTML": lambda text: html.escape(json.dumps(text)),
+    "JSON in a URL": lambda text: quote(json.dumps(text), safe=""),
+    "repr of JSON": lambda text: repr(json.dumps(text)),
     "HTML": html.escape,
     "HTML without quotes": lambda text: html.escape(text, quote=False),
     "HTML of Go": lambda text: html.escape(text)
     .replace("&quot;", "&#34;").replace("&#x27;", "&#39;"),
     "base64": _base64,
     "base64 of a line": lambda text: _base64(f"{text}\n"),
+    "base64 in lines": lambda text: base64.encodebytes(text.encode()).decode(),
     "base64 of URLs": lambda text: base64.urlsafe_b64encode(text.encode()).decode(),
     **{
         f"base64 behind {before!r}": lambda text, before=before: _base64(f"{before}{text}:x")
@@ -68,7 +75,7 @@ def _left(shown: str, spelt: str) -> str:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("secret", [SECRET, "hunter2hunter2", "a/b+c&d"])
+@pytest.mark.parametrize("secret", [SECRET, "hunter2hunter2", "a/b+c&d", "it's a-Secret" * 9])
 @pytest.mark.parametrize("way", WAYS)
 def test_every_spelling_is_hidden(way: str, secret: str) -> None:
     spelt = WAYS[way](secret)

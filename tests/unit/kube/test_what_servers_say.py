@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from gpufleet.core.excerpt import READ
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
@@ -62,6 +63,35 @@ def test_missing_permissions_are_named_whoever_lacks_them(monkeypatch: pytest.Mo
     error = refused(monkeypatch, 403, json.dumps({"message": message}).encode())
     assert "list nodes anywhere" in error.findings[0].message
     assert "can-i list nodes" in str(error.findings[0])
+
+
+CANNOT = 'cannot {} resource "{}" in API group ""'
+
+
+def test_missing_permissions_are_kubernetes_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [
+        CANNOT.format("$(reboot)", "x"),
+        CANNOT.format("get", "https://bob:hunter2@host token=hunter2"),
+        CANNOT.format("get", "a`reboot`"),
+    ]
+    for message in said:
+        (found,) = refused(monkeypatch, 403, json.dumps({"message": message}).encode()).findings
+        assert "hunter2" not in str(found)
+        assert "can-i --list" in found.remedy
+    many = ", ".join(CANNOT.format("get", f"r{number}") for number in range(2000))
+    (found,) = refused(monkeypatch, 403, json.dumps({"message": many}).encode()).findings
+    assert len(found.message) < 1500
+    assert "get r0 anywhere" in found.message
+    assert re.search(r"and \d{3,4} more\.", found.message)
+
+
+@pytest.mark.parametrize("before", [f"token={'A1' * (READ // 2 - 18)} ", " " * (READ - 30)])
+def test_no_part_of_a_secret_is_left_where_an_answer_is_cut(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = f"{before}https://bob:hunter2hunter2hunter2@host/x is denied"
+    error = refused(monkeypatch, 422, json.dumps({"message": message}).encode())
+    assert "hunter2" not in str(error)
 
 
 SENTENCES = [

@@ -1,0 +1,98 @@
+"""What a server says in sentences: values are masked, prose stays."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from gpufleet.core.redact import redact
+from gpufleet.core.redact_sentences import redact_sentences
+
+SECRET = "hunter2hunter2"
+FIELD = "spec.remoteWrite[0].basicAuth.password: "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{FIELD}Invalid value: "Hunter2-swordfish": must be a reference.',
+        f'{FIELD}Invalid value: "correct horse battery": must be a reference.',
+        f'{FIELD}Unsupported value: "swordfish": supported values: "a", "b"',
+        f'{FIELD}Duplicate value: {{"password": "swordfish"}}',
+        f"Authorization: Token {SECRET}",
+        "Authorization: Negotiate swordfish",
+        f"Cookie: theme=dark; session={SECRET}",
+        f"Authorization: AWS4 Credential=abc/1 Signature={SECRET}",
+        f'{{"tokens":["{SECRET}"]}}',
+        f'{{"auth":{{"user":"bob","key":"{SECRET}"}}}}',
+        f"token:\n- {SECRET}",
+        "map[password:swordfish user:bob]",
+        "map[password: swordfish user:bob]",
+        f'denied: {{"password": "{SECRET}',
+        f'denied: {{"password": "swordfish\n{SECRET}"}}',
+        f"denied: password='{SECRET}",
+        f'x: {{"token":"{SECRET} [truncated]',
+        'password=hun"ter2swordfish and more',
+        f"the token: {SECRET} is not known",
+        "the password: swordfish, which is wrong",
+        "password:swordfish is wrong",
+        'the token: the server knows no "swordfish" any more',
+        "the token: it's no 'swordfish'",
+        'cannot read {\\"password\\":\\"swordfish\\"}',
+    ],
+)
+def test_a_value_is_masked(text: str) -> None:
+    shown = redact_sentences(text)
+    assert not [word for word in ("hunter", "swordfish", "horse", "ter2") if word in shown.lower()]
+    assert "***" in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "auth: the certificate has expired",
+        "could not verify the token: the signature does not fit",
+        "the secret: it's not there",
+        f"{FIELD}Required value: must be set where username is",
+        f"{FIELD}Forbidden: may not be set",
+        'secrets "grafana" is forbidden: User "system:serviceaccount:auth:default" cannot get it',
+        'secret "x" not found',
+        "failed to look up service account monitoring: tokens are not issued",
+    ],
+)
+def test_prose_stays(text: str) -> None:
+    assert redact_sentences(text) == text
+
+
+def test_what_stands_behind_a_value_stays() -> None:
+    text = f'{FIELD}Invalid value: "swordfish": must be a reference, not token=abc now'
+    shown = f'{FIELD}Invalid value: "***": must be a reference, not token=*** now'
+    assert redact_sentences(text) == shown
+    assert (
+        redact_sentences('password="a" token: "b" is old') == 'password="***" token: "***" is old'
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "auth: x" * 9000 + '"',
+        "token:" * 11_000,
+        "token: a b" * 6000,
+        'token: a "b' * 6000,
+        "auth" + " " * 64_000 + "x",
+        "token: Invalid value: " * 3000,
+        "password:" + "a" * 64_000,
+        '--password"' + " " * 64_000 + "x",
+        "curl " * 55 + '-u"' + " " * 16_000 + "x",
+        "mysql " * 5_000 + "-p",
+        "eyJ" + "a" * 64_000,
+        "eyJaaaaaaaaaa.aaaa." * 3000,
+    ],
+)
+def test_hostile_texts_cost_little(text: str) -> None:
+    began = time.process_time()
+    redact_sentences(text)
+    redact(text)
+    assert time.process_time() - began < 3  # seconds: the square of the length takes more
