@@ -7,8 +7,9 @@ N     ?= 60
 SEED  ?= 1
 FUZZ  ?= 1000000
 HISTORIES ?= 100000
-# Many images set it: every process would compile its libraries again, half the CPU of a short run.
-unexport PYTHONDONTWRITEBYTECODE
+# Many images set the first: every process would compile its libraries again, half the CPU of a short
+# run. The second would put another checkout's modules before those of the virtual environment.
+unexport PYTHONDONTWRITEBYTECODE PYTHONPATH
 READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 BROWSER := $(VENV)/.browser-ready
