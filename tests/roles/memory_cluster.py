@@ -18,8 +18,8 @@ from gpufleet.kube.helm_releases import RELEASE_TYPE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
+from tests.not_found import not_found
 
-NOT_FOUND = {"kind": "Status", "reason": "NotFound"}  # of an API server
 NAMESPACES = "/api/v1/namespaces"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 DAEMONS = "/apis/apps/v1/namespaces/monitoring/daemonsets"
@@ -102,7 +102,7 @@ class MemoryApi:
     def get(self, path: str, *more: object, **query: str) -> Any:
         found = self.objects.get(path) or self.known.get(path)
         if found is None:
-            raise ApiError(f"GET {path}", 404, NOT_FOUND, self.context)
+            raise ApiError(f"GET {path}", 404, not_found(path), self.context)
         return found
 
     def find(self, path: str) -> Any:
@@ -148,7 +148,7 @@ class MemoryApi:
     def delete(self, path: str, body: Any = None) -> None:
         self.note("delete", path)
         if path not in self.objects:
-            raise ApiError(f"DELETE {path}", 404, NOT_FOUND, self.context)
+            raise ApiError(f"DELETE {path}", 404, not_found(path), self.context)
         del self.objects[path]
 
 

@@ -15,12 +15,12 @@ from typing import Any
 
 from gpufleet.core.limits import API_ANSWER
 from tests import warm
+from tests.not_found import not_found
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
 SYSTEM = {"metadata": {"name": "kube-system", "uid": "uid-of-the-test"}}
 ITEMS = {"items": [], "groups": []}
-MISSING = {"kind": "Status", "reason": "NotFound"}
 SOUND = {"/version": VERSION, "/api/v1/namespaces/kube-system": SYSTEM}
 
 
@@ -33,7 +33,7 @@ def api(answers: dict[str, Any]) -> Iterator[str]:
         def do_GET(self) -> None:
             path = self.path.split("?")[0]
             missing = path.rsplit("/", 1)[1].startswith("gpufleet")
-            answer = MISSING if missing else {**SOUND, **answers}.get(path, ITEMS)
+            answer = not_found(path) if missing else {**SOUND, **answers}.get(path, ITEMS)
             packed = isinstance(answer, bytes)
             body = answer if packed else json.dumps(answer).encode()
             self.send_response(404 if missing else 200)

@@ -105,7 +105,7 @@ class ReleaseRun:
             try:
                 self.api.delete(f"/apis/apps/v1/namespaces/{ref.namespace}/{plural}/{ref.name}")
             except ApiError as error:
-                if error.reason != "NotFound":
+                if not error.is_missing:
                     raise
 
     def _repair(self, watch: Watch) -> None:

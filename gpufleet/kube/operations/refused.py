@@ -12,9 +12,18 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.permissions import missing_permissions
 
 CAUSES = 10  # of one answer
-SERVED = (" /api/v1/", " /apis/coordination.k8s.io/v1/")  # by every API server
-UNSERVED = ("", "404 page not found")  # what one says of paths that it does not know
-UNKNOWN = "the server could not find the requested resource"  # likewise, in a Status
+SERVED = (  # by every API server
+    " /api/v1/",
+    " /apis/apps/v1/",
+    " /apis/apiextensions.k8s.io/v1/",
+    " /apis/coordination.k8s.io/v1/",
+)
+UNSERVED = (  # what one says of paths that it does not know; the last one in a Status
+    "",
+    "404 page not found",
+    "the server could not find the requested resource",
+)
+FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made of another answer
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _MISSING = 404
 
@@ -73,14 +82,17 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
 
 
 def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer with status 404 is the API server's about what was asked for."""
+    """Whether an answer with status 404 is the API server's about what was asked for. Under paths
+    that each has, it names the object: proxies that are built with client-go say the rest, too."""
+    is_served = any(path in request for path in SERVED)
     if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
-        is_served = any(path in request for path in SERVED)
-        said = answer.get("message", "")
-        return said == UNKNOWN or (said in UNSERVED and not is_served)
+        return not is_served and answer.get("message", "") in UNSERVED
     details = answer.get("details")
-    name = details.get("name") if isinstance(details, dict) else None
-    return not name or name in request.split("/")
+    about = details if isinstance(details, dict) else {}
+    kind, name = about.get("kind"), about.get("name")
+    if not is_served:
+        return not name or name in request.split("/")
+    return f"/{kind}/{name}/" in f"{request}/" and FOREIGN not in str(about.get("causes"))
 
 
 def _causes_of(details: Any) -> list[str]:

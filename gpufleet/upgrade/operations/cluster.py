@@ -203,7 +203,7 @@ class ClusterNodes(CordonedNodes):
         try:
             self._patch(self.nodes[host], left)
         except ApiError as error:
-            if not error.is_missing:
+            if not self._is_gone(host, error):
                 raise
 
     @readable

@@ -161,7 +161,7 @@ class CordonedNodes(CheckedNodes):
         try:
             return self._given_back(host)
         except ApiError as error:
-            if not error.is_missing:
+            if not self._is_gone(host, error):
                 raise
             return GONE
 

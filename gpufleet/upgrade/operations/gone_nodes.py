@@ -13,8 +13,6 @@ from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event
 
-NOTHING = {"kind": "Status", "reason": "NotFound"}  # what an API server says of no object
-
 
 class GoneApi(ClusterApi):
     """Of a cluster that has nothing: no server is asked."""
@@ -26,7 +24,9 @@ class GoneApi(ClusterApi):
         return []
 
     def _request(self, method: str, path: str, **how: Any) -> dict[str, Any]:
-        raise ApiError(f"{method} {path}", 404, NOTHING, self.context)
+        kind, name = path.split("/")[-2:]
+        nothing = {"kind": "Status", "reason": "NotFound", "details": {"kind": kind, "name": name}}
+        raise ApiError(f"{method} {path}", 404, nothing, self.context)
 
 
 class GoneNodes(ClusterNodes):

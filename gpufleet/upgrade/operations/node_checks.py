@@ -177,6 +177,10 @@ class CheckedNodes:
     def _node(self, name: str) -> dict[str, Any]:
         return self.api.get(f"/api/v1/nodes/{name}")
 
+    def _is_gone(self, host: str, error: ApiError) -> bool:
+        """Whether a node is deleted: a webhook may refuse a write with the same answer."""
+        return error.is_missing and self.api.find(f"/api/v1/nodes/{self.nodes[host]}") is None
+
     def _patch(
         self, name: str, make: Callable[[Mapping[str, Any]], Any]
     ) -> Mapping[str, Any] | None:

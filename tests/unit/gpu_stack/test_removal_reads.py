@@ -18,6 +18,7 @@ from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
+from tests.not_found import not_found
 
 GROUP = "monitoring.coreos.com"
 NAME = f"prometheusrules.{GROUP}"
@@ -79,7 +80,7 @@ class Api:
         self.asked.append(path)
         found = self.answers.get(path)
         if found is None:
-            raise ApiError(f"GET {path}", 404, {"kind": "Status", "reason": "NotFound"}, "test")
+            raise ApiError(f"GET {path}", 404, not_found(path), "test")
         if isinstance(found, int):
             raise ApiError(f"GET {path}", found, {"message": "no healthy upstream"}, "test")
         return found
@@ -202,7 +203,7 @@ def test_objects_of_every_version_keep_a_namespace() -> None:
         ({"/api/v1": 503}, "v1 (503 no healthy upstream)"),
         (
             {API_SERVICES: [item("v1beta1.metrics.k8s.io")]},
-            "metrics.k8s.io/v1beta1 (404 NotFound)",
+            'metrics.k8s.io/v1beta1 (404 metrics.k8s.io "v1beta1" not found)',
         ),
         (
             {CRDS: [item("things.example.com")], f"{CRDS}/things.example.com": crd()},

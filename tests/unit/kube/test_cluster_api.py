@@ -164,8 +164,11 @@ def test_a_list_without_items_is_not_an_empty_one(server: Server) -> None:
     assert "a list without items" in caught.value.findings[0].message
 
 
-STATUS = {"kind": "Status", "reason": "NotFound", "details": {"name": "n"}}
+STATUS = {"kind": "Status", "reason": "NotFound", "details": {"name": "n", "kind": "nodes"}}
+NAMELESS = json.dumps({"kind": "Status", "reason": "NotFound", "details": {}}).encode()
 UNSERVED = b"404 page not found\n"
+UNKNOWN = b"the server could not find the requested resource\n"  # client-go, of any other 404
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.mark.parametrize(
@@ -176,6 +179,14 @@ UNSERVED = b"404 page not found\n"
         ("/api/v1/nodes/n", b"default backend - 404", False),
         ("/api/v1/nodes/n", UNSERVED, False),
         ("/api/v1/nodes/n", b"", False),
+        ("/api/v1/nodes/n", UNKNOWN, False),
+        ("/api/v1/nodes/n", NAMELESS, False),
+        ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n", UNKNOWN, False),
+        ("/apis/apps/v1/namespaces/a/daemonsets/n", UNKNOWN, False),
+        (f"{CRDS}/n", UNKNOWN, False),
+        (f"{CRDS}/n", json.dumps(STATUS).encode(), False),  # of another kind
+        ("/apis/policy/v1", UNKNOWN, True),
+        ("/apis/policy/v1", NAMELESS, True),
         ("/apis/policy/v1", UNSERVED, True),
         ("/openapi/v3/apis/x/v1", b"", True),
         ("/apis/policy/v1", b"<html>404 Not Found</html>", False),

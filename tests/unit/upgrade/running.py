@@ -20,7 +20,6 @@ HOST = HostView("h", "a", "d", "k", "580.1", "580.1", "580.2")
 DRAINED = (Event.PREPARED, Event.DRAIN_BEGAN, Event.DRAINED)
 CHANGING = (*DRAINED, Event.CHANGE_BEGAN)
 GOOD = Result(True)
-NOT_FOUND = {"kind": "Status", "reason": "NotFound", "message": "not found"}  # of an API server
 
 
 class Steps:

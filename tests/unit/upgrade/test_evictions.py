@@ -16,7 +16,7 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations import evictions
 from gpufleet.upgrade.operations.evictions import AT_ONCE, FIRST, PASS, Evictions, Round
 from gpufleet.upgrade.pods import Leaving, Policy, sort_pods
-from tests.unit.upgrade.running import NOT_FOUND
+from tests.not_found import not_found
 
 EVERY = Policy(every=True)
 BUDGET = "The disruption budget web needs 1 healthy pods and has 1 currently"
@@ -66,7 +66,7 @@ class Api:
         if status == 0:
             raise ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="timed out"))
         if status != 201:
-            answer = NOT_FOUND if status == 404 else {"message": self.message}
+            answer = not_found(path) if status == 404 else {"message": self.message}
             raise ApiError(f"POST {path}", status, answer, "c")
 
 

@@ -35,11 +35,11 @@ from gpufleet.upgrade.operations.gpu_pod import Pull
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event, State
+from tests.not_found import not_found
 from tests.unit.upgrade.running import (
     CHANGING,
     DRAINED,
     HOST,
-    NOT_FOUND,
     Steps,
     planned,
     running,
@@ -78,7 +78,7 @@ class Api:
 
     def get(self, path: str) -> dict[str, Any]:
         if self.node is None:
-            raise ApiError(f"GET {path}", 404, NOT_FOUND, "c")
+            raise ApiError(f"GET {path}", 404, not_found(path), "c")
         return self.node
 
     def list(self, path: str, *how: Any, **query: str) -> list[Any]:

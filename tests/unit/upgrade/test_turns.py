@@ -26,11 +26,11 @@ from gpufleet.upgrade.operations.preparing import prepare
 from gpufleet.upgrade.operations.run import UNREACHED, Run
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.states import Event, State
+from tests.not_found import not_found
 from tests.unit.upgrade.running import (
     CHANGING,
     DRAINED,
     HOST,
-    NOT_FOUND,
     Steps,
     planned,
     running,
@@ -209,8 +209,9 @@ class Answers(Node):
 def test_an_answer_about_one_node_keeps_no_other_from_being_prepared(
     status: int, after: State
 ) -> None:
-    answer = NOT_FOUND if status == 404 else {"message": "not there"}
-    node = Answers(ApiError("GET /api/v1/nodes/h", status, answer, "c"))
+    path = "/api/v1/nodes/h"
+    answer = not_found(path) if status == 404 else {"message": "not there"}
+    node = Answers(ApiError(f"GET {path}", status, answer, "c"))
     run = two({"h": node, "g": node}, of_other=())
     prepare(run, ["h", "g"])
     assert run.progress.states == {"h": after, "g": State.READY}
