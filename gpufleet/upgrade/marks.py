@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from gpufleet.upgrade.states import Event
 
 _LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -63,10 +65,12 @@ def read_mark(text: Any) -> dict[str, Any]:
 class Cordon:
     """That of a node, as the record of its run has it: it was begun. `text`: the mark that was
     written with it, "" where that is not known; `seen`: the cluster has shown the node with it;
-    `sure`: this process has the answer that the node was cordoned, with its mark or without."""
+    `theirs`: another user uncordoned the node since; `sure`: this process has the answer that the
+    node was cordoned, with its mark or without."""
 
     text: str = ""
     seen: bool = False
+    theirs: bool = False
     sure: bool = False
 
     @property
@@ -75,6 +79,13 @@ class Cordon:
 
 
 NEVER = Cordon()  # it was not begun, or that is not known
+
+
+def cordon_after(before: Cordon, event: Event, mark: str) -> Cordon:
+    """The cordon of a node after an event of it. `mark`: of the event."""
+    if event is Event.UNCORDONED:  # it was seen with its mark
+        return replace(before, seen=True, theirs=True)
+    return Cordon(mark, seen=event is Event.CORDONED)
 
 
 def pending_mark(run: str, since: str) -> str:

@@ -37,7 +37,7 @@ def returning(node: Node, run: str, cordon: Cordon = NEVER, machine: str = "") -
     the run's by its name alone."""
     mark, known = mark_of(node), cordon.mark
     if is_of(mark, run):
-        return _restored(node, known or mark)
+        return _restored(node, known or mark, is_theirs=cordon.theirs)
     if is_other(node, machine):
         return _without_rest(node, run)
     if _is_cordoned_by(node, run, cordon):
@@ -51,7 +51,7 @@ def _is_cordoned_by(node: Node, run: str, cordon: Cordon) -> bool:
     """Whether a cordon without its whole mark is the run's. Values of label and annotation that
     were there before prove nothing; where the mark is gone, others may have removed it."""
     mark, known = mark_of(node), cordon.mark
-    if not known or not has_cordon(node):
+    if cordon.theirs or not known or not has_cordon(node):
         return False
     if mark.get("run") == run:
         before = (known.get("managed"), known.get("scale_down"))
@@ -59,8 +59,9 @@ def _is_cordoned_by(node: Node, run: str, cordon: Cordon) -> bool:
     return cordon.sure and not cordon.seen and mark in ({}, UNKNOWN)
 
 
-def _restored(node: Node, mark: Mapping[str, Any]) -> Patch:
-    """The merge patch for the state that a mark remembers."""
+def _restored(node: Node, mark: Mapping[str, Any], *, is_theirs: bool = False) -> Patch:
+    """The merge patch for the state that a mark remembers. `is_theirs`: a cordon, which stays."""
+    stays = is_theirs or mark.get("unschedulable")
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
@@ -72,7 +73,7 @@ def _restored(node: Node, mark: Mapping[str, Any]) -> Patch:
             "labels": _earlier(labels_of(node), UNMANAGED, "false", mark.get("managed")),
         },
         "spec": {
-            "unschedulable": True if mark.get("unschedulable") and is_cordoned(node) else None,
+            "unschedulable": True if stays and is_cordoned(node) else None,
             "taints": [each for each in taints_of(node) if each.get("key") not in (TAINT, FAILED)],
         },
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.upgrade.marks import Cordon
+from gpufleet.upgrade.marks import NEVER, Cordon, cordon_after
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 from gpufleet.upgrade.versions import OtherVersion
@@ -14,6 +14,7 @@ from gpufleet.upgrade.versions import OtherVersion
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
 LAST = 1e15  # seconds since 1970: later times have no date
 OVER = ("stopped", "finished", "aborted")  # no host is changed any more
+OF_CORDONS = (Event.CORDON_BEGAN, Event.CORDONED, Event.UNCORDONED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,24 +69,24 @@ class Progress:
         if not entry.host:
             self.run, self.reason = entry.event, entry.reason
             return
-        before = self.states[entry.host]
-        state = after(before, _event(entry.event))
+        before, event = self.states[entry.host], _event(entry.event)
+        state = after(before, event)
         self.states[entry.host] = state
         self.since[entry.host] = entry.time
         if entry.reason:
             self.reasons[entry.host] = entry.reason
-        if entry.event == Event.COMMAND_BEGAN.value:
+        if event is Event.COMMAND_BEGAN:
             self.commanded.add(entry.host)
-        elif entry.event == Event.COMMAND_MISSING.value:
+        elif event is Event.COMMAND_MISSING:
             self.commanded.discard(entry.host)
-        elif entry.event == Event.NODE_RETURNED.value:
+        elif event is Event.NODE_RETURNED:
             self.returned.add(entry.host)
-        if entry.event in (Event.CORDON_BEGAN.value, Event.CORDONED.value):
-            seen = entry.event == Event.CORDONED.value
-            self.cordons[entry.host] = Cordon(entry.mark, seen)
+        if event in OF_CORDONS:
+            cordon = self.cordons.get(entry.host, NEVER)
+            self.cordons[entry.host] = cordon_after(cordon, event, entry.mark)
         elif state is State.DRAINED:  # an earlier version wrote no event of the cordon
             self.cordons.setdefault(entry.host, Cordon(seen=True))
-        if entry.event == Event.LEFT_CORDONED.value:
+        if event is Event.LEFT_CORDONED:
             self.kept[entry.host] = before
         if state is State.FAILED:  # once: that its roll-back fails too is no second failure
             self.failures += 1

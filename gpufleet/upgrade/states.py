@@ -36,6 +36,7 @@ class Event(str, Enum):
     DRAIN_BEGAN = "drain began"
     CORDON_BEGAN = "cordon began"
     CORDONED = "cordoned"  # its cluster keeps the mark
+    UNCORDONED = "uncordoned"  # by others: a cordon since is theirs
     COMMAND_BEGAN = "drain command began"
     COMMAND_MISSING = "drain command did not start"
     DRAINED = "drained"
@@ -60,16 +61,19 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.READY, Event.REFUSED): State.REFUSED,
     (State.DRAINING, Event.CORDON_BEGAN): State.DRAINING,
     (State.DRAINING, Event.CORDONED): State.DRAINING,
+    (State.DRAINING, Event.UNCORDONED): State.DRAINING,
     (State.DRAINING, Event.COMMAND_BEGAN): State.DRAINING,
     (State.DRAINING, Event.COMMAND_MISSING): State.DRAINING,
     (State.DRAINING, Event.DRAINED): State.DRAINED,
     (State.DRAINING, Event.NOT_DRAINED): State.LEAVING,
     (State.DRAINED, Event.CHANGE_BEGAN): State.CHANGING,
     (State.DRAINED, Event.NOT_REACHED): State.UNCHANGED,
+    (State.CHANGING, Event.UNCORDONED): State.CHANGING,
     (State.CHANGING, Event.NOT_REACHED): State.UNCHANGED,
     (State.CHANGING, Event.CHANGED): State.CHANGED,
     (State.CHANGING, Event.CHANGE_FAILED): State.FAILED,
     (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
+    (State.RESTORING, Event.UNCORDONED): State.RESTORING,
     (State.RESTORING, Event.RESTORED): State.RESTORED,
     (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
     (State.RESTORING, Event.TAKEN_BACK): State.UNCHECKED,

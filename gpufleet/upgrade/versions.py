@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from gpufleet.core.visible import one_line
 
-SCHEMA = 4  # of run.json and record.jsonl; a new one for each change of what they may have
+SCHEMA = 5  # of run.json and record.jsonl; a new one for each change of what they may have
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument", "literal_error")  # by pydantic
 LONGEST = 200  # characters of a problem, which may quote the record
 

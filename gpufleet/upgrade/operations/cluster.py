@@ -112,7 +112,7 @@ class ClusterNodes(CordonedNodes):
             node = there.get(self.nodes[host])
             if node is None:
                 found[host] = Round(reasons=[why_not_ours(node, self.run)])
-            elif reason := self._why_not_begun(host, node):
+            elif reason := self._written(host, self._why_not_begun(host, node)):
                 found[host] = Round(given_up=reason)
             elif not why_not_ours(node, self.run):
                 shown = self._shown(host, node)
@@ -129,7 +129,7 @@ class ClusterNodes(CordonedNodes):
         found = dict[str, str]()
         for host in hosts:
             node = there.get(self.nodes[host])
-            reason = self._why_not_begun(host, node) if node else ""
+            reason = self._written(host, self._why_not_begun(host, node)) if node else ""
             found |= {host: reason} if reason else {}
         return found
 
@@ -178,7 +178,8 @@ class ClusterNodes(CordonedNodes):
         name = self.nodes[host]
         ends = time.monotonic() + LEAVES
         while True:
-            if reason := self._why_not_ours(host, self.api.find(f"/api/v1/nodes/{name}")):
+            node = self.api.find(f"/api/v1/nodes/{name}")
+            if reason := self._written(host, self._why_not_ours(host, node)):
                 return Round(given_up=reason)
             leaving = sort_pods(of_node(self.api, name), policy)
             if leaving.empty and self._clients_left(name, leaving):

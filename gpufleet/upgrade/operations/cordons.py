@@ -84,7 +84,7 @@ class CordonedNodes(CheckedNodes):
         node = self._node(name)
         if not why_not_ours(node, self.run):
             return self._shown(host, node)
-        if given_up := self._why_not_begun(host, node):
+        if given_up := self._written(host, self._why_not_begun(host, node)):
             return Round(given_up=given_up)
         if marked is not None and not is_marked(node, self.run, since):
             return self._refused(host, node)
@@ -172,7 +172,7 @@ class CordonedNodes(CheckedNodes):
         self._patch(name, lambda node: self._returning(host, node))
         self._unmark(host)
         there = mark_of(before)
-        if is_of(there, self.run):
+        if is_of(there, self.run) and not cordon.theirs:
             return ""
         if is_other(before, self.machines.get(host, "")):
             return OTHER_MACHINE

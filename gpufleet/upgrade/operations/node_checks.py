@@ -12,10 +12,11 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
-from gpufleet.upgrade.marks import NEVER, Cordon, is_of
+from gpufleet.upgrade.marks import NEVER, Cordon, cordon_after, is_of
 from gpufleet.upgrade.node_return import left_on, returning
 from gpufleet.upgrade.nodes import (
     TAKEN_BACK,
+    UNCORDONED,
     is_cordoned,
     is_other,
     is_ready,
@@ -60,7 +61,7 @@ class CheckedNodes:
         self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
     def _remember(self, event: Event, host: str, mark: str) -> None:
-        self.cordons[host] = Cordon(mark, event is Event.CORDONED)
+        self.cordons[host] = cordon_after(self.cordons.get(host, NEVER), event, mark)
 
     @readable
     def check_refused(self, host: str, image: str) -> str:
@@ -94,7 +95,7 @@ class CheckedNodes:
             silent = None
             try:
                 self._patch(name, lambda node: tainting(node, self.run, there=False))
-                problem = self._not_as_before(name) or self._lost(host)
+                problem = self._not_as_before(host) or self._lost(host)
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
@@ -107,7 +108,7 @@ class CheckedNodes:
         if problem and not (problem == NO_GPU and self.goes_back):
             return problem  # before a roll-back a user may have removed the plugin
         node = self._node(name)
-        if reason := self._why_not_ours(host, node):
+        if reason := self._written(host, self._why_not_ours(host, node)):
             return reason
         gpu = gpu_of(mark_of(node).get("gpus") or {}) or gpu_of(gpus_of(node))
         if not gpu:
@@ -150,7 +151,17 @@ class CheckedNodes:
         return left_on(node, NEVER if host in self.returned else self._cordon_of(host))
 
     def _why_not_ours(self, host: str, node: Mapping[str, Any] | None) -> str:
-        return why_not_ours(node, self.run, self.machines.get(host, ""))
+        """Once another user has uncordoned the node, it is theirs, whatever they do next."""
+        why = why_not_ours(node, self.run, self.machines.get(host, ""))
+        return why or (UNCORDONED if self.cordons.get(host, NEVER).theirs else "")
+
+    def _written(self, host: str, why: str) -> str:
+        """Why a node is given up. That another user uncordoned it is written down before anything
+        else: a process that is killed here leaves the next one a node with the mark of the run,
+        which the user may have cordoned again."""
+        if why == UNCORDONED and not self.cordons.get(host, NEVER).theirs:
+            self.record(Event.UNCORDONED, host, "")
+        return why
 
     def _lost(self, host: str) -> str:
         """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The
@@ -159,11 +170,13 @@ class CheckedNodes:
             return ""
         return "" if gpu_of(gpus_of(self._node(self.nodes[host]))) else NO_GPU
 
-    def _not_as_before(self, name: str) -> str:
+    def _not_as_before(self, host: str) -> str:
         """What the node lacks of what it had; "" if nothing."""
+        name = self.nodes[host]
         node = self.api.find(f"/api/v1/nodes/{name}")
-        if node is None or why_not_ours(node, self.run):
-            return why_not_ours(node, self.run)  # what it offered is not known, nor its GPUs
+        why = self._written(host, self._why_not_ours(host, node))
+        if node is None or why:
+            return why  # what it offered is not known, nor its GPUs
         mark = mark_of(node)
         if not is_ready(node):
             return "the node is not Ready"

@@ -40,7 +40,8 @@ def history(seed: int) -> tuple[World, list[str]]:
     """A fleet after its run, and what did not hold."""
     fleet = world(seed)
     end = live(fleet)
-    states = folded(fleet.plan, fleet.entries).states
+    progress = folded(fleet.plan, fleet.entries)
+    states = progress.states
     left = [name for name, state in states.items() if state in OUT_OF_SERVICE - ENDED]
     wrong = list(fleet.broke)
     wrong += [f"left at work: {left}"] if left else []
@@ -55,11 +56,12 @@ def history(seed: int) -> tuple[World, list[str]]:
             wrong.append(f"{name}: done, and not new")
         if fleet.taken(name) and state is not State.STUCK:
             wrong.append(f"{name} is cordoned at the end as {state.value}")
-        if state not in (State.DONE, State.STUCK) and machine.version == "new":
+        known = (State.DONE, State.STUCK, State.UNCHECKED)
+        if state not in known and machine.version == "new":
             wrong.append(f"{name} is new as {state.value}")
         if machine.changes > 1 + fleet.kills:
             wrong.append(f"{name} was changed {machine.changes} times")
-    return fleet, wrong + of_canaries(fleet, states)
+    return fleet, wrong + of_canaries(fleet, states | progress.kept)
 
 
 def of_canaries(fleet: World, states: dict[str, State]) -> list[str]:

@@ -431,6 +431,7 @@ def at_work(steps: Steps, *events: Event) -> tuple[Run, Api]:
     nodes.has_image.add("h")
     nodes.stopping, run._posts, run.clusters = run.stopping, False, {"h": nodes}
     nodes.cordons = run.progress.cordons
+    nodes.record = lambda event, host, mark: run.write(event, host, mark=mark)
     return run, api
 
 

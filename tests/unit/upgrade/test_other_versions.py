@@ -26,11 +26,13 @@ FIRST = (
 SECOND = f"{FIRST}, taken back"
 THIRD = f"{SECOND}, cordon began, cordoned, left cordoned"
 FOURTH = f"{THIRD}, node returned"
+FIFTH = f"{FOURTH}, uncordoned"
 EVENTS = {
     1: FIRST,
     2: SECOND,
     3: THIRD,
     4: FOURTH,
+    5: FIFTH,
 }  # by schema; those that were written never change
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
+from gpufleet.upgrade.marks import NEVER, is_of
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (
+    UNCORDONED,
     cordoning,
     is_cordoned,
     leaving_behind,
@@ -51,7 +53,7 @@ class Machine:
     broken: bool = False  # its change fails
     lost: bool = False  # its roll-back fails too
     intruder: bool = False  # work on its GPUs after the drain
-    cordoned: bool = False  # by others, before the run
+    cordoned: bool = False  # by others, before the run or after they uncordoned the node
     changes: int = 0
     node: dict[str, Any] = field(default_factory=dict)
     out: bool = field(init=False)  # whether its node is cordoned, by anyone
@@ -90,9 +92,31 @@ class World:
             free = not machine.job and not machine.out
             if free and random() < 0.02:
                 machine.job = True
+            self.by_user(machine)
         if self.kills < 20 and self.dice.random() < 0.03:
             self.kills += 1
             raise Killed
+
+    def by_user(self, machine: Machine) -> None:
+        """A user uncordons a node that the run waits for, and cordons it later."""
+        state = self.progress.states[machine.name]
+        ours = machine.out and is_of(mark_of(machine.node), RUN)
+        if ours and state in (State.DRAINING, State.DRAINED) and self.dice.random() < 0.002:
+            self.put(machine, {"spec": {"unschedulable": None}})
+        if self.is_theirs(machine) and not machine.cordoned and self.dice.random() < 0.1:
+            self.put(machine, {"spec": {"unschedulable": True}})
+            machine.cordoned = True
+
+    def is_theirs(self, machine: Machine) -> bool:
+        """Whether the record has that a user uncordoned the node."""
+        return self.progress.cordons.get(machine.name, NEVER).theirs
+
+    def is_lost(self, machine: Machine) -> bool:
+        """Whether a user has the node; it is written down."""
+        reason = why_not_ours(machine.node, RUN)
+        if reason == UNCORDONED and not self.is_theirs(machine):
+            self.write(machine.name, Event.UNCORDONED)
+        return bool(reason) or self.is_theirs(machine)
 
     def write(self, name: str, event: Event) -> None:
         self.moment()
@@ -163,7 +187,8 @@ class World:
             if len(self.away) + self.progress.out_of_service >= self.plan.limits.max_unavailable:
                 self.broke.append(f"{machine.name} was begun though {self.away} are away")
             self.write(machine.name, Event.DRAIN_BEGAN)
-        if why_not_begun(machine.node, RUN):
+        begun = is_of(mark_of(machine.node), RUN)
+        if self.is_lost(machine) if begun else why_not_begun(machine.node, RUN):
             self.write(machine.name, Event.NOT_DRAINED)
             return
         if why_not_ours(machine.node, RUN):
@@ -188,6 +213,10 @@ class World:
     def change(self, machine: Machine, state: State) -> None:
         if state is State.DRAINED:
             self.write(machine.name, Event.CHANGE_BEGAN)
+        if self.is_lost(machine):
+            fresh = state is State.DRAINED
+            self.write(machine.name, Event.NOT_REACHED if fresh else Event.CHANGE_FAILED)
+            return
         if not machine.changes and self.dice.random() < 0.05:  # its clients do not go
             self.write(machine.name, Event.NOT_REACHED)
             return
@@ -201,10 +230,11 @@ class World:
         if state is State.FAILED:
             self.write(machine.name, Event.RESTORE_BEGAN)
         if self.dice.random() < 0.05:  # others delete its node, and its kubelet registers again
-            machine.node, machine.out = new_node(machine.name), False
+            machine.node, machine.out, machine.cordoned = new_node(machine.name), False, False
             self.moment()
-        if why_not_ours(machine.node, RUN):
-            self.write(machine.name, Event.TAKEN_BACK)
+        if self.is_lost(machine):
+            self.return_node(machine)
+            self.write(machine.name, Event.RESTORE_FAILED if machine.out else Event.TAKEN_BACK)
             return
         if machine.broken and self.dice.random() < 0.1:
             machine.intruder = True  # work that began after the change failed
@@ -232,10 +262,15 @@ class World:
             self.broke.append(f"{machine.name}: changed as {state}")
 
     def give_back(self, machine: Machine, state: State) -> None:
-        self.put(machine, returning(machine.node, RUN))
+        self.return_node(machine)
+        kept = self.is_theirs(machine) and machine.out
+        self.write(machine.name, Event.LEFT_CORDONED if kept else Event.RETURNED)
+
+    def return_node(self, machine: Machine) -> None:
+        cordon = self.progress.cordons.get(machine.name, NEVER)
+        self.put(machine, returning(machine.node, RUN, cordon))
         if machine.out != machine.cordoned or mark_of(machine.node):
             self.broke.append(f"{machine.name} does not have its earlier state")
-        self.write(machine.name, Event.RETURNED)
 
     def put(self, machine: Machine, patch: dict[str, Any] | None) -> None:
         if patch is not None:

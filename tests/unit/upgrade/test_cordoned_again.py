@@ -1,0 +1,169 @@
+"""A node that its user uncordons, and cordons again later: that cordon is the user's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.marks import pending_mark
+from gpufleet.upgrade.nodes import MARK, SCALE_DOWN, UNCORDONED, UNMANAGED, UNMARKED, is_cordoned
+from gpufleet.upgrade.nodes import patched as changed
+from gpufleet.upgrade.operations import node_checks, runner
+from gpufleet.upgrade.operations.changing import change, restore
+from gpufleet.upgrade.operations.draining import drain
+from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.pods import Policy
+from gpufleet.upgrade.states import Event, State
+from tests.unit.upgrade.running import DRAINED, Steps, planned, running, state
+from tests.unit.upgrade.test_nodes_at_work import Api, node, nodes_of, pod
+from tests.unit.upgrade.test_returned_once import resumed
+from tests.unit.upgrade.test_taken_back import OWN, UNCORDON, begun, taints
+
+pytestmark = pytest.mark.usefixtures("own_folder")
+
+CORDON = {"spec": {"unschedulable": True}}
+VALUES = {"metadata": {"labels": {UNMANAGED: "false"}, "annotations": {SCALE_DOWN: "true"}}}
+UNMARK = {"metadata": {"annotations": {MARK: None}}}
+
+
+def draining(*, seen: bool = True) -> tuple[Run, Api]:
+    """A host whose node the run has cordoned, and waits for. `seen`: the process was not killed
+    before it has written down that the cluster keeps the mark."""
+    api = Api(changed(node(), OWN), pod("train", "Job"))
+    nodes = nodes_of(api)
+    run = running(planned(), Steps(), *DRAINED[:2], clusters={"h": nodes})
+    run._posts, nodes.run = False, run.store.name
+    if seen:
+        drain(run, ["h"])
+    else:
+        killed_at(run, Event.CORDONED)
+        with pytest.raises(KeyboardInterrupt):
+            drain(run, ["h"])
+        run = resumed(run, api)
+    assert is_cordoned(api.node or {})
+    return run, api
+
+
+def by_user(api: Api, *how: dict[str, Any]) -> None:
+    for patch in how:
+        api.node = changed(api.node or {}, patch)
+
+
+def killed_at(run: Run, event: Event) -> None:
+    """The process is killed before it writes this event."""
+    write = run.write
+
+    def written(each: Any, *how: Any, **named: Any) -> None:
+        if each is event:
+            raise KeyboardInterrupt
+        write(each, *how, **named)
+
+    run.write = written  # type: ignore[method-assign]
+
+
+def is_the_users(run: Run, api: Api) -> bool:
+    """Whether the node is as its user left it, and the host counts as out of service."""
+    there = api.node or {}
+    same = there["metadata"] == changed(node(), OWN)["metadata"]
+    return same and not taints(api) and is_cordoned(there) and state(run) is State.STUCK
+
+
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("mark", ["there", "gone", "forged"])
+@pytest.mark.parametrize("event", [Event.NOT_DRAINED, None])
+def test_after_a_drain(event: Event | None, mark: str, seen: bool) -> None:
+    """The process that saw the node uncordoned is killed: before it gives the host up, or after
+    that, before anything is written to the node. The user may remove or rewrite the mark, too."""
+    run, api = draining(seen=seen)
+    by_user(api, UNCORDON)
+    if event:
+        killed_at(run, event)
+        with pytest.raises(KeyboardInterrupt):
+            drain(run, ["h"])
+        assert state(run) is State.DRAINING
+    else:
+        drain(run, ["h"])
+    pending = pending_mark(run.store.name, "then")
+    marks = {"there": {}, "gone": UNMARK, "forged": {"metadata": {"annotations": {MARK: pending}}}}
+    by_user(api, CORDON, VALUES, marks[mark])
+    again = resumed(run, api)
+    if event:
+        drain(again, ["h"])
+    assert state(again) is State.LEAVING
+    runner.give_back(again, ["h"])
+    assert is_the_users(again, api)
+    assert UNMARKED in again.progress.reasons["h"]
+
+
+@pytest.mark.parametrize("event", [Event.NOT_REACHED, None])
+def test_before_a_change(event: Event | None) -> None:
+    """The process is killed before it gives the host up, or after that. In the first case the next
+    one does not know whether the host was changed."""
+    run, api = begun(Steps(), *DRAINED)
+    by_user(api, UNCORDON)
+    if event:
+        killed_at(run, event)
+        with pytest.raises(KeyboardInterrupt):
+            change(run, ["h"])
+    else:
+        change(run, ["h"])
+    by_user(api, CORDON)
+    again = resumed(run, api)
+    if event:
+        change(again, ["h"])
+        restore(again, ["h"])
+    else:
+        runner.give_back(again, ["h"])
+    assert is_the_users(again, api)
+    assert UNCORDONED in again.progress.reasons["h"]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_during_a_change(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing more is done with the host. `killed`: before the fault of the change is written."""
+    monkeypatch.setattr(node_checks, "run_pod", lambda *how: "")
+    steps = Steps()
+    run, api = begun(steps, *DRAINED)
+    steps.before = lambda: by_user(api, UNCORDON)
+    if killed:
+        killed_at(run, Event.CHANGE_FAILED)
+        with pytest.raises(KeyboardInterrupt):
+            change(run, ["h"])
+    else:
+        change(run, ["h"])
+    by_user(api, CORDON)
+    again = resumed(run, api)
+    if killed:
+        change(again, ["h"])
+    restore(again, ["h"])
+    assert is_the_users(again, api)
+    assert UNCORDONED in again.progress.reasons["h"]
+
+
+def test_between_two_looks_of_a_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not taken for the cordon of the run."""
+    monkeypatch.setattr(node_checks, "POLL", 0.0)
+    monkeypatch.setattr(node_checks, "run_pod", lambda *how: "")
+    steps = Steps()
+    run, api = begun(steps, *DRAINED)
+    steps.before = lambda: by_user(api, UNCORDON)
+    find = api.find
+
+    def found(path: str) -> dict[str, Any] | None:
+        there = find(path)
+        by_user(api, CORDON)
+        return there
+
+    api.find = found  # type: ignore[method-assign]
+    change(run, ["h"])
+    assert (state(run), run.progress.reasons["h"]) == (State.FAILED, UNCORDONED)
+
+
+def test_it_is_written_down_once() -> None:
+    run, api = draining()
+    by_user(api, UNCORDON)
+    for _ in range(2):
+        assert run.clusters["h"].drain({"h": Policy()})["h"].given_up == UNCORDONED
+    events = [entry.event for entry in run.store.entries()]
+    assert events.count(Event.UNCORDONED.value) == 1
