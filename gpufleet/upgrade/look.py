@@ -22,9 +22,9 @@ from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
+from gpufleet.upgrade.gpus import LONG
 from gpufleet.upgrade.models import HostView, names
 from gpufleet.upgrade.plan import NEVER_A_GPU
-from gpufleet.upgrade.pods import LONG
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"

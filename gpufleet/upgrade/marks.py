@@ -66,12 +66,13 @@ class Cordon:
     """That of a node, as the record of its run has it: it was begun. `text`: the mark that was
     written with it, "" where that is not known; `seen`: the cluster has shown the node with it;
     `theirs`: another user uncordoned the node since; `sure`: this process has the answer that the
-    node was cordoned, with its mark or without."""
+    node was cordoned, with its mark or without; `tries`: marks that were written down for it."""
 
     text: str = ""
     seen: bool = False
     theirs: bool = False
     sure: bool = False
+    tries: int = 0
 
     @property
     def mark(self) -> dict[str, Any]:
@@ -85,7 +86,8 @@ def cordon_after(before: Cordon, event: Event, mark: str) -> Cordon:
     """The cordon of a node after an event of it. `mark`: of the event."""
     if event is Event.UNCORDONED:  # it was seen with its mark
         return replace(before, seen=True, theirs=True)
-    return Cordon(mark, seen=event is Event.CORDONED)
+    seen = event is Event.CORDONED
+    return Cordon(mark, seen, tries=before.tries + (not seen))
 
 
 def pending_mark(run: str, since: str) -> str:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpufleet.upgrade.findings.nodes import NODE_ODD
+from gpufleet.upgrade.gpus import gpus_of, odd_gpus
 from gpufleet.upgrade.marks import is_of, pending_mark, read_mark
 
 MARK = "gpufleet/upgrade"  # annotation: the run, and whether the node was cordoned before
@@ -32,6 +34,7 @@ SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be
 SKIPPED = f"the node has the label {SKIP}=true"
 
 NO_GPUS: Mapping[str, str] = {}
+LARGEST_MARK = 8192  # characters; the API allows annotations of 256 KiB
 LONGEST = 1000  # characters of a reason: the API limits annotations
 OTHER_MACHINE = "another machine has its name now"
 
@@ -83,7 +86,24 @@ def why_not_begun(node: Node, run: str, machine: str = "") -> str:
         return CORDONED
     if labels_of(node).get(SKIP) == "true":
         return SKIPPED
-    return "" if is_ready(node) else "the node is not Ready"
+    return why_odd(node) if is_ready(node) else "the node is not Ready"
+
+
+def why_odd(node: Node) -> str:
+    """Why the record of a run cannot have what a node is before its cordon; "" if it can."""
+    problem = odd_gpus(node)
+    if not problem and len(_new_mark(node, "", "", gpus_of(node))) > LARGEST_MARK:
+        problem = (
+            f"its GPUs, its label {UNMANAGED} and its annotation {SCALE_DOWN} have more than "
+            f"{LARGEST_MARK} characters"
+        )
+    return odd(problem) if problem else ""
+
+
+def odd(problem: str) -> str:
+    """A finding of the host of a node."""
+    found = NODE_ODD(problem=problem)
+    return f"{found.code} {found.message}"
 
 
 def is_other(node: Node, machine: str) -> bool:
@@ -148,23 +168,27 @@ def cordoning(node: Node, run: str, since: str, gpus: Mapping[str, str] = NO_GPU
     """
     if is_of(mark_of(node), run):
         return None
-    labels, annotations = labels_of(node), annotations_of(node)
-    mark = {
-        "run": run,
-        "since": since,
-        "unschedulable": is_cordoned(node),
-        "managed": labels.get(UNMANAGED),
-        "scale_down": annotations.get(SCALE_DOWN),
-        "gpus": dict(gpus),
-    }
     return {
         "metadata": {
             "resourceVersion": node["metadata"]["resourceVersion"],
-            "annotations": {MARK: json.dumps(mark, sort_keys=True), SCALE_DOWN: "true"},
+            "annotations": {MARK: _new_mark(node, run, since, gpus), SCALE_DOWN: "true"},
             "labels": {UNMANAGED: "false"},
         },
         "spec": {"unschedulable": True},
     }
+
+
+def _new_mark(node: Node, run: str, since: str, gpus: Mapping[str, str]) -> str:
+    """The mark of a node that is about to be cordoned."""
+    mark = {
+        "run": run,
+        "since": since,
+        "unschedulable": is_cordoned(node),
+        "managed": labels_of(node).get(UNMANAGED),
+        "scale_down": annotations_of(node).get(SCALE_DOWN),
+        "gpus": dict(gpus),
+    }
+    return json.dumps(mark, sort_keys=True)
 
 
 def tainting(node: Node, run: str, *, there: bool, clients: Sequence[str] = ()) -> Patch | None:

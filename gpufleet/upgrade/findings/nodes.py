@@ -40,6 +40,15 @@ IMAGE_MISSING = blocker(
     "that the nodes can reach.",
 )
 
+NODE_ODD = blocker(
+    "GF380",
+    "Node reports what no node has",
+    "The node was not drained: {problem}. The record of the run, which has what a node was before "
+    "its cordon, does not take that.",
+    "Find out what wrote it, the kubelet of the node or another program: "
+    "`kubectl get node NODE -o yaml`.",
+)
+
 ABORT_WAITS = blocker(
     "GF074",
     "Run cannot be aborted while its cluster is away",

@@ -60,6 +60,14 @@ RECORD_UNWRITTEN = blocker(
     "begun goes on with `gpufleet upgrade resume --run RUN`: leave its folder where it is.",
 )
 
+RECORD_FULL = blocker(
+    "GF381",
+    "Record of the run is full",
+    "{file} would have more than {most} MiB. No more hosts are begun: what is left of {whole} MiB "
+    "is for the return of those that are out of service.",
+    "Run `gpufleet upgrade abort --run {run}`, which returns them, then start a new run.",
+)
+
 OTHER_VERSION = blocker(
     "GF289",
     "Run of another version of gpufleet",

@@ -17,11 +17,12 @@ from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.findings import nodes as findings
+from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
 from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
 from gpufleet.upgrade.operations.readable import Unreadable, readable
-from gpufleet.upgrade.pods import Policy, ending, gpu_of, gpus_of
+from gpufleet.upgrade.pods import Policy, ending
 
 FORBIDDEN = 403
 

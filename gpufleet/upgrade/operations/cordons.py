@@ -10,9 +10,11 @@ from typing import Any
 
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.marks import NEVER, Cordon, is_of
 from gpufleet.upgrade.nodes import (
     GONE,
+    LARGEST_MARK,
     MARK_REFUSED,
     OTHER_MACHINE,
     UNMARKED,
@@ -24,6 +26,7 @@ from gpufleet.upgrade.nodes import (
     mark_of,
     mark_text,
     marking,
+    odd,
     unmarking,
     why_not_begun,
     why_not_kept,
@@ -32,10 +35,11 @@ from gpufleet.upgrade.nodes import (
 from gpufleet.upgrade.operations.evictions import CONFLICT, Round
 from gpufleet.upgrade.operations.node_checks import NO_GPU, CheckedNodes
 from gpufleet.upgrade.operations.readable import readable
-from gpufleet.upgrade.pods import gpu_of, gpus_of
 from gpufleet.upgrade.states import Event
 
 MEANWHILE = "the node changed in the moment of its cordon"
+TRIES = 8  # of a cordon that is refused, with other marks: the record has each
+RESTLESS = f"its GPUs, or its label or annotation, were others at each of {TRIES} attempts"
 
 Make = Callable[[Mapping[str, Any]], Any]  # the patch of a node
 
@@ -125,7 +129,8 @@ class CordonedNodes(CheckedNodes):
         cordon, text = self.cordons.get(host), mark_text(node)
         if cordon and cordon.seen:
             return Round()
-        if why_not_ours(node, self.run) or (cordon and cordon.text != text):
+        others = cordon.text != text if cordon else len(text or "") > LARGEST_MARK
+        if why_not_ours(node, self.run) or others:
             return self._refused(host, node)
         self.record(Event.CORDONED, host, text or "")
         return Round()
@@ -149,6 +154,8 @@ class CordonedNodes(CheckedNodes):
         cordon = self.cordons.get(host, NEVER)
         if cordon.seen and (lost := self._why_not_ours(host, node)):
             return lost
+        if cordon.tries >= TRIES and not is_of(mark_of(node), self.run):
+            return odd(RESTLESS)
         machine = self.machines.get(host, "")
         lost = why_not_kept(node, self.run) if cordon != NEVER else ""
         return lost or why_not_begun(node, self.run, machine)

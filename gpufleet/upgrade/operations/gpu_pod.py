@@ -12,13 +12,12 @@ from typing import Any, Literal
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.pods import (
     CHECK_LABEL,
     CONTAINER,
     Pod,
     check_pod,
-    gpu_of,
-    gpus_of,
     label_of,
     pull_pod,
 )

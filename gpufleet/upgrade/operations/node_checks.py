@@ -12,6 +12,7 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
+from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
 from gpufleet.upgrade.marks import NEVER, Cordon, cordon_after, is_of
 from gpufleet.upgrade.node_return import left_on, returning
 from gpufleet.upgrade.nodes import (
@@ -28,7 +29,7 @@ from gpufleet.upgrade.operations.evictions import CONFLICT
 from gpufleet.upgrade.operations.gpu_pod import POLL, Pull, pulled, refusal, run_pod
 from gpufleet.upgrade.operations.listing import of_node
 from gpufleet.upgrade.operations.readable import readable
-from gpufleet.upgrade.pods import gpu_of, gpus_of, is_pod_ready, less, owner_name
+from gpufleet.upgrade.pods import is_pod_ready, owner_name
 from gpufleet.upgrade.states import Event
 
 TRIES = 5  # of a write that others were faster than

@@ -12,14 +12,18 @@ from typing import BinaryIO
 from gpufleet.core.limits import MIB
 from gpufleet.core.private_file import read_regular
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade.findings.runs import RECORD_UNWRITTEN
+from gpufleet.upgrade.findings.runs import RECORD_FULL, RECORD_UNWRITTEN
 from gpufleet.upgrade.progress import Entry
+from gpufleet.upgrade.states import Event
 
 LARGEST = 256 * MIB  # of a record; that of 1,500 hosts has some
+RESERVE = 64 * MIB  # of that, for the end of what was begun
+BEGINNINGS = (Event.DRAIN_BEGAN.value, Event.CORDON_BEGAN.value)
 
 
 class Unwritten(Stopped):
-    """A file of the record cannot be written, as on a full disk: no fault of a host or cluster."""
+    """A file of the record cannot be written, as on a full disk: no fault of a host or cluster. Or
+    it would have more than is read of it."""
 
 
 @contextmanager
@@ -53,6 +57,7 @@ class RecordFile:
             if not self._whole:
                 file.truncate(file.read().rfind(b"\n") + 1)
             end = file.seek(0, os.SEEK_END)
+            self._require_room(end + len(line), entry.event)
             self._whole = False
             try:
                 _write(file.fileno(), line)
@@ -60,6 +65,13 @@ class RecordFile:
                 file.truncate(end)
                 raise
             self._whole = True
+
+    def _require_room(self, size: int, event: str) -> None:
+        """Raises Unwritten for an event with which the record would be too large."""
+        most = LARGEST - (RESERVE if event in BEGINNINGS else 0)
+        if size > most:
+            run, most, whole = self.path.parent.name, most // MIB, LARGEST // MIB
+            raise Unwritten(RECORD_FULL(file=self.path, most=most, whole=whole, run=run))
 
     def _opened(self) -> BinaryIO:
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
 from gpufleet.upgrade.node_return import returning
 from gpufleet.upgrade.nodes import (
     MARK,
@@ -25,9 +26,6 @@ from gpufleet.upgrade.pods import (
     Policy,
     check_pod,
     ending,
-    gpu_of,
-    gpus_of,
-    less,
     needed,
     sort_pods,
     tolerates,

@@ -1,0 +1,58 @@
+"""What a node offers of GPUs, and what it lacks of that later. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpufleet.upgrade.pods import GPU
+
+MOST = 64  # kinds of resources of a node; MIG has some ten profiles for a GPU
+LONGEST_NAME, LONGEST_COUNT = 100, 20  # characters; the API allows names of 74
+LONG = 10  # digits of what is no number of GPUs
+
+
+def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
+    """What a node offers of GPUs; {} where that is what no node offers."""
+    return {} if odd_gpus(node) else _offered(node)
+
+
+def odd_gpus(node: Mapping[str, Any]) -> str:
+    """Why a node does not offer what it says: its kubelet may say anything. "" if it may."""
+    found = _offered(node)
+    if len(found) > MOST:
+        return f"it offers {len(found)} kinds of resources of NVIDIA's"
+    if any(len(name) > LONGEST_NAME or len(count) > LONGEST_COUNT for name, count in found.items()):
+        return (
+            f"it offers a resource whose name has more than {LONGEST_NAME} characters, or its "
+            f"number more than {LONGEST_COUNT}"
+        )
+    return ""
+
+
+def _offered(node: Mapping[str, Any]) -> dict[str, str]:
+    offered = (node.get("status") or {}).get("allocatable") or {}
+    found = {name: str(count) for name, count in offered.items() if name.startswith(GPU)}
+    return {name: count for name, count in found.items() if count != "0"}
+
+
+def gpu_of(offered: Iterable[str]) -> str:
+    """The resource that a pod which checks a node requests: a GPU, or a part of one, before other
+    devices of NVIDIA's, such as network interfaces; "" without any."""
+    order = (f"{GPU}gpu", f"{GPU}mig-", GPU)
+    found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
+    return next(iter(found), "")
+
+
+def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What a node offers less than before, as text; "" if nothing. A new driver may offer more: a
+    GPU that the old one had lost."""
+    lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
+               if _is_less(now.get(name, "0"), count)]  # fmt: skip
+    return ", ".join(lacking)
+
+
+def _is_less(now: str, before: str) -> bool:
+    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < LONG:
+        return int(now) < int(before)
+    return now != before
