@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.upgrade.pods import GPU
 
 MOST = 64  # kinds of resources of a node; MIG has some ten profiles for a GPU
@@ -24,8 +25,8 @@ def odd_gpus(node: Mapping[str, Any]) -> str:
         return f"it offers {len(found)} kinds of resources of NVIDIA's"
     if any(len(name) > LONGEST_NAME or len(count) > LONGEST_COUNT for name, count in found.items()):
         return (
-            f"it offers a resource whose name has more than {LONGEST_NAME} characters, or its "
-            f"number more than {LONGEST_COUNT}"
+            f"it offers a resource whose name has more than {counted(LONGEST_NAME, 'character')}, "
+            f"or its number more than {LONGEST_COUNT}"
         )
     return ""
 

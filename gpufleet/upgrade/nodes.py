@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpufleet.core.names import counted
 from gpufleet.upgrade.findings.nodes import NODE_ODD
 from gpufleet.upgrade.gpus import gpus_of, odd_gpus
 from gpufleet.upgrade.marks import is_of, pending_mark, read_mark
@@ -95,7 +96,7 @@ def why_odd(node: Node) -> str:
     if not problem and len(_new_mark(node, "", "", gpus_of(node))) > LARGEST_MARK:
         problem = (
             f"its GPUs, its label {UNMANAGED} and its annotation {SCALE_DOWN} have more than "
-            f"{LARGEST_MARK} characters"
+            f"{counted(LARGEST_MARK, 'character')}"
         )
     return odd(problem) if problem else ""
 
