@@ -51,7 +51,8 @@ def autoscalers(cluster: Cluster) -> list[Autoscaler]:
     version = next((v for v in ("v2", "v2beta2", "v2beta1") if v in served), None)
     if version is None:
         return []
-    items = cluster.custom(("autoscaling", version, "horizontalpodautoscalers"))
+    call = client.CustomObjectsApi(cluster.api).list_cluster_custom_object
+    items = cluster.listed(call, "autoscaling", version, "horizontalpodautoscalers")
     found = (_autoscaler(cluster, item) for item in items)
     return [one for one in found if one and one.metrics]
 

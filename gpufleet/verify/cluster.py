@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from urllib.parse import urlencode
@@ -19,11 +20,10 @@ from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
+from gpufleet.verify.missing import is_gone, is_unserved
 from gpufleet.verify.subject import CheckFailed, Subject
 
 RESOURCE = "nvidia.com/gpu"
-UNSERVED = "404 page not found"  # what an API server says of paths that it does not know
-UNKNOWN = "the server could not find the requested resource"  # likewise, in a Status
 PRESENT = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/pci-10de.present",
@@ -103,12 +103,26 @@ class Cluster(Subject):
             pytest.skip(self._closed)
 
     def ask(self, call: Any, *arguments: Any, **more: Any) -> Any:
-        """An answer of the API; None where it has no such thing."""
+        """An answer of the API about what every API server has: a 404 is another program's."""
+        return self._asked(call, arguments, more, lambda body: False)
+
+    def find(self, call: Any, name: str, *arguments: Any, **more: Any) -> Any:
+        """As `ask`; None where the API server says that there is no object of that name."""
+        return self._asked(call, (name, *arguments), more, lambda body: is_gone(body, name))
+
+    def _asked(
+        self,
+        call: Any,
+        arguments: Sequence[Any],
+        more: Mapping[str, Any],
+        is_missing: Callable[[Any], bool],
+    ) -> Any:
+        """An answer of the API; None for a 404 with a body of which `is_missing` says so."""
         self.need_api()
         try:
             return call(*arguments, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
-            if error.status == 404 and _is_missing(error.body):
+            if error.status == 404 and is_missing(error.body):
                 return None
             if not error.status:  # TLS: there was no answer
                 raise self.gone(error) from error
@@ -116,15 +130,18 @@ class Cluster(Subject):
         except HTTPError as error:
             raise self.gone(error) from error
 
-    def listed(self, call: Any, *arguments: Any) -> list[Any]:
-        """The items of a list, page by page; none where the API does not serve the kind."""
+    def listed(
+        self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False
+    ) -> list[Any]:
+        """The items of a list, page by page. `is_missing`: whether a 404 with this body says that
+        the API does not serve the kind, which has none then."""
         items: list[Any] = []
         more: dict[str, str] = {}
         rest = self.api.rest_client
         rest.allowance = all_lists()
         try:
             while True:
-                answer = self.ask(call, *arguments, limit=PAGE, **more)
+                answer = self._asked(call, arguments, {"limit": PAGE, **more}, is_missing)
                 found, token = _page(answer) if answer else ([], "")
                 items += found
                 if not token:
@@ -181,7 +198,8 @@ class Cluster(Subject):
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces; none where the API does not serve the kind."""
         resources = client.CustomObjectsApi(self.api)
-        return self.listed(resources.list_cluster_custom_object, *kind)
+        call = resources.list_cluster_custom_object
+        return self.listed(call, *kind, is_missing=is_unserved)
 
     @cached_property
     def prometheus_service(self) -> tuple[str, str] | None:
@@ -243,20 +261,6 @@ def _cause(error: BaseException) -> str:
         if inner is None:
             return " ".join(str(error).split()) or type(error).__name__
         error = inner
-
-
-def _is_missing(body: Any) -> bool:
-    """Whether a 404 is the API server's: a load balancer before it has some of its own."""
-    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
-    if text.strip() in ("", UNSERVED):
-        return True
-    try:
-        status = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(status, dict) and (
-        status.get("reason") == "NotFound" or status.get("message") == UNKNOWN
-    )
 
 
 def _page(found: Any) -> tuple[list[Any], str]:

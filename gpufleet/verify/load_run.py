@@ -77,7 +77,7 @@ def running(
         yield runs
     finally:
         for run in runs:
-            cluster.ask(
+            cluster.find(
                 batch.delete_namespaced_job, run.job, NAMESPACE, propagation_policy="Background"
             )
 
@@ -116,7 +116,7 @@ def _look(cluster: Cluster, run: Run) -> None:
         run.began = run.began or _began(pod)
         run.trouble = "" if run.phase == "Succeeded" else _trouble(pod)
         return
-    job = cluster.ask(cluster.batch.read_namespaced_job, run.job, NAMESPACE)
+    job = cluster.find(cluster.batch.read_namespaced_job, run.job, NAMESPACE)
     failed = [
         condition.message or condition.reason
         for condition in (job.status.conditions or () if job else ())

@@ -54,7 +54,7 @@ def deployed(cluster: Cluster, chart: str) -> Deployed | None:
     )
     revisions = {
         int(match[1]): secret
-        for secret in (listed.items if listed else ())
+        for secret in listed.items
         if (match := re.fullmatch(rf"sh\.helm\.release\.v1\.{chart}\.v(\d{{1,9}})", _name(secret)))
     }
     if not revisions:

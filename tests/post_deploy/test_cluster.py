@@ -120,7 +120,7 @@ def gpu_pod(cluster: Cluster) -> Iterator[Any]:
     try:
         yield _ended(cluster, name)
     finally:
-        cluster.ask(batch.delete_namespaced_job, name, "default", propagation_policy="Background")
+        cluster.find(batch.delete_namespaced_job, name, "default", propagation_policy="Background")
 
 
 def _ended(cluster: Cluster, job: str) -> Any:

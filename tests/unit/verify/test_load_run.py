@@ -34,6 +34,8 @@ class FakeCluster:
     def ask(self, call: Any, *words: Any, **options: Any) -> Any:
         return call(*words, **options)
 
+    find = ask
+
     def prometheus(self, query: str) -> Any:
         self.queries.append(query)
         return self.series if "exported_pod" in query or isinstance(self.series, str) else ()

@@ -1,26 +1,107 @@
-"""404s in the checks: the API server's own, and those of a load balancer before it."""
+"""404s in the checks: the API server's own, and those of a proxy or load balancer before it."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 
-from gpufleet.verify.cluster import _is_missing
+from gpufleet.verify import releases
+from gpufleet.verify.autoscaling import autoscalers
+from gpufleet.verify.cluster import MONITORS, Cluster
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.subject import CheckFailed
+from tests.not_found import not_found
+from tests.post_deploy import test_cluster as checks
 
-SERVER = [
+JOB = not_found("/apis/batch/v1/namespaces/default/jobs/j")
+UNKNOWN = "the server could not find the requested resource"  # client-go, of any other 404
+UNSERVED = [
     b'{"kind": "Status", "reason": "NotFound", "message": "nodes \\"a\\" not found"}',
-    '{"message": "the server could not find the requested resource"}',
+    json.dumps({"message": UNKNOWN}),
+    UNKNOWN,
     "404 page not found\n",
     "",
     None,
 ]
 OTHERS = [b"default backend - 404", "<html>404</html>", "[]", '{"error": "no route"}', b"\xff"]
+CAUSE = {"causes": [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]}
+Body = bytes | str | None
 
 
-@pytest.mark.parametrize("body", SERVER)
-def test_the_server_says_that_there_is_none(body: bytes | str | None) -> None:
-    assert _is_missing(body)
+def refusing(body: Body) -> Cluster:
+    """A cluster whose API answers everything with 404."""
+
+    def refused(*how: Any, **more: Any) -> Any:
+        error = ApiException(status=404, reason="Not Found")
+        error.body = body
+        raise error
+
+    cluster = Cluster(Target("@local", ("gpu_cluster",), {}))
+    cluster.__dict__["api"] = api = client.ApiClient(client.Configuration())
+    api.rest_client.request = refused
+    return cluster
+
+
+ASKED: dict[str, Callable[[Cluster], Any]] = {  # what every API server has
+    "nodes": lambda cluster: cluster.nodes,
+    "GPU nodes": lambda cluster: cluster.gpu_nodes,
+    "pods": lambda cluster: cluster.pods,
+    "services": lambda cluster: cluster.prometheus_service,
+    "secrets": lambda cluster: releases.deployed(cluster, "gpu-operator"),
+    "reachable": checks.test_reachable,
+    "plugin": checks.test_plugin_on_every_gpu_node,
+    "exporter": checks.test_exporter_on_every_gpu_node,
+}
+
+
+@pytest.mark.parametrize("body", [*UNSERVED, *OTHERS])
+@pytest.mark.parametrize("what", ASKED)
+def test_a_404_is_no_empty_list(what: str, body: Body) -> None:
+    with pytest.raises(CheckFailed) as caught:
+        ASKED[what](refusing(body))
+    assert (caught.value.finding.code, "404 Not Found" in str(caught.value)) == ("GF790", True)
+
+
+@pytest.mark.parametrize("body", UNSERVED)
+def test_autoscalers_of_a_version_that_is_served(
+    body: Body, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = SimpleNamespace(versions=[SimpleNamespace(version="v2")])
+    monkeypatch.setattr(client.AutoscalingApi, "get_api_group", lambda api, **how: group)
+    cluster = refusing(body)
+    with pytest.raises(CheckFailed, match="GF790"):
+        autoscalers(cluster)
+
+
+@pytest.mark.parametrize("body", UNSERVED)
+def test_a_kind_that_is_not_served_has_no_objects(body: Body) -> None:
+    assert refusing(body).custom(MONITORS) == []
 
 
 @pytest.mark.parametrize("body", OTHERS)
-def test_another_program_does_not_know(body: bytes | str) -> None:
-    assert not _is_missing(body)
+def test_another_program_does_not_know_which_kinds_are_served(body: Body) -> None:
+    with pytest.raises(CheckFailed):
+        refusing(body).custom(MONITORS)
+
+
+def test_an_object_is_gone_where_the_server_names_it() -> None:
+    cluster = refusing(json.dumps(JOB))
+    assert cluster.find(cluster.batch.read_namespaced_job, "j", "default") is None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [*UNSERVED, *OTHERS, json.dumps({**JOB, "details": None}),
+     json.dumps({**JOB, "details": {**JOB["details"], **CAUSE}}),
+     json.dumps(not_found("/api/v1/namespaces/default"))],
+)  # fmt: skip
+def test_an_object_of_which_another_program_does_not_know_may_be_there(body: Body) -> None:
+    cluster = refusing(body)
+    with pytest.raises(CheckFailed):
+        cluster.find(cluster.batch.read_namespaced_job, "j", "default")

@@ -1,0 +1,46 @@
+"""What a 404 of a cluster says: a proxy or load balancer before it has some of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+UNSERVED = (  # what an API server says of kinds that it does not serve; the last one in a Status
+    "",
+    "404 page not found",
+    "the server could not find the requested resource",
+)
+FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made of another answer
+
+
+def is_unserved(body: Any) -> bool:
+    """Whether a 404 is the API server's about a kind that it does not serve: a load balancer before
+    it has some of its own."""
+    status = _status(body)
+    return _text(body) in UNSERVED or (
+        status.get("reason") == "NotFound" or status.get("message") in UNSERVED[1:]
+    )
+
+
+def is_gone(body: Any, name: str) -> bool:
+    """Whether a 404 is the API server's about an object of that name."""
+    status = _status(body)
+    found = status.get("details")
+    details = found if isinstance(found, dict) else {}
+    says = (status.get("kind"), status.get("reason"), details.get("name"))
+    return says == ("Status", "NotFound", name) and FOREIGN not in str(details.get("causes"))
+
+
+def _status(body: Any) -> Mapping[str, Any]:
+    """The Status in a body; {} where it has none."""
+    try:
+        status = json.loads(_text(body))
+    except (ValueError, RecursionError):
+        return {}
+    return status if isinstance(status, dict) else {}
+
+
+def _text(body: Any) -> str:
+    text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
+    return text.strip()
