@@ -7,7 +7,6 @@ import html
 import json
 import re
 import shlex
-import textwrap
 from collections.abc import Iterator
 from functools import lru_cache
 from urllib.parse import quote, quote_plus, unquote
@@ -69,7 +68,7 @@ def _in_base64(text: str) -> Iterator[str]:
     for whole in (data, data + b"\n"):
         yield (letters := _base64(whole))
         for columns in LINES:
-            yield "\n".join(textwrap.wrap(letters, columns))
+            yield "\n".join(re.findall(f".{{1,{columns}}}", letters))
     for before in range(3):
         letters = _base64(bytes(before) + data)
         part = letters[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
