@@ -27,6 +27,14 @@ PACKAGES = [
     *("docker.io", "containerd", "runc", "busybox-static", "python3-minimal"),
     *("rpm", "dnf", "dnf-plugins-core"),
 ]
+# No man page, document, translation, or fsync of each file: the build takes a fifth less, and a host
+# need not survive a crash of this machine.
+OPTIONS = [
+    *("--variant=minbase", f"--include={','.join(PACKAGES)}"),
+    *("--aptopt=APT::Install-Recommends false", "--dpkgopt=force-unsafe-io"),
+    *("--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*"),
+    *("--dpkgopt=path-exclude=/usr/share/locale/*", "--dpkgopt=path-exclude=/usr/bin/*lto-dump*"),
+]
 
 Progress = Callable[[str], None]
 
@@ -129,15 +137,14 @@ def _bootstrap(sources: AptSources, archive: Path) -> None:
     """Build a root file system of this machine's distribution from its apt sources."""
     partial = archive.with_suffix(".part")
     lines = "\n".join(sources.lines(MAIN[sources.distribution])) + "\n"
-    options = ["--quiet", "--variant=minbase", "--format=tar", f"--include={','.join(PACKAGES)}"]
-    options += ["--aptopt=APT::Install-Recommends false", "--dpkgopt=path-exclude=/usr/share/man/*"]
-    run(["mmdebstrap", *options, sources.suite, partial, "-"], stdin=lines, timeout=1200)
+    command = ["mmdebstrap", "--quiet", "--format=tar", *OPTIONS, sources.suite, partial, "-"]
+    run(command, stdin=lines, timeout=1200)
     partial.replace(archive)
 
 
 def _base_version() -> str:
     sources = machine_sources()
-    return _digest(sources.distribution, sources.suite, *PACKAGES)
+    return _digest(sources.distribution, sources.suite, *OPTIONS)
 
 
 def _digest(*parts: str) -> str:
