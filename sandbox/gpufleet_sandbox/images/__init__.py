@@ -27,8 +27,8 @@ PACKAGES = [
     *("docker.io", "containerd", "runc", "busybox-static", "python3-minimal"),
     *("rpm", "dnf", "dnf-plugins-core"),
 ]
-# No man page, document, translation, or fsync of each file: the build takes a fifth less, and a host
-# need not survive a crash of this machine.
+# No man page, document, translation, or fsync of each file: the build takes a fifth less, and a
+# host need not survive a crash of this machine.
 OPTIONS = [
     *("--variant=minbase", f"--include={','.join(PACKAGES)}"),
     *("--aptopt=APT::Install-Recommends false", "--dpkgopt=force-unsafe-io"),
