@@ -137,7 +137,7 @@ def _bootstrap(sources: AptSources, archive: Path) -> None:
     """Build a root file system of this machine's distribution from its apt sources."""
     partial = archive.with_suffix(".part")
     lines = "\n".join(sources.lines(MAIN[sources.distribution])) + "\n"
-    command = ["mmdebstrap", "--quiet", "--format=tar", *OPTIONS, sources.suite, partial, "-"]
+    command = ["mmdebstrap", "--quiet", "--format=tar", *OPTIONS, sources.suite, str(partial), "-"]
     run(command, stdin=lines, timeout=1200)
     partial.replace(archive)
 
