@@ -16,8 +16,10 @@ INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCE
 _ARGUMENT = (
     rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
 )
+# a list or an object over several lines
+LISTED = r"[\[{][ \t]*\r?\n[^\]}]{1,2000}[\]}]"
 # from one to the next of a list in quotes, where that is no option itself
-_NEXT = rf"{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}(?!--(?-i:[a-z][a-z-]*)(?:=|{QUOTE})))"
+_NEXT = rf"{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}(?!--(?-i:[a-z][\w.-]*)(?:=|{QUOTE})))"
 _OPENS = re.compile(QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
@@ -33,10 +35,12 @@ _LOGIN_IN_URL = re.compile(
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
 NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
     |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
-    |client-key-data|pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
+    |client-key-data|dockerconfigjson|dockercfg|pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
+# as Kubernetes names parts: tokens[0], parameters[password], env[name="PASSWORD"].value
+PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
 _SECRET = re.compile(
-    rf"""(?P<head>["']?{NAME}{QUOTE}?\s*[=:]\s*)
-        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
+    rf"""(?P<head>["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*)
+        (?P<value>{LISTED}|{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
         |[^\s"'][^\n]*|["'][^\n]*)""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
@@ -53,6 +57,12 @@ _BLOCK = re.compile(
         [\w.-]{0,99}["']?[ \t]*:[ \t]*[|>][-+0-9]{0,2}[ \t]*\n)
         (?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+# an environment variable of a container: in Go, JSON and YAML
+_VARIABLE = re.compile(
+    rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?\s*,?\s*{QUOTE}?value{QUOTE}?\s*[=:]\s*)
+        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\s"'}}]+)""",
+    re.IGNORECASE | re.VERBOSE,
 )
 # tokens of a netrc file, and names of variables with their value after a space
 _PAIR = re.compile(
@@ -73,7 +83,7 @@ _OPTION_VALUE = re.compile(
     rf"""(?P<head>(?<![\w-])--?(?:[\w.]+-){{0,4}}(?:password|passwd|passphrase|pass|secret|token|credentials?
         |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
         (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
-        (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][a-z-]*)|[a-z])(?:[=\s]|\Z))[^\s"']\S*)""",
+        (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][\w.-]*)|[a-z])(?:[=\s]|\Z))[^\s"']\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
@@ -96,7 +106,7 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _KNOWN_FORM = re.compile(
-    r"\b(?:eyJ[\w-]{10,}\.[\w-]{4,}\.[\w-]*|(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
+    r"(?<![\w-])eyJ[\w-]{10,}(?:\.[\w-]*){2,4}|\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
 )
 _TOKEN_FORM = re.compile(r"(?=\S*\d)\S{8,}")  # a name that is rather a token: `git` is none
 _PRIVATE_KEY = re.compile(
@@ -118,7 +128,7 @@ def without_forms(text: str) -> str:
         text = _WORD.sub(_without_login, text)
     for form in (_SCHEME, _WEBHOOK, _QUERY):
         text = form.sub(r"\g<head>***", text)
-    for form in (_CURL_USER, _OPTION_VALUE, _PAIR):
+    for form in (_CURL_USER, _OPTION_VALUE, _PAIR, _VARIABLE):
         text = form.sub(_mask, text)
     text = _KNOWN_FORM.sub("***", text)
     if "%" in text:

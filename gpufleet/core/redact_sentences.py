@@ -4,28 +4,43 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.redact import INNER, NAME, QUOTE, without_forms
+from gpufleet.core.redact import INNER, LISTED, NAME, PART, QUOTE, without_forms
 
 MASK = "***"
 # a name and its sign; Kubernetes has the kind of an error between them and the value
 _HEAD = re.compile(
-    rf"""["']?(?P<name>{NAME}){QUOTE}?\s*(?P<sign>[=:])(?P<gap>\s*)
-        (?:(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?""",
+    rf"""["']?(?P<name>{NAME}){PART}{QUOTE}?\s*(?P<sign>:=|=>|[=:])(?P<gap>\s*)
+        (?P<kind>(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?(?:b(?=["']))?""",
     re.IGNORECASE | re.VERBOSE,
 )
+_OF_VALUE = re.compile(r"(?:Invalid|Unsupported|Duplicate) value:")  # what follows is always one
 _HEADER = re.compile(r"(?:authorization|cookie)\Z", re.IGNORECASE)
+_OF_HEADER = re.compile(
+    r"(?:basic|bearer|digest|negotiate|ntlm|hawk|token|api-?key|aws4\S*)\s|[^\s=]{1,300}=",
+    re.IGNORECASE,
+)
+_OWN_HEADER = re.compile(r"X(?:-[A-Z][a-z]+)+\Z")  # X-Vault-Token: a word behind it is the value
 _LISTED = re.compile(r"[\[{-]")  # of JSON, YAML and Go
+_LINES = re.compile(LISTED)
 _QUOTED = re.compile(
-    rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')(?:["'\w]\S*)?""",
+    rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`)(?:["'\w]\S*)?""",
     re.IGNORECASE | re.VERBOSE,
 )
-_OPENED = re.compile(QUOTE, re.IGNORECASE)
-_WORD = re.compile(r"\S+")
+_OPENED = re.compile(rf"{QUOTE}|`", re.IGNORECASE)
+# a text in quotes is part of a word where a sign is before it, a quote where a letter is behind it
+_WORD = re.compile(
+    r"""(?:[^\s"']|(?:(?<=[:=])\s{0,9}|(?<=[({\[,]))(?:"(?:\\.|[^"\\\n])*(?:"|$)|'[^'\n]*(?:'|$))
+        |["'](?=\w))+""",
+    re.MULTILINE | re.VERBOSE,
+)
 _LINE = re.compile(r"[^\n]*")
-_DIGIT = re.compile(r"\S{0,300}\d")
+_DIGIT = re.compile(r"(?!x509:\s)\S{0,300}\d")
 # one word: at the end of a clause, or before the next name and its value
 _ALONE = re.compile(r"[^\s\"']{1,300}(?:\s{0,9}(?:[,;}\]]|\Z|\n)|\s{1,9}[\w.-]{1,300}[:=]\S)")
 _UP_TO_QUOTE = re.compile(r"(?:[^\n\"';=:]|(?<=\w)'(?=\w)){1,300}(?<=[\s(])(?=[\"'])")
+# what names a rule or an account, no value: Kyverno, the API server
+_REASON = re.compile(r"[\"']validation (?:error|failure)\b")
+_ACCOUNT = re.compile(r"service ?account[ \"]{1,2}(?:[a-z0-9-]{1,63}/)?\Z", re.IGNORECASE)
 
 
 def redact_sentences(text: str) -> str:
@@ -45,17 +60,32 @@ def redact_sentences(text: str) -> str:
 
 def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
     """Where a value begins and ends; both are the same where prose follows."""
-    begin = head.end()
-    if _HEADER.search(head["name"]) or _LISTED.match(text, begin):
-        return begin, _end(_LINE, text, begin)
+    begin, before = head.end(), head.start("name")
+    if _is_prose(text, head):
+        return begin, begin
+    is_header = _HEADER.search(head["name"]) and _OF_HEADER.match(text, begin)
+    if is_header or _LISTED.match(text, begin):
+        return begin, max(_end(_LINES, text, begin), _end(_LINE, text, begin))
     if _OPENED.match(text, begin):
         return begin, _quoted(text, begin)
-    if head["sign"] == "=" or _DIGIT.match(text, begin) or _ALONE.match(text, begin):
+    if head["sign"] != ":" or _names_value(head) or _DIGIT.match(text, begin):
         return begin, _end(_WORD, text, begin)
-    if not head["gap"] and text[: head.start("name")][-1:] != ":":  # else a user of Kubernetes
+    if _ALONE.match(text, begin):
+        return begin, _end(_WORD, text, begin)
+    if not head["gap"] and text[before - 1 : before] != ":":  # else a user of Kubernetes
         return begin, _end(_WORD, text, begin)
     prose = _UP_TO_QUOTE.match(text, begin)
     return (prose.end(), _quoted(text, prose.end())) if prose else (begin, begin)
+
+
+def _is_prose(text: str, head: re.Match[str]) -> bool:
+    before = head.start("name")
+    is_account = _ACCOUNT.search(text, max(0, before - 99), before)
+    return bool(is_account or _REASON.match(text, head.end()))
+
+
+def _names_value(head: re.Match[str]) -> bool:
+    return bool(_OF_VALUE.match(head["kind"] or "") or _OWN_HEADER.match(head["name"]))
 
 
 def _quoted(text: str, begin: int) -> int:

@@ -40,6 +40,31 @@ FIELD = "spec.remoteWrite[0].basicAuth.password: "
         'the token: the server knows no "swordfish" any more',
         "the token: it's no 'swordfish'",
         'cannot read {\\"password\\":\\"swordfish\\"}',
+        'spec.auth: Invalid value: v1.BasicAuth{Password:"correct swordfish"}: x',
+        'spec.token:password: "my swordfish"',
+        'docker-credential:token: "my swordfish" x',
+        "auth:password='my swordfish' x",
+        "backup --no-password --s3-secret-key hunter2swordfish --verbose",
+        '["proxy","--use-token","--oauth2-client-secret","hunter2swordfish"]',
+        'Job.batch "load" is invalid: spec.template: Invalid value: core.PodTemplateSpec{'
+        'Env:[]core.EnvVar{core.EnvVar{Name:"DB_PASSWORD", Value:"swordfish", ValueFrom:nil}}}',
+        'denied: {"env":[{"name":"DB_PASSWORD","value":"swordfish"}]}: field is immutable',
+        'denied: {\\"name\\":\\"DB_PASSWORD\\",\\"value\\":\\"swordfish\\"}',
+        "env:\n- name: DB_PASSWORD\n  value: swordfish",
+        'spec.tokens[0]: Invalid value: "swordfish"',
+        'spec.users[0].passwords[1]: Duplicate value: "swordfish"',
+        'spec.parameters[password]: Invalid value: "swordfish"',
+        'spec.env[name="DB_PASSWORD"].value: Invalid value: "swordfish"',
+        ".dockerconfigjson: swordfish0",
+        "X-Vault-Token: swordfish is not valid",
+        "spec.password: Invalid value: swordfish: must match",
+        "spec.password: Invalid value: `my swordfish`: must match",
+        "{'token': b'swordfish'}",
+        'token: b"my swordfish" x',
+        'password => "my swordfish"',
+        'password := "my swordfish"',
+        'tokens: [\n  "swordfish"\n]',
+        'password: {\n "value": "swordfish"\n}',
     ],
 )
 def test_a_value_is_masked(text: str) -> None:
@@ -59,6 +84,12 @@ def test_a_value_is_masked(text: str) -> None:
         'secrets "grafana" is forbidden: User "system:serviceaccount:auth:default" cannot get it',
         'secret "x" not found',
         "failed to look up service account monitoring: tokens are not issued",
+        'error looking up service account ml/hf-token-reader: serviceaccount "hf-token-reader" '
+        "not found",
+        "denied: authorization: user bob may not change nodes of pool gpu-a; ask team-x",
+        'failed calling webhook "v": authorization: x509: certificate signed by unknown authority',
+        "  validate-automountServiceAccountToken: 'validation error: Auto-mounting of Service "
+        "Account tokens is not allowed. rule validate-automountServiceAccountToken failed'",
     ],
 )
 def test_prose_stays(text: str) -> None:
@@ -72,6 +103,8 @@ def test_what_stands_behind_a_value_stays() -> None:
     assert (
         redact_sentences('password="a" token: "b" is old') == 'password="***" token: "***" is old'
     )
+    url = 'Get "https://host/x?token=abc1": dial tcp: connection refused'
+    assert redact_sentences(url) == url.replace("abc1", "***")
 
 
 @pytest.mark.parametrize(
@@ -89,6 +122,15 @@ def test_what_stands_behind_a_value_stays() -> None:
         "mysql " * 5_000 + "-p",
         "eyJ" + "a" * 64_000,
         "eyJaaaaaaaaaa.aaaa." * 3000,
+        "-eyJ" * 16_000,
+        "token:[\n" * 8_000,
+        ":auth" * 13_000,
+        'token:"' * 9_000,
+        'token=x="' * 7_000,
+        "name:" * 13_000,
+        "name: token value" * 4_000,
+        "token[" * 11_000,
+        'token"].a' * 7_000,
     ],
 )
 def test_hostile_texts_cost_little(text: str) -> None:
