@@ -18,7 +18,6 @@ from gpufleet.upgrade.nodes import (
     is_ready,
     leaving_behind,
     mark_of,
-    tainting,
     why_not_ours,
 )
 from gpufleet.upgrade.operations.cordons import CordonedNodes
@@ -139,7 +138,7 @@ class ClusterNodes(CordonedNodes):
         return {host: sort_pods(pods[self.nodes[host]], policies[host]) for host in hosts}
 
     def _emptied(self, host: str, leaving: Leaving) -> Round:
-        return Round(drained=self._clients_left(self.nodes[host], leaving))
+        return self._without_clients(host, leaving)
 
     def _each(self, call: Callable[[str], Round], hosts: Sequence[str]) -> dict[str, Round]:
         """Call a function for each host, side by side; a refusal of the API is its reason."""
@@ -182,8 +181,9 @@ class ClusterNodes(CordonedNodes):
             if reason := self._written(host, self._why_not_ours(host, node)):
                 return Round(given_up=reason)
             leaving = sort_pods(of_node(self.api, name), policy)
-            if leaving.empty and self._clients_left(name, leaving):
-                return Round(drained=True)
+            done = self._without_clients(host, leaving) if leaving.empty else Round()
+            if done.drained or done.given_up:
+                return done
             if time.monotonic() > ends or self.stopping.wait(POLL):
                 there = [*map(name_of, (*leaving.evict, *leaving.clients))]
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
@@ -214,12 +214,13 @@ class ClusterNodes(CordonedNodes):
         if body:
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
-    def _clients_left(self, name: str, leaving: Leaving) -> bool:
-        """Whether none of the clients is on the node any more; else they are on their way."""
+    def _without_clients(self, host: str, leaving: Leaving) -> Round:
+        """Drained where none of the clients is on the node any more; else they are on their way."""
         owners = sorted({owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)})
-        self._patch(name, lambda node: tainting(node, self.run, there=True, clients=owners))
-        if why_not_ours(self._node(name), self.run):  # the next look says why
-            return False
+        self._taint(host, there=True, clients=owners)
+        node = self._node(self.nodes[host])
+        if reason := self._written(host, self._why_not_ours(host, node)):
+            return Round(given_up=reason)
         for pod in leaving.clients:
             if pod["metadata"].get("deletionTimestamp"):
                 continue
@@ -230,7 +231,7 @@ class ClusterNodes(CordonedNodes):
             except ApiError as error:
                 if not error.is_missing and error.status != CONFLICT:
                     raise
-        return not leaving.clients
+        return Round(drained=not leaving.clients)
 
 
 def _stays(leaving: Leaving) -> str:

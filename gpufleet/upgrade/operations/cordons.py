@@ -64,7 +64,8 @@ class CordonedNodes(CheckedNodes):
 
         def written(make: Make) -> Mapping[str, Any] | None:
             def patch(found: Mapping[str, Any]) -> Any:
-                if self._why_not_begun(host, found) or self._waits_for_gpu(host, found):
+                why = self._written(host, self._why_not_begun(host, found))
+                if why or self._waits_for_gpu(host, found):
                     return None
                 return make(found)
 
@@ -181,7 +182,8 @@ class CordonedNodes(CheckedNodes):
         there = mark_of(before)
         if is_of(there, self.run) and not cordon.theirs:
             return ""
-        if is_other(before, self.machines.get(host, "")):
+        stays = cordon.theirs and is_cordoned(before)
+        if is_other(before, self.machines.get(host, "")) and not stays:
             return OTHER_MACHINE
         node = self._node(name)
         left = self._left_on(host, before, node)

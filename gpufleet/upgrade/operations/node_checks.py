@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,7 +95,7 @@ class CheckedNodes:
         while not self.stopping.is_set():
             silent = None
             try:
-                self._patch(name, lambda node: tainting(node, self.run, there=False))
+                self._taint(host, there=False)
                 problem = self._not_as_before(host) or self._lost(host)
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
@@ -163,6 +163,15 @@ class CheckedNodes:
         if why == UNCORDONED and not self.cordons.get(host, NEVER).theirs:
             self.record(Event.UNCORDONED, host, "")
         return why
+
+    def _taint(self, host: str, *, there: bool, clients: Sequence[str] = ()) -> None:
+        """Set the taint of the run, or remove it, while the node is the run's."""
+
+        def patch(node: Mapping[str, Any]) -> Any:
+            self._written(host, self._why_not_ours(host, node))
+            return tainting(node, self.run, there=there, clients=clients)
+
+        self._patch(self.nodes[host], patch)
 
     def _lost(self, host: str) -> str:
         """What the node has lost since the plan, and its plugin may offer again; "" if nothing. The

@@ -167,3 +167,38 @@ def test_it_is_written_down_once() -> None:
         assert run.clusters["h"].drain({"h": Policy()})["h"].given_up == UNCORDONED
     events = [entry.event for entry in run.store.entries()]
     assert events.count(Event.UNCORDONED.value) == 1
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_between_the_looks_of_a_drain(at: int) -> None:
+    """Of one that removes the clients: the run sees the node uncordoned in one of them alone."""
+    steps = Steps()
+    run, api = begun(steps, *DRAINED)
+    api.node = changed(api.node or {}, {"spec": {"taints": None}})
+    get, looks = api.get, iter(range(1, 99))
+
+    def looked(path: str) -> dict[str, Any]:
+        look = next(looks)
+        by_user(api, *([UNCORDON] if look == at else []))
+        there = get(path)
+        by_user(api, *([CORDON] if look == at else []))
+        return there
+
+    api.get = looked  # type: ignore[method-assign]
+    change(run, ["h"])
+    assert (state(run), steps.asked) == (State.UNCHANGED, [])
+    assert UNCORDONED in run.progress.reasons["h"]
+    runner.give_back(run, ["h"])
+    assert is_the_users(run, api)
+
+
+def test_as_another_machine() -> None:
+    """That the node stays cordoned is said there, too."""
+    run, api = begun(Steps(), *DRAINED)
+    run.clusters["h"].machines = {"h": "mine"}
+    by_user(api, UNCORDON)
+    change(run, ["h"])
+    by_user(api, CORDON, {"status": {"nodeInfo": {"machineID": "theirs"}}})
+    runner.give_back(run, ["h"])
+    assert (state(run), is_cordoned(api.node or {})) == (State.STUCK, True)
+    assert UNMARKED in run.progress.reasons["h"]
