@@ -18,6 +18,8 @@ def is_unserved(body: Any) -> bool:
     """Whether a 404 is the API server's about a kind that it does not serve: a load balancer before
     it has some of its own."""
     status = _status(body)
+    if _is_foreign(status):
+        return False
     return _text(body) in UNSERVED or (
         status.get("reason") == "NotFound" or status.get("message") in UNSERVED[1:]
     )
@@ -30,6 +32,18 @@ def is_gone(body: Any, name: str) -> bool:
     details = found if isinstance(found, dict) else {}
     says = (status.get("kind"), status.get("reason"), details.get("name"))
     return says == ("Status", "NotFound", name) and FOREIGN not in str(details.get("causes"))
+
+
+def _is_foreign(status: Mapping[str, Any]) -> bool:
+    """Whether client-go made it of an answer that no API server gives."""
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return isinstance(causes, list) and any(
+        isinstance(each, dict)
+        and each.get("reason") == FOREIGN
+        and str(each.get("message", "")).strip() not in UNSERVED
+        for each in causes
+    )
 
 
 def _status(body: Any) -> Mapping[str, Any]:

@@ -207,7 +207,7 @@ class ClusterApi:
 
     def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
         try:
-            answer = json.loads(data or b"{}")
+            answer = json.loads(data) if data else {"message": ""}
         except (ValueError, RecursionError):
             answer = None
         said = answer.get("message") if isinstance(answer, dict) else ""

@@ -9,7 +9,7 @@ from gpufleet.core.excerpt import READ, beginning, sentences
 from gpufleet.core.findings import Finding
 from gpufleet.kube import findings
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.permissions import missing_permissions
+from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 CAUSES = 10  # of one answer
 SERVED = (  # by every API server
@@ -76,7 +76,10 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
         if error not in forbidden
     ]
     if forbidden:
-        messages = [error.answer for error in forbidden]
+        messages = [
+            error.answer if speaks_of_permissions(error.answer) else error.message
+            for error in forbidden
+        ]
         found.append(missing_permissions(forbidden[0].context, messages))
     return found
 
@@ -86,13 +89,23 @@ def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
     that each has, it names the object: proxies that are built with client-go say the rest, too."""
     is_served = any(path in request for path in SERVED)
     if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
-        return not is_served and answer.get("message", "") in UNSERVED
+        return not is_served and answer.get("message") in UNSERVED
     details = answer.get("details")
     about = details if isinstance(details, dict) else {}
     kind, name = about.get("kind"), about.get("name")
     if not is_served:
-        return not name or name in request.split("/")
+        return (not name or name in request.split("/")) and not _is_foreign(about.get("causes"))
     return f"/{kind}/{name}/" in f"{request}/" and FOREIGN not in str(about.get("causes"))
+
+
+def _is_foreign(causes: Any) -> bool:
+    """Whether client-go made a Status of what a load balancer said, not of what an API server says
+    of paths that it does not know."""
+    listed = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
+    return any(
+        each.get("reason") == FOREIGN and str(each.get("message", "")).strip() not in UNSERVED
+        for each in listed
+    )
 
 
 def _causes_of(details: Any) -> list[str]:

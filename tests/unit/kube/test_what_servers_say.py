@@ -175,3 +175,45 @@ def test_an_answer_to_a_check(body: str) -> None:
     for failed in (cluster.silent(LONG), cluster.gone(LONG), cluster.gone(OSError(LONG))):
         assert "hunter2" not in str(failed)
         assert len(str(failed)) < 1500
+
+
+@pytest.mark.parametrize("status", [403, 422])
+def test_a_secret_that_is_read_in_part_is_not_shown_in_part(status: int) -> None:
+    said = f"token={'A1' * (READ // 2 - 18)} https://bob:hunter2hunter2hunter2@host/x is denied"
+    assert "hunter2" not in str(ApiError("GET /x", status, {"message": said}, "c").findings[0])
+
+
+UNKNOWN = "the server could not find the requested resource"
+UNEXPECTED = "UnexpectedServerResponse"
+
+
+def by_client_go(said: str) -> dict[str, Any]:
+    """What client-go makes of another program's answer."""
+    details = {"causes": [{"reason": UNEXPECTED, "message": said}]}
+    return {"kind": "Status", "reason": "NotFound", "message": UNKNOWN, "details": details}
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_missing"),
+    [
+        (b"", True),
+        (b"404 page not found\n", True),
+        (json.dumps({"message": UNKNOWN}).encode(), True),
+        (json.dumps(by_client_go("404 page not found")).encode(), True),
+        (json.dumps(by_client_go("<html>no such backend</html>")).encode(), False),
+        (b"{}", False),
+        (b'{"error": "Not Found"}', False),
+        (b'{"code": 404, "detail": "no route"}', False),
+        (b"default backend - 404", False),
+    ],
+)
+def test_a_404_about_a_kind(
+    answer: bytes, is_missing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the API server does not serve it, or that something before it knows no way."""
+    api = ClusterApi(Kubeconfig("c", CONFIG))
+    said = SimpleNamespace(status=404, data=answer, headers={})
+    monkeypatch.setattr(api, "_sent", lambda *_: said)
+    with pytest.raises(ApiError) as caught:
+        api.get("/apis/nvidia.com/v1/clusterpolicies")
+    assert caught.value.is_missing == is_missing
