@@ -59,8 +59,8 @@ def autoscalers(cluster: Cluster) -> list[Autoscaler]:
 
 def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
     namespace, ref = item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]
-    target = cluster.get(f"/apis/apps/v1/namespaces/{namespace}/{_plural(ref)}/{ref['name']}")
-    if not isinstance(target, dict) or not _has_gpu(target["spec"]["template"]["spec"]):
+    target = _target(cluster, namespace, ref)
+    if target is None or not _has_gpu(target["spec"]["template"]["spec"]):
         return None
     conditions = item.get("status", {}).get("conditions") or ()
     failing = [
@@ -79,8 +79,14 @@ def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
     )
 
 
-def _plural(ref: Mapping[str, str]) -> str:
-    return TARGETS.get(ref["kind"], "")
+def _target(cluster: Cluster, namespace: str, ref: Mapping[str, str]) -> Answers | None:
+    """What an autoscaler scales; None where it is not there, or of a kind that is not known."""
+    if ref["kind"] not in TARGETS:
+        return None
+    call = client.CustomObjectsApi(cluster.api).get_namespaced_custom_object
+    place = ("apps", "v1", namespace, TARGETS[ref["kind"]])
+    found: Answers | None = cluster.find(lambda name, **how: call(*place, name, **how), ref["name"])
+    return found
 
 
 def _has_gpu(spec: Answers) -> bool:

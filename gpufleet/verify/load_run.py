@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -76,10 +76,14 @@ def running(
             runs.append(Run(load, made.metadata.name))
         yield runs
     finally:
-        for run in runs:
-            cluster.find(
-                batch.delete_namespaced_job, run.job, NAMESPACE, propagation_policy="Background"
-            )
+        with ExitStack() as stack:  # each is deleted, also where the API refuses one
+            for run in runs:
+                stack.callback(_delete, cluster, run)
+
+
+def _delete(cluster: Cluster, run: Run) -> None:
+    call = cluster.batch.delete_namespaced_job
+    cluster.find(call, run.job, NAMESPACE, propagation_policy="Background")
 
 
 def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:

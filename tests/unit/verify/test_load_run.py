@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_models import PodLabels
-from gpufleet.verify.load_run import Run, _look, read_series, tail
+from gpufleet.verify.load_run import Run, _look, read_series, running, tail
 
 LABELS = [
     PodLabels(namespace="namespace", pod="pod", source="a test"),
@@ -90,3 +90,22 @@ def test_the_end_of_a_log_has_no_part_of_a_secret() -> None:
     assert shown == "first / Authorization: *** / out of memory"
     assert tail("x" * 200_000 + "\n  last \n\n") == "last"
     assert tail("") == ""
+
+
+def test_every_job_is_removed_where_the_api_refuses_one() -> None:
+    cluster: Any = FakeCluster()
+    names, removed = iter("abc"), list[str]()
+
+    def create(namespace: str, body: Any) -> Any:
+        return SimpleNamespace(metadata=SimpleNamespace(name=next(names)))
+
+    def delete(name: str, namespace: str, **how: Any) -> None:
+        removed.append(name)
+        if name == "b":
+            raise RuntimeError("502")
+
+    cluster.batch = SimpleNamespace(create_namespaced_job=create, delete_namespaced_job=delete)
+    load: Any = SimpleNamespace()
+    with pytest.raises(RuntimeError, match="502"), running(cluster, [(load, {})] * 3) as runs:
+        assert len(runs) == 3
+    assert sorted(removed) == ["a", "b", "c"]

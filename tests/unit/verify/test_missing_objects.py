@@ -31,14 +31,17 @@ UNSERVED = [
 ]
 OTHERS = [b"default backend - 404", "<html>404</html>", "[]", '{"error": "no route"}', b"\xff"]
 CAUSE = {"causes": [{"reason": "UnexpectedServerResponse", "message": "404 page not found"}]}
+FOREIGN = {"causes": [{"reason": "UnexpectedServerResponse", "message": "<html>404</html>"}]}
+UNSERVED.append(json.dumps({"reason": "NotFound", "message": UNKNOWN, "details": CAUSE}))
+OTHERS.append(json.dumps({"reason": "NotFound", "message": UNKNOWN, "details": FOREIGN}))
 Body = bytes | str | None
 
 
-def refusing(body: Body) -> Cluster:
-    """A cluster whose API answers everything with 404."""
+def refusing(body: Body, status: int = 404) -> Cluster:
+    """A cluster whose API refuses everything."""
 
     def refused(*how: Any, **more: Any) -> Any:
-        error = ApiException(status=404, reason="Not Found")
+        error = ApiException(status=status, reason="Not Found")
         error.body = body
         raise error
 
@@ -77,6 +80,40 @@ def test_autoscalers_of_a_version_that_is_served(
     cluster = refusing(body)
     with pytest.raises(CheckFailed, match="GF790"):
         autoscalers(cluster)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"), [(404, UNKNOWN), (404, "default backend - 404"), (403, ""), (502, "")]
+)
+def test_the_target_of_an_autoscaler_that_is_not_shown_may_have_gpus(
+    status: int, body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it nothing would be said of the autoscaler."""
+    cluster = with_autoscaler(monkeypatch, "Deployment", status, body)
+    with pytest.raises(CheckFailed, match=str(status)):
+        autoscalers(cluster)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "Rack"])
+def test_an_autoscaler_without_a_target_scales_no_gpu(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = json.dumps(not_found("/apis/apps/v1/namespaces/ml/deployments/server"))
+    assert autoscalers(with_autoscaler(monkeypatch, kind, 404, gone)) == []
+
+
+def with_autoscaler(monkeypatch: pytest.MonkeyPatch, kind: str, status: int, body: str) -> Cluster:
+    """A cluster with one, and what its API answers about the target of it."""
+    scaler = {
+        "metadata": {"namespace": "ml", "name": "server"},
+        "spec": {"scaleTargetRef": {"kind": kind, "name": "server"}},
+    }
+    group = SimpleNamespace(versions=[SimpleNamespace(version="v2")])
+    monkeypatch.setattr(client.AutoscalingApi, "get_api_group", lambda api, **how: group)
+    listed = {"items": [scaler]}
+    name = "list_cluster_custom_object"
+    monkeypatch.setattr(client.CustomObjectsApi, name, lambda *how, **more: listed)
+    return refusing(body, status)
 
 
 @pytest.mark.parametrize("body", UNSERVED)
