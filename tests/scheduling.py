@@ -14,6 +14,15 @@ from xdist.scheduler import LoadFileScheduling
 
 HOSTS, CLUSTER = "tests/hosts/", "tests/cluster/"
 KINDS = (HOSTS, CLUSTER, HOSTS, CLUSTER, "tests/unit/")  # what a worker begins with, by its number
+OF_HOSTS = (  # clusters of hosts, of `make test-all`: more than two at once make the machine crawl
+    "tests/hosts/test_kubeadm.py",
+    "tests/hosts/test_upgrade_node_faults.py",
+    "tests/hosts/test_kubeadm_faults.py",
+    "tests/hosts/test_upgrade_nodes.py",
+    "tests/hosts/test_control_planes.py",
+    "tests/hosts/test_upgrade_faults.py",
+    "tests/hosts/test_real_stack.py",
+)
 LONG = (  # of a minute and more, the longest of each kind first
     "tests/cluster/test_gpu_stack.py",
     "tests/cluster/test_real_node.py",
@@ -21,13 +30,7 @@ LONG = (  # of a minute and more, the longest of each kind first
     "tests/cluster/test_releases.py",
     "tests/cluster/test_cluster_removal.py",
     "tests/cluster/test_gpu_stack_faults.py",
-    "tests/hosts/test_kubeadm.py",  # this and the next six: of `make test-all`, clusters of hosts
-    "tests/hosts/test_upgrade_node_faults.py",
-    "tests/hosts/test_kubeadm_faults.py",
-    "tests/hosts/test_upgrade_nodes.py",
-    "tests/hosts/test_control_planes.py",
-    "tests/hosts/test_upgrade_faults.py",
-    "tests/hosts/test_real_stack.py",
+    *OF_HOSTS,
     "tests/hosts/test_toolkit_role.py",
     "tests/hosts/test_driver_install.py",
     "tests/hosts/test_removal.py",
@@ -61,8 +64,9 @@ class ByKind(LoadFileScheduling):  # type: ignore[misc]  # xdist is not typed he
         super()._assign_work_unit(node)
 
 
-def preference(file: str, own: str, building: bool) -> tuple[bool, bool, int]:
+def preference(file: str, own: str, building: bool) -> tuple[bool, bool, bool, int]:
     """The lower, the sooner a worker takes a file; `own`: the folder that it prefers."""
+    others = own != HOSTS and file in OF_HOSTS  # of the two that begin with hosts
     late = building and file.startswith(CLUSTER)
     place = LONG.index(file) if file in LONG else len(LONG)
-    return late, not file.startswith(own), place
+    return others, late, not file.startswith(own), place

@@ -337,7 +337,7 @@ def test_two_runs_at_once(site: Site) -> None:
     statuses = [done.returncode, *(each.wait(SECONDS) for each in others)]
     assert 0 in statuses, done.output
     if done.failures():
-        assert "GF508" in kinds(done)[SECOND], done.output
+        assert kinds(done)[SECOND] & {"GF508", "GF509"}, done.output  # the other is at work, or was
     assert wait_until(site.is_whole, SECONDS), site.cluster("status").stdout
 
 

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from tests import warm
 from tests.mutation import __main__ as mutation
 from tests.mutation.mutate import marked, mutants
-from tests.scheduling import CLUSTER, HOSTS, LONG, preference
+from tests.scheduling import CLUSTER, HOSTS, LONG, OF_HOSTS, preference
 from tests.selection import some
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +33,9 @@ def test_a_worker_prefers_its_kind_then_long_files_and_waits_for_programs() -> N
     assert sorted(files, key=lambda file: preference(file, HOSTS, building=False))[0] == files[2]
     building = sorted(files, key=lambda file: preference(file, CLUSTER, building=True))
     assert building[2:] == files[:2]
+    files.append(OF_HOSTS[0])
+    assert sorted(files, key=lambda file: preference(file, HOSTS, building=True))[0] == files[-1]
+    assert sorted(files, key=lambda file: preference(file, CLUSTER, building=True))[-1] == files[-1]
 
 
 def test_some_parameters_are_extended_and_a_wrong_name_is_an_error() -> None:
