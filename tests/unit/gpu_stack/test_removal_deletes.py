@@ -16,6 +16,7 @@ from gpufleet.gpu_stack.removal import StackRemoval
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
+from tests.not_found import not_found
 
 REF = ObjectRef("Namespace", "", "monitoring")
 ABOUT = {"uid": "1", "resourceVersion": "7"}
@@ -37,7 +38,8 @@ class Api:
     def delete(self, path: str, body: Any) -> None:
         self.deleted.append(body)
         if self.status:
-            raise ApiError(f"DELETE {path}", self.status, {}, "test")
+            answer = not_found(path) if self.status == 404 else {}
+            raise ApiError(f"DELETE {path}", self.status, answer, "test")
 
 
 @pytest.fixture(autouse=True)

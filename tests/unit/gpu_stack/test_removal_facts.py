@@ -45,7 +45,7 @@ class Api:
     def list(self, path: str, *more: object, **query: str) -> list[Any]:
         self.asked[path] = query
         if path not in self.answers and path.startswith("/apis/monitoring"):
-            raise ApiError(f"GET {path}", 404, {}, "test")
+            raise ApiError(f"GET {path}", 404, {"message": "404 page not found"}, "test")
         found = self.answers.get(path, [])
         if isinstance(found, int):
             raise ApiError(f"GET {path}", found, {"message": "no healthy upstream"}, "test")
