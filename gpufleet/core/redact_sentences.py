@@ -40,7 +40,7 @@ _ALONE = re.compile(r"[^\s\"']{1,300}(?:\s{0,9}(?:[,;}\]]|\Z|\n)|\s{1,9}[\w.-]{1
 _UP_TO_QUOTE = re.compile(r"(?:[^\n\"';=:]|(?<=\w)'(?=\w)){1,300}(?<=[\s(])(?=[\"'])")
 # what names a rule or an account, no value: Kyverno, the API server
 _REASON = re.compile(r"[\"']validation (?:error|failure)\b")
-_ACCOUNT = re.compile(r"service ?account[ \"]{1,2}(?:[a-z0-9-]{1,63}/)?\Z", re.IGNORECASE)
+_ACCOUNT = re.compile(r"service ?account [a-z0-9-]{1,63}/\Z", re.IGNORECASE)
 
 
 def redact_sentences(text: str) -> str:

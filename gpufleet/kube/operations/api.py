@@ -207,7 +207,7 @@ class ClusterApi:
 
     def _answer(self, request: str, status: int, data: bytes) -> dict[str, Any]:
         try:
-            answer = json.loads(data) if data else {"message": ""}
+            answer = json.loads(data or b"{}")
         except (ValueError, RecursionError):
             answer = None
         said = answer.get("message") if isinstance(answer, dict) else ""
@@ -223,7 +223,7 @@ class ClusterApi:
                 )
             answer = {"message": beginning(data.decode("utf-8", "replace"), LONGEST)}
         if status >= 400:
-            raise ApiError(request, status, answer, self.context)
+            raise ApiError(request, status, answer if data else {"message": ""}, self.context)
         return answer
 
     def _unlisted(self, path: str) -> Finding:

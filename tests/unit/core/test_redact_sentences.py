@@ -64,6 +64,7 @@ FIELD = "spec.remoteWrite[0].basicAuth.password: "
         'password => "my swordfish"',
         'password := "my swordfish"',
         'tokens: [\n  "swordfish"\n]',
+        'the service account "password": "swordfish"',
         'password: {\n "value": "swordfish"\n}',
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -62,6 +63,16 @@ def killed_at(run: Run, event: Event) -> None:
     run.write = written  # type: ignore[method-assign]
 
 
+def done_until(run: Run, step: Callable[[Run, list[str]], object], event: Event | None) -> None:
+    """Do a step; the process is killed before it writes the event, if one is named."""
+    if event is None:
+        step(run, ["h"])
+        return
+    killed_at(run, event)
+    with pytest.raises(KeyboardInterrupt):
+        step(run, ["h"])
+
+
 def is_the_users(run: Run, api: Api) -> bool:
     """Whether the node is as its user left it, and the host counts as out of service."""
     there = api.node or {}
@@ -77,13 +88,8 @@ def test_after_a_drain(event: Event | None, mark: str, seen: bool) -> None:
     that, before anything is written to the node. The user may remove or rewrite the mark, too."""
     run, api = draining(seen=seen)
     by_user(api, UNCORDON)
-    if event:
-        killed_at(run, event)
-        with pytest.raises(KeyboardInterrupt):
-            drain(run, ["h"])
-        assert state(run) is State.DRAINING
-    else:
-        drain(run, ["h"])
+    done_until(run, drain, event)
+    assert event is None or state(run) is State.DRAINING
     pending = pending_mark(run.store.name, "then")
     marks = {"there": {}, "gone": UNMARK, "forged": {"metadata": {"annotations": {MARK: pending}}}}
     by_user(api, CORDON, VALUES, marks[mark])
@@ -102,12 +108,7 @@ def test_before_a_change(event: Event | None) -> None:
     one does not know whether the host was changed."""
     run, api = begun(Steps(), *DRAINED)
     by_user(api, UNCORDON)
-    if event:
-        killed_at(run, event)
-        with pytest.raises(KeyboardInterrupt):
-            change(run, ["h"])
-    else:
-        change(run, ["h"])
+    done_until(run, change, event)
     by_user(api, CORDON)
     again = resumed(run, api)
     if event:
@@ -126,12 +127,7 @@ def test_during_a_change(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps()
     run, api = begun(steps, *DRAINED)
     steps.before = lambda: by_user(api, UNCORDON)
-    if killed:
-        killed_at(run, Event.CHANGE_FAILED)
-        with pytest.raises(KeyboardInterrupt):
-            change(run, ["h"])
-    else:
-        change(run, ["h"])
+    done_until(run, change, Event.CHANGE_FAILED if killed else None)
     by_user(api, CORDON)
     again = resumed(run, api)
     if killed:
