@@ -338,6 +338,7 @@ def test_two_runs_at_once(site: Site) -> None:
     assert 0 in statuses, done.output
     if done.failures():
         assert kinds(done)[SECOND] & {"GF508", "GF509"}, done.output  # the other is at work, or was
+        assert done.changes()[SECOND] == 0, done.output
     assert wait_until(site.is_whole, SECONDS), site.cluster("status").stdout
 
 
