@@ -9,7 +9,8 @@ import click
 from pydantic import TypeAdapter, ValidationError
 
 from gpufleet.core.load_settings import problem_of
-from gpufleet.core.settings import Branch, DriverVersion, ToolkitVersion
+from gpufleet.driver.settings import RequestedBranch, RequestedDriver
+from gpufleet.toolkit.settings import RequestedToolkit
 from gpufleet.upgrade.subjects import Subject
 
 
@@ -33,12 +34,12 @@ def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot:
     if branch is not None and (toolkit or reboot):
         raise click.UsageError("--branch is of the driver.")
     if branch is not None:
-        _check(Branch, "--branch", branch)
+        _check(RequestedBranch, "--branch", branch)
     elif version is not None and toolkit:
-        _check(ToolkitVersion, "--to", version)
+        _check(RequestedToolkit, "--to", version)
     elif version is not None:
-        _check(DriverVersion, "--to", version)
-        if _problem(Branch, version.partition(".")[0]):
+        _check(RequestedDriver, "--to", version)
+        if _problem(RequestedBranch, version.partition(".")[0]):
             raise click.UsageError(
                 f"--to {version} is no version of a driver, such as 580.95.05; --toolkit changes "
                 "the container toolkit."

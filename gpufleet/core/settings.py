@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 DIGITS_LOST = "digits_lost"  # pydantic's type of the error, with an `example` of a right value
 
 
-def _in_quotes(example: str) -> BeforeValidator:
+def in_quotes(example: str) -> BeforeValidator:
     """Rejects a float: its digits in the inventory are lost."""
 
     def check(value: Any) -> Any:
@@ -26,10 +26,6 @@ def _in_quotes(example: str) -> BeforeValidator:
         return value
 
     return BeforeValidator(check)
-
-
-def _text_of_int(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def several(value: Any) -> Any:
@@ -74,27 +70,16 @@ def matching(pattern: str, what: str) -> AfterValidator:
     return AfterValidator(check)
 
 
+def whole_version(example: str) -> AfterValidator:
+    """The text must be two or three numbers with dots between them."""
+    return matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?", f"a whole version, such as {example}")
+
+
 def _joined(value: Any) -> Any:
     """A fingerprint as gpg prints it: in groups of four digits, in either case."""
     return "".join(value.split()).upper() if isinstance(value, str) else value
 
 
-Branch = Annotated[
-    str,
-    BeforeValidator(_text_of_int),
-    _in_quotes("580"),
-    matching(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
-]
-_VERSION = r"[0-9]+\.[0-9]+(\.[0-9]+)?"
-DriverVersion = Annotated[
-    str, _in_quotes("580.95.05"), matching(_VERSION, "a whole version, such as 580.95.05")
-]
-ToolkitVersion = Annotated[
-    str, _in_quotes("1.18.0"), matching(_VERSION, "a whole version, such as 1.18.0")
-]
-ExporterVersion = Annotated[
-    str, _in_quotes("4.8.3"), matching(_VERSION, "a whole version, such as 4.8.3")
-]
 Fingerprint = Annotated[
     str,
     BeforeValidator(_joined),

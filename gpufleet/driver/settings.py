@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from gpufleet.core.settings import Branch, DriverUrl, DriverVersion, Fingerprint, RoleSettings
+from gpufleet.core.settings import (
+    DriverUrl,
+    Fingerprint,
+    RoleSettings,
+    in_quotes,
+    matching,
+    whole_version,
+)
+
+
+def _text_of_int(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+RequestedBranch = Annotated[
+    str,
+    BeforeValidator(_text_of_int),
+    in_quotes("580"),
+    matching(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
+]
+RequestedDriver = Annotated[str, in_quotes("580.95.05"), whole_version("580.95.05")]
 
 
 class DriverSettings(RoleSettings):
@@ -15,12 +35,12 @@ class DriverSettings(RoleSettings):
     prefix = "driver_"
 
     enabled: bool = Field(True, description="Install the driver.")
-    branch: Branch | None = Field(
+    branch: RequestedBranch | None = Field(
         None,
         description='Driver branch, for example "580". Default: the newest long-term branch '
         "that supports the host's distribution and GPUs.",
     )
-    version: DriverVersion | None = Field(
+    version: RequestedDriver | None = Field(
         None,
         description='Exact driver version, for example "580.159.03".',
     )

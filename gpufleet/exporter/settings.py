@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.settings import ExporterVersion, RoleSettings, matching
+from gpufleet.core.settings import RoleSettings, in_quotes, matching, whole_version
 
+RequestedExporter = Annotated[str, in_quotes("4.8.3"), whole_version("4.8.3")]
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
 OUR_COUNTERS = "gpufleet"
 _FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
@@ -72,10 +73,10 @@ class ExporterSettings(RoleSettings):
         description="`systemd`: NVIDIA's packages, with DCGM as a service. `docker`: a container. "
         "`auto`: packages if available, else the container.",
     )
-    version: ExporterVersion | None = Field(
+    version: RequestedExporter | None = Field(
         None, description='Version of dcgm-exporter, for example "4.8.3". Default: the catalog\'s.'
     )
-    dcgm_version: ExporterVersion | None = Field(
+    dcgm_version: RequestedExporter | None = Field(
         None, description="Version of DCGM. Default: the one that matches the exporter."
     )
     port: int = Field(9400, ge=1, le=65535, description="TCP port of /metrics.")

@@ -11,10 +11,12 @@ from gpufleet.core.settings import (
     HostFile,
     RoleSettings,
     ToolkitUrl,
-    ToolkitVersion,
+    in_quotes,
     several,
+    whole_version,
 )
 
+RequestedToolkit = Annotated[str, in_quotes("1.18.0"), whole_version("1.18.0")]
 Runtime = Literal["docker", "containerd", "crio"]
 Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(several)]
 
@@ -25,7 +27,7 @@ class ToolkitSettings(RoleSettings):
     prefix = "toolkit_"
 
     enabled: bool = Field(True, description="Install the container toolkit.")
-    version: ToolkitVersion | None = Field(
+    version: RequestedToolkit | None = Field(
         None, description="Exact toolkit version. Default: the newest in the catalog for the host."
     )
     runtimes: Runtimes = Field(
