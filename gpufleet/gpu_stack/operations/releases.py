@@ -16,7 +16,7 @@ from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.host.operation import Commands
-from gpufleet.kube.facts import ClusterFacts, ServerVersion
+from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.boundary import cluster_operation
 from gpufleet.run.report import HostReport
@@ -79,13 +79,11 @@ def describe(plan: ReleasePlan) -> dict[str, Any]:
     }
 
 
-def current_cluster(
-    oldest: ServerVersion | None = None, *, preview: bool = False
-) -> ClusterRun | None:
+def current_cluster(*, supported_only: bool = False, preview: bool = False) -> ClusterRun | None:
     """The cluster of this deploy, or None where a blocker stops it; other hosts continue.
 
-    All problems of its settings are reported at once. `preview`: nothing will be changed, so the
-    cluster is not locked.
+    All problems of its settings are reported at once. `supported_only`: a cluster older than the
+    catalog's charts is a problem. `preview`: nothing will be changed, so it is not locked.
     """
     report = RunReport.of(state)
     part = report.host(host.name)
@@ -103,7 +101,7 @@ def current_cluster(
             our_releases(settings),
             helm=wanted.helm or "",
             helm_site=wanted.helm_url or "",
-            oldest=oldest,
+            supported_only=supported_only,
             uid=wanted.uid or "",
             wait=None if preview or report.run.invocation.dry else wanted.lock_timeout,
             say=_say(host),

@@ -18,7 +18,7 @@ from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
 from gpufleet.host.operation import Commands
-from gpufleet.kube.facts import ObjectRef, ServerVersion
+from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
@@ -76,11 +76,10 @@ def _stack(*, preview: bool) -> Stack | None:
     report = RunReport.of(state)
     if is_named_twice():
         return None
-    catalog = load_charts()
-    major, minor = next(iter(catalog.kubernetes)).split(".")
-    run = current_cluster(ServerVersion(int(major), int(minor)), preview=preview)
+    run = current_cluster(supported_only=True, preview=preview)
     if run is None:
         return None
+    catalog = load_charts()
     plan = plan_stack(run.settings, run.facts, catalog, _node_names())
     about = cluster_findings(catalog, run.facts.server.full, date.today())
     run.report.findings += [*about, *plan.findings]

@@ -11,6 +11,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.paths import cache_dir
+from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.findings.releases import HELM_HANGS
 from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.obstacles import apis_of
@@ -131,7 +132,7 @@ def open_cluster(
     *,
     helm: str = "",
     helm_site: str = "",
-    oldest: ServerVersion | None = None,
+    supported_only: bool = False,
     uid: str = "",
     wait: float | None = 600,
     say: Callable[[str], None] = lambda line: None,
@@ -140,15 +141,17 @@ def open_cluster(
 
     `releases`: those that may be planned; others are not read.
     `helm`: path of the program, "" to find it. `helm_site`: URL of the folder to download
-    helm from, "" for its project's. `oldest`: the oldest supported server. `uid`: of the namespace
-    kube-system, which identifies the cluster; "" for any. `wait`: seconds to wait for another run;
-    the cluster is then locked until this process ends. None: read only, without a lock.
+    helm from, "" for its project's. `supported_only`: a cluster older than the catalog's charts is
+    a problem. `uid`: of the namespace kube-system, which identifies the cluster; "" for any.
+    `wait`: seconds to wait for another run; the cluster is then locked until this process ends.
+    None: read only, without a lock.
     """
     api = ClusterApi(access)
     system = api.get("/api/v1/namespaces/kube-system")
     _require(system["metadata"]["uid"], uid, api)
     lease = take_lease(api, wait, say) if wait is not None else None
     try:
+        oldest = _oldest_supported() if supported_only else None
         facts = gather_cluster(api, oldest, releases)
         program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
         alone = bool(lease) or not active_holder(api)
@@ -160,6 +163,12 @@ def open_cluster(
     return Cluster(
         name, api, Helm(program, api.kubeconfig, controller.id, lease), facts, controller
     )
+
+
+def _oldest_supported() -> ServerVersion:
+    """The oldest minor that the catalog has charts for."""
+    major, minor = next(iter(load_charts().kubernetes)).split(".")
+    return ServerVersion(int(major), int(minor))
 
 
 def controller_id() -> str:
