@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.driver.files import pinned, preferences
+from gpufleet.driver.files import pinned, pins
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.record import DriverEntry
@@ -66,7 +66,7 @@ def _files(
     """Files that gpufleet wrote, in this run or an earlier one: path -> sha256."""
     files: list[FileWrite] = list(plan.wanted_files)
     if pinned(settings, facts) and version:
-        files.append(preferences(plan.packages, version))
+        files.append(pins(plan.packages, version))
     if plan.components:
         files.append(plan.components)
     files += [file for file in (plan.repository.source, plan.repository.login) if file]

@@ -7,11 +7,13 @@ from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.pins import preferences
 
 RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
+TITLE = "driver"  # of its packages, in messages and files
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
 
@@ -39,7 +41,6 @@ def pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
     return settings.hold and facts.package_manager == "apt"
 
 
-def preferences(packages: tuple[str, ...], version: str) -> FileWrite:
+def pins(packages: tuple[str, ...], version: str) -> FileWrite:
     """The apt preferences that pin `packages` to `version`."""
-    text = render("driver/apt-preferences", packages=sorted(packages), version=version)
-    return FileWrite(PREFERENCES_FILE, text)
+    return preferences(PREFERENCES_FILE, TITLE, packages, version)

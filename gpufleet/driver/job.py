@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from gpufleet.driver.files import pinned, preferences
+from gpufleet.driver.files import PREFERENCES_FILE, TITLE, pinned
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.job import Job
-from gpufleet.packages.transaction import Family, Transaction
+from gpufleet.packages.transaction import Family
 
 
 def driver_job(
@@ -16,7 +15,7 @@ def driver_job(
 ) -> Job:
     """The planned transaction. `lock_timeout`: seconds to wait for another package manager."""
     family = Family(
-        title="driver",
+        title=TITLE,
         packages=plan.packages,
         prefix=plan.target or f"{plan.choice.branch}.",
         exact=plan.target is not None,
@@ -26,13 +25,6 @@ def driver_job(
         conflicting=plan.choice.packages.rivals,
         needed=plan.changes_packages,
     )
-
-    def pins(chosen: Transaction) -> list[FileWrite]:
-        if not pinned(settings, facts):
-            return []
-        file = preferences(plan.packages, chosen.version)
-        return [] if file.is_on(facts) else [file]
-
     return Job(
         role="driver",
         family=family,
@@ -40,5 +32,5 @@ def driver_job(
         repository=plan.repository,
         patterns=plan.choice.packages.family,
         lock_timeout=lock_timeout,
-        pins=pins,
+        pin_file=PREFERENCES_FILE if pinned(settings, facts) else "",
     )

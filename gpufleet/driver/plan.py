@@ -12,7 +12,7 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption, lower_driver
-from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, preferences, wanted_files
+from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, pins, wanted_files
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
@@ -110,8 +110,9 @@ def plan_driver(
     repository = plan_repository(choice.repository, facts, wanted=moves)
     wanted = wanted_files(settings, facts, modules)
     services = _services(settings, facts)
-    pins = preferences(packages, before or "") if action == "none" else None
-    checked = wanted + ((pins,) if pins and pinned(settings, facts) else ())
+    checked = wanted
+    if action == "none" and pinned(settings, facts):
+        checked += (pins(packages, before or ""),)
     return DriverPlan(
         choice=choice,
         action=action,

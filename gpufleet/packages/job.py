@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufleet.core.entries import PackageManager
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.packages.pins import preferences
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import Family, Transaction
 
@@ -23,7 +24,7 @@ class Job:
     repository: RepositoryPlan
     patterns: Sequence[str]  # regular expressions of the packages that may be removed
     lock_timeout: int  # seconds to wait for another package manager
-    pins: Callable[[Transaction], list[FileWrite]] = lambda transaction: []
+    pin_file: str = ""  # apt preferences that pin the family to the version; "": none
     reports: bool = True  # its version is the role's in the report
     makes: Sequence[tuple[str, str]] = ()  # files that its packages create: path, sha256 before
 
@@ -36,6 +37,13 @@ class Job:
         manager = self.facts.package_manager
         assert manager, "a host without a package manager is blocked by preflight"
         return manager
+
+    def pins(self, version: str) -> tuple[FileWrite, ...]:
+        """The pins of a version that the host lacks."""
+        if not self.pin_file:
+            return ()
+        file = preferences(self.pin_file, self.family.title, self.family.packages, version)
+        return () if file.is_on(self.facts) else (file,)
 
     @property
     def record(self) -> str:

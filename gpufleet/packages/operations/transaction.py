@@ -137,7 +137,7 @@ def install(job: Job, found: Later[Found]) -> Commands:
     # what was held before is not ours: an aborted run does not release it
     mine = {*chosen.names, *chosen.prerequisites} - job.facts.holds
     yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
-    pins = job.pins(chosen)
+    pins = job.pins(chosen.version)
     if pins:
         yield from put(pins)
     if chosen.prerequisites:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, preferences
+from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, pins
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import BEGUN
@@ -41,7 +41,7 @@ def blocking(facts: NodeFacts, **data: object) -> set[str]:
 def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
     """A converged host with gpufleet's files and the repository on it."""
     plan = plan_for(facts, driver_version=version)
-    wanted = [*plan.wanted_files, preferences(plan.packages, version)]
+    wanted = [*plan.wanted_files, pins(plan.packages, version)]
     assert plan.repository.source
     files = {file.path: as_managed(file) for file in [*wanted, plan.repository.source]}
     assert plan.repository.repository
