@@ -16,10 +16,14 @@ INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCE
 _ARGUMENT = (
     rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
 )
-# a list or an object over several lines
-LISTED = r"[\[{][ \t]*\r?\n[^\]}]{1,2000}[\]}]"
+# a list or an object over several lines; a text in it may have brackets
+_OUTSIDE = r"""[^\]}"]{0,2000}"""
+LISTED = rf"""[\[{{][ \t]*\r?\n{_OUTSIDE}(?:"(?:\\.|[^"\\\n])*"{_OUTSIDE}){{0,200}}[\]}}]"""
+# an option with other characters than letters may be a value that begins with dashes
+_MORE = r"(?:key|token|secret|password)"
 # from one to the next of a list in quotes, where that is no option itself
-_NEXT = rf"{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}(?!--(?-i:[a-z][\w.-]*)(?:=|{QUOTE})))"
+_NEXT = rf"""{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}
+    (?!--(?-i:[a-z][a-z-]*)(?:=|{QUOTE})|--(?-i:[a-z])[\w.-]*(?:=|{_MORE}{QUOTE})))"""
 _OPENS = re.compile(QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
@@ -38,12 +42,14 @@ NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token
     |client-key-data|dockerconfigjson|dockercfg|pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
 # as Kubernetes names parts: tokens[0], parameters[password], env[name="PASSWORD"].value
 PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
-_SECRET = re.compile(
-    rf"""(?P<head>["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*)
-        (?P<value>{LISTED}|{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
-        |[^\s"'][^\n]*|["'][^\n]*)""",
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
-)
+_HEAD = rf"""["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*"""
+_VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
+    |[^\s"'][^\n]*|["'][^\n]*"""
+_FLAGS = re.IGNORECASE | re.VERBOSE | re.MULTILINE
+_SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{LISTED}|{_VALUE})", _FLAGS)
+_SECRET_IN_LINE = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
+_SECRET_LIST = re.compile(rf"{_HEAD}(?P<value>(?=\[){LISTED})", _FLAGS)
+_ITEM = re.compile(r"""["']([^"'\n]+)["'](?!\s*:)""")
 _SECRET_IN_URL = re.compile(
     rf"""(?P<head>(?:{NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
         %(?P<level>(?:25){{0,4}})3[AD](?:{_PERCENT}20|\+){{0,9}})
@@ -60,8 +66,8 @@ _BLOCK = re.compile(
 )
 # an environment variable of a container: in Go, JSON and YAML
 _VARIABLE = re.compile(
-    rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?\s*,?\s*{QUOTE}?value{QUOTE}?\s*[=:]\s*)
-        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[^\s"'}}]+)""",
+    rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?\s*(?:,\s*)?{QUOTE}?value{QUOTE}?\s*[=:]\s*)
+        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|(?:(?!\s\w{{1,99}}:|,\s{{0,9}}["'])[^\n"'}}])+)""",
     re.IGNORECASE | re.VERBOSE,
 )
 # tokens of a netrc file, and names of variables with their value after a space
@@ -83,7 +89,8 @@ _OPTION_VALUE = re.compile(
     rf"""(?P<head>(?<![\w-])--?(?:[\w.]+-){{0,4}}(?:password|passwd|passphrase|pass|secret|token|credentials?
         |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
         (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
-        (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][\w.-]*)|[a-z])(?:[=\s]|\Z))[^\s"']\S*)""",
+        (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][a-z-]*)|[a-z])(?:[=\s]|\Z)
+        |--(?-i:[a-z])[\w.-]*(?:=|{_MORE}(?:\s|\Z)))[^\s"']\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
@@ -106,7 +113,7 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _KNOWN_FORM = re.compile(
-    r"(?<![\w-])eyJ[\w-]{10,}(?:\.[\w-]*){2,4}|\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
+    r"(?:(?<![\w-])eyJ[\w-]{10,}|(?<=-)eyJ[\w-]{10,300})(?:\.[\w-]*){2,4}|\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
 )
 _TOKEN_FORM = re.compile(r"(?=\S*\d)\S{8,}")  # a name that is rather a token: `git` is none
 _PRIVATE_KEY = re.compile(
@@ -137,9 +144,20 @@ def without_forms(text: str) -> str:
     return text
 
 
+BRACKETS = ("{", "[")  # what a line has of an object or a list over several
+
+
 def secrets_in(text: str) -> list[str]:
-    """What `redact` masks in a text; of a login the password, or a token in the place of both."""
-    first, *others = redact(text).split("***")
+    """What `redact` masks in a text; of a login the password, or a token in the place of both, of
+    a list or an object over several lines what is secret in it."""
+    of_lists = [item for found in _SECRET_LIST.finditer(text) for item in _ITEM.findall(found[0])]
+    masked = _SECRET_IN_LINE.sub(_mask, without_forms(text))
+    return [*_replaced(text, masked), *of_lists]
+
+
+def _replaced(text: str, masked: str) -> list[str]:
+    """What a masked text has *** for."""
+    first, *others = masked.split("***")
     if not others:
         return []
     if not text.startswith(first):
@@ -152,9 +170,9 @@ def secrets_in(text: str) -> list[str]:
             return [*found, rest]
         name, colon, password = rest[:end].partition(":")
         of_login = following.startswith("@")
-        if not of_login:
+        if not of_login and rest[:end] not in BRACKETS:
             found.append(rest[:end])
-        elif colon or _TOKEN_FORM.search(name):
+        elif of_login and (colon or _TOKEN_FORM.search(name)):
             found.append(password or name)
         rest = rest[end + len(following) :]
     return found

@@ -10,27 +10,31 @@ MASK = "***"
 # a name and its sign; Kubernetes has the kind of an error between them and the value
 _HEAD = re.compile(
     rf"""["']?(?P<name>{NAME}){PART}{QUOTE}?\s*(?P<sign>:=|=>|[=:])(?P<gap>\s*)
-        (?P<kind>(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?(?:b(?=["']))?""",
+        (?P<kind>(?!{NAME}:)(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?(?:b(?=["']))?""",
     re.IGNORECASE | re.VERBOSE,
 )
+_NAMED = re.compile(rf"{NAME}\s{{0,9}}[=:]", re.IGNORECASE | re.VERBOSE)  # the value is behind it
 _OF_VALUE = re.compile(r"(?:Invalid|Unsupported|Duplicate) value:")  # what follows is always one
 _HEADER = re.compile(r"(?:authorization|cookie)\Z", re.IGNORECASE)
+# a scheme, then what no prose has; any scheme where the name is written as that of a header
 _OF_HEADER = re.compile(
-    r"(?:basic|bearer|digest|negotiate|ntlm|hawk|token|api-?key|aws4\S*)\s|[^\s=]{1,300}=",
+    r"(?:basic|bearer|digest|negotiate|ntlm|hawk|token|api-?key|aws4\S*)\s|[^\s=]{1,300}="
+    r"|[^\s:]{1,99}\s{1,9}\S{0,300}(?-i:[0-9A-Z=:])",
     re.IGNORECASE,
 )
 _OWN_HEADER = re.compile(r"X(?:-[A-Z][a-z]+)+\Z")  # X-Vault-Token: a word behind it is the value
 _LISTED = re.compile(r"[\[{-]")  # of JSON, YAML and Go
 _LINES = re.compile(LISTED)
 _QUOTED = re.compile(
-    rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`\n]*`)(?:["'\w]\S*)?""",
+    rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
+        |`[^`\n]*`|`[^`'\n]*'|`[^\n]*)(?:["'\w]\S*)?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _OPENED = re.compile(rf"{QUOTE}|`", re.IGNORECASE)
 # a text in quotes is part of a word where a sign is before it, a quote where a letter is behind it
 _WORD = re.compile(
     r"""(?:[^\s"']|(?:(?<=[:=])\s{0,9}|(?<=[({\[,]))(?:"(?:\\.|[^"\\\n])*(?:"|$)|'[^'\n]*(?:'|$))
-        |["'](?=\w))+""",
+        |["'](?=[^\s,;:.)}\]"']))+""",
     re.MULTILINE | re.VERBOSE,
 )
 _LINE = re.compile(r"[^\n]*")
@@ -41,6 +45,7 @@ _UP_TO_QUOTE = re.compile(r"(?:[^\n\"';=:]|(?<=\w)'(?=\w)){1,300}(?<=[\s(])(?=[\
 # what names a rule or an account, no value: Kyverno, the API server
 _REASON = re.compile(r"[\"']validation (?:error|failure)\b")
 _ACCOUNT = re.compile(r"service ?account [a-z0-9-]{1,63}/\Z", re.IGNORECASE)
+_OF_ACCOUNT = re.compile(r"(?:serviceaccounts?|secrets?|pods?|the|no|not|failed|cannot|unable)\s")
 
 
 def redact_sentences(text: str) -> str:
@@ -63,8 +68,7 @@ def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
     begin, before = head.end(), head.start("name")
     if _is_prose(text, head):
         return begin, begin
-    is_header = _HEADER.search(head["name"]) and _OF_HEADER.match(text, begin)
-    if is_header or _LISTED.match(text, begin):
+    if _is_header(text, head) or _LISTED.match(text, begin):
         return begin, max(_end(_LINES, text, begin), _end(_LINE, text, begin))
     if _OPENED.match(text, begin):
         return begin, _quoted(text, begin)
@@ -80,8 +84,16 @@ def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
 
 def _is_prose(text: str, head: re.Match[str]) -> bool:
     before = head.start("name")
-    is_account = _ACCOUNT.search(text, max(0, before - 99), before)
-    return bool(is_account or _REASON.match(text, head.end()))
+    if _ACCOUNT.search(text, max(0, before - 99), before):
+        return bool(_OF_ACCOUNT.match(text, head.end()))
+    return bool(_REASON.match(text, head.end()) or _NAMED.match(text, head.end()))
+
+
+def _is_header(text: str, head: re.Match[str]) -> bool:
+    """Whether the rest of the line is the value of a header, with spaces in it."""
+    if not (name := _HEADER.search(head["name"])):
+        return False
+    return name[0][0].isupper() or bool(_OF_HEADER.match(text, head.end()))
 
 
 def _names_value(head: re.Match[str]) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import quote, quote_plus, unquote
 
 LINES = (64, 76)  # letters of base64 in a line: of PEM, of MIME and base64(1)
-LONGEST = 8 * 1024  # characters of a text whose spellings within others are looked for: they cost
+LONGEST = 8 * 1024  # characters of a text that is looked for in quotes within quotes: they cost
 SHORTEST = 5  # characters of a text whose base64 is looked for: that of others stands anywhere
 _UNQUOTED = ("", "/", "!'()*", "$&+,;=", "$&+=:@")  # by Python, JavaScript and Go, beside _-.~
 
@@ -20,10 +20,9 @@ _UNQUOTED = ("", "/", "!'()*", "$&+,;=", "$&+=:@")  # by Python, JavaScript and 
 @lru_cache(maxsize=4096)
 def spellings(text: str) -> frozenset[str]:
     """A text as it is, as Python, JSON, HTML, shells and URLs quote it, and its base64."""
-    found = {text, *_in_json(text), *_in_python(text)}
+    found = {text, *_in_json(text), *_in_python(text), *_in_html(text), *_in_urls(text)}
     if len(text) > LONGEST:  # a dashboard, a script
         return frozenset({*found, *_in_base64(text)})
-    found |= {*_in_html(text), *_in_urls(text)}
     for once in (*_in_json(text), *_in_python(text)):
         found |= {*_in_json(once), *_in_html(once), *_in_urls(once), *_in_python(once)}
     found |= {twice for once in _in_urls(text) for twice in _in_urls(once)}

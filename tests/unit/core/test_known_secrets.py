@@ -30,6 +30,12 @@ HOLDERS: dict[str, tuple[dict[str, Any], str]] = {
     "an encoded login of a URL": ({"proxy": URL.replace("s3same.", "s3same%2F")}, "s3same/open"),
     "a token in a URL": ({"proxy": "https://abcd1234efgh@mirror.example.com/"}, "abcd1234efgh"),
     "a token in a command": ({"start": "run --api-key abcd1234 now"}, "abcd1234"),
+    "one of an object in a text": (
+        {"hub": '{\n "auths": {\n  "password": "abcd1234"\n }\n}'},
+        "abcd1234",
+    ),
+    "one of a table in a text": ({"conf": 'auth = {\n  password = "abcd1234"\n}\n# x'}, "abcd1234"),
+    "one of a list in a text": ({"conf": 'tokens: [\n  "abcd1234"\n]'}, "abcd1234"),
     "a query": ({"bucket": "https://mirror.example.com/a?token=abcd1234"}, "abcd1234"),
 }
 # Key -> a wrong value that repeats the secret.

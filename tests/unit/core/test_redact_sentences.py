@@ -66,6 +66,31 @@ FIELD = "spec.remoteWrite[0].basicAuth.password: "
         'tokens: [\n  "swordfish"\n]',
         'the service account "password": "swordfish"',
         'password: {\n "value": "swordfish"\n}',
+        f"Authorization: Splunk {SECRET}",
+        "Authorization: GenieKey swordfish-4a",
+        "Authorization: SSWS swordfish",
+        "Authorization: SharedKey acct:swordfish=",
+        "Authorization: AWS AKIAIOSFODNN7EXAMPLE:swordfish=",
+        'Authorization: hmac username="bob", signature="swordfish"',
+        "Authorization=Splunk B5swordfish",
+        "Cookie: session swordfish; other",
+        "for header authorization: splunk 1swordfish",
+        "401 Unauthorized: Password: swordfish1 rejected for bob",
+        '401 Unauthorized: Cookie: lang="de"; SID=swordfish x',
+        'secret=Zx9"$kQ!swordfish was rejected',
+        "password=ab'#swordfish' was rejected",
+        'token=a"=swordfish',
+        '"auth": {\n  "username": "u",\n  "password": "hun}swordfish"\n}',
+        'auths: {\n  "nvcr.io": {"password": "pa]swordfish"}\n}',
+        'auths: {\n  "nvcr.io": "pa]swordfish"\n}',
+        "helm registry login --password -k3swordfish",
+        "helm --token -abc_swordfish1 failed",
+        "['helm', '--password', '--k3swordfish', 'x']",
+        "path-eyJhbGciOiJIUzI1NiJ9.eyJzd29yZGZpc2g.swordfish",
+        "service account default/token: swordfish",
+        'serviceaccount ns/secret: "swordfish"',
+        "- name: DB_PASSWORD\n  value: correct horse swordfish",
+        "{Name:DB_PASSWORD Value:correct swordfish ValueFrom:nil}",
     ],
 )
 def test_a_value_is_masked(text: str) -> None:
@@ -95,6 +120,12 @@ def test_a_value_is_masked(text: str) -> None:
 )
 def test_prose_stays(text: str) -> None:
     assert redact_sentences(text) == text
+
+
+def test_a_quote_that_does_not_close_hides_its_line() -> None:
+    rest = "check the server log on host gpu-7"
+    assert redact_sentences(f"token: `foo' is not valid: {rest}").endswith(rest)
+    assert redact_sentences(f"auth: `kubectl get pods\n{rest}") == f"auth: `***`\n{rest}"
 
 
 def test_what_stands_behind_a_value_stays() -> None:
@@ -132,6 +163,18 @@ def test_what_stands_behind_a_value_stays() -> None:
         "name: token value" * 4_000,
         "token[" * 11_000,
         'token"].a' * 7_000,
+        "name=password" + " " * 64_000 + "x",
+        "- name: DB_PASSWORD" + "\n" * 64_000 + "x",
+        "name: token" + " , " * 20_000 + "x",
+        "name: token value: " + "a " * 30_000,
+        "token:[\n" * 3_500 + '"a"\n' * 8_000,
+        'token:[\n"' * 7_000,
+        "authorization: a" * 4_000,
+        "authorization: " + "a " * 30_000,
+        "authorization:" + " " * 64_000 + "x",
+        "--token --a-" * 5_000,
+        '"--token", "--' + "a-" * 30_000,
+        "Unauthorized: Token: " * 3_000,
     ],
 )
 def test_hostile_texts_cost_little(text: str) -> None:

@@ -93,6 +93,14 @@ def test_every_spelling_is_hidden(way: str, secret: str) -> None:
     assert not _left(shown, spelt), shown
 
 
+@pytest.mark.parametrize("way", ["repr", "JSON", "part of a URL", "query", "HTML", "base64"])
+def test_of_a_long_secret_the_common_ones_are_hidden(way: str) -> None:
+    secret = "A+b/ <é>" * 2000
+    shown = without(f"rejected {WAYS[way](secret)} here", {"password": secret})
+    assert "***" in shown
+    assert len(shown) < 99
+
+
 @given(st.text(min_size=1, max_size=12), st.binary(max_size=4), st.binary(max_size=4))
 def test_base64_within_a_longer_one(text: str, before: bytes, behind: bytes) -> None:
     secret = f"{text}12345"
