@@ -54,6 +54,10 @@ class Event(str, Enum):
     LEFT_CORDONED = "left cordoned"  # without the mark of the run: it may be others' by now
 
 
+OUT_OF_SERVICE = frozenset(
+    {State.DRAINING, State.DRAINED, State.CHANGING, State.CHANGED, State.FAILED, State.RESTORING,
+     State.RESTORED, State.LEAVING, State.UNCHANGED, State.STUCK}
+)  # fmt: skip
 MOVES: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.PREPARED): State.READY,
     (State.WAITING, Event.REFUSED): State.REFUSED,
@@ -61,19 +65,16 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.READY, Event.REFUSED): State.REFUSED,
     (State.DRAINING, Event.CORDON_BEGAN): State.DRAINING,
     (State.DRAINING, Event.CORDONED): State.DRAINING,
-    (State.DRAINING, Event.UNCORDONED): State.DRAINING,
     (State.DRAINING, Event.COMMAND_BEGAN): State.DRAINING,
     (State.DRAINING, Event.COMMAND_MISSING): State.DRAINING,
     (State.DRAINING, Event.DRAINED): State.DRAINED,
     (State.DRAINING, Event.NOT_DRAINED): State.LEAVING,
     (State.DRAINED, Event.CHANGE_BEGAN): State.CHANGING,
     (State.DRAINED, Event.NOT_REACHED): State.UNCHANGED,
-    (State.CHANGING, Event.UNCORDONED): State.CHANGING,
     (State.CHANGING, Event.NOT_REACHED): State.UNCHANGED,
     (State.CHANGING, Event.CHANGED): State.CHANGED,
     (State.CHANGING, Event.CHANGE_FAILED): State.FAILED,
     (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
-    (State.RESTORING, Event.UNCORDONED): State.RESTORING,
     (State.RESTORING, Event.RESTORED): State.RESTORED,
     (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
     (State.RESTORING, Event.TAKEN_BACK): State.UNCHECKED,
@@ -89,11 +90,8 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.RESTORED, Event.LEFT_CORDONED): State.STUCK,
     (State.LEAVING, Event.LEFT_CORDONED): State.STUCK,
     (State.UNCHANGED, Event.LEFT_CORDONED): State.STUCK,
+    **{(state, Event.UNCORDONED): state for state in OUT_OF_SERVICE},
 }
-OUT_OF_SERVICE = frozenset(
-    {State.DRAINING, State.DRAINED, State.CHANGING, State.CHANGED, State.FAILED, State.RESTORING,
-     State.RESTORED, State.LEAVING, State.UNCHANGED, State.STUCK}
-)  # fmt: skip
 UNTOUCHED = frozenset({State.PASSED, State.NOT_REACHED, State.REFUSED})  # as before, at the end
 TO_RETURN = frozenset({State.LEAVING, State.UNCHANGED})  # as before, once they are in service
 BAD = frozenset({State.REVERTED, State.UNCHECKED, State.STUCK})  # in the failure budget

@@ -194,7 +194,7 @@ class ClusterNodes(CordonedNodes):
         its earlier state, and that of another machine stays as it is."""
 
         def left(node: Mapping[str, Any]) -> Any:
-            why = self._why_not_ours(host, node)
+            why = self._written(host, self._why_not_ours(host, node))
             if why == OTHER_MACHINE or is_left_behind(node):  # a user may be at work on it
                 return None
             if why:

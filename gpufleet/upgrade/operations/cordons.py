@@ -175,19 +175,22 @@ class CordonedNodes(CheckedNodes):
 
     def _given_back(self, host: str) -> str:
         """As `give_back`. Raises ApiError where the node is deleted."""
-        name, cordon = self.nodes[host], self._cordon_of(host)
+        name = self.nodes[host]
         before = self._node(name)
-        self._patch(name, lambda node: self._returning(host, node))
+        self._written(host, self._why_not_ours(host, before))
+        written = self._patch(name, lambda node: self._returning(host, node))
         self._unmark(host)
-        there = mark_of(before)
-        if is_of(there, self.run) and not cordon.theirs:
+        cordon, there = self._cordon_of(host), mark_of(before)
+        node = written or self._node(name)
+        was_cordoned = (cordon.mark or there).get("unschedulable")
+        is_back = was_cordoned or not is_cordoned(node)
+        if is_of(there, self.run) and not cordon.theirs and is_back:
             return ""
         stays = cordon.theirs and is_cordoned(before)
         if is_other(before, self.machines.get(host, "")) and not stays:
             return OTHER_MACHINE
-        node = self._node(name)
         left = self._left_on(host, before, node)
-        is_pending = there.get("run") == self.run and not cordon.seen
+        is_pending = there.get("run") == self.run and not (cordon.seen or is_of(there, self.run))
         if not is_cordoned(node) or cordon == NEVER or (is_pending and not has_cordon(node)):
             return left  # a cordon is another user's
         self.kept.add(host)

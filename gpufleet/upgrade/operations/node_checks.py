@@ -123,7 +123,8 @@ class CheckedNodes:
         What the run has set on a node that they took back is removed."""
         name = self.nodes[host]
         before = self.api.find(f"/api/v1/nodes/{name}")
-        if before is None or not why_not_ours(before, self.run) or not is_ready(before):
+        why = self._written(host, why_not_ours(before, self.run))
+        if before is None or not why or not is_ready(before):
             return ""
 
         def returned(node: Mapping[str, Any]) -> Any:
@@ -137,6 +138,7 @@ class CheckedNodes:
 
     def _returning(self, host: str, node: Mapping[str, Any]) -> Any:
         """Earlier values are restored once: a user may have set others since."""
+        self._written(host, self._why_not_ours(host, node))
         cordon = self._cordon_of(host)
         cordon = replace(cordon, text="") if host in self.returned else cordon
         return returning(node, self.run, cordon, self.machines.get(host, ""))
@@ -168,7 +170,8 @@ class CheckedNodes:
         """Set the taint of the run, or remove it, while the node is the run's."""
 
         def patch(node: Mapping[str, Any]) -> Any:
-            self._written(host, self._why_not_ours(host, node))
+            if self._written(host, self._why_not_ours(host, node)) and there:
+                return None
             return tainting(node, self.run, there=there, clients=clients)
 
         self._patch(self.nodes[host], patch)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.marks import pending_mark
 from gpufleet.upgrade.nodes import MARK, SCALE_DOWN, UNCORDONED, UNMANAGED, UNMARKED, is_cordoned
 from gpufleet.upgrade.nodes import patched as changed
@@ -198,3 +199,128 @@ def test_as_another_machine() -> None:
     runner.give_back(run, ["h"])
     assert (state(run), is_cordoned(api.node or {})) == (State.STUCK, True)
     assert UNMARKED in run.progress.reasons["h"]
+
+
+def left(run: Run) -> None:
+    """The drain of the host ended: it is to be returned."""
+    run.write(Event.NOT_DRAINED, "h", "upgrade_wait is over")
+
+
+@pytest.mark.parametrize("status", [403, 409, 503])
+def test_between_two_tries_of_a_return(status: int) -> None:
+    """The run sees the node uncordoned, cannot write, and sees it cordoned the next time."""
+    run, api = draining()
+    left(run)
+    by_user(api, UNCORDON)
+    merge, refusals = api.merge, iter([True])
+
+    def refused(path: str, patch: Any) -> dict[str, Any]:
+        if next(refusals, False):
+            by_user(api, CORDON)
+            raise ApiError(f"PATCH {path}", status, {"message": "denied"}, "c")
+        return merge(path, patch)
+
+    api.merge = refused  # type: ignore[method-assign]
+    for _ in range(2):
+        if state(run) is State.LEAVING:
+            runner.give_back(resumed(run, api), ["h"])
+            run = resumed(run, api)
+    assert is_the_users(run, api)
+
+
+def test_a_process_that_is_killed_in_a_return() -> None:
+    run, api = draining()
+    left(run)
+    by_user(api, UNCORDON)
+
+    def killed(path: str, patch: Any) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    merge, api.merge = api.merge, killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        run.clusters["h"].give_back("h")
+    api.merge = merge  # type: ignore[method-assign]
+    by_user(api, CORDON)
+    again = resumed(run, api)
+    runner.give_back(again, ["h"])
+    assert is_the_users(again, api)
+
+
+def stuck(run: Run) -> None:
+    """Its roll-back failed: the node is to be left behind."""
+    for event in (Event.CHANGE_BEGAN, Event.CHANGE_FAILED, Event.RESTORE_BEGAN):
+        run.write(event, "h", "why")
+
+
+def test_between_a_failed_roll_back_and_the_mark_of_its_node() -> None:
+    """Whether others have the node in service is asked first: it was not Ready then."""
+    run, api = begun(Steps(), *DRAINED)
+    stuck(run)
+    by_user(api, UNCORDON, {"status": {"conditions": []}})
+    assert run.clusters["h"].taken_back("h") == ""
+    by_user(api, CORDON)
+    run.write(Event.RESTORE_FAILED, "h", "why")
+    run.clusters["h"].leave_behind("h", "why")
+    assert is_the_users(run, changed_back(api))
+
+
+def test_between_two_tries_to_leave_a_node_behind() -> None:
+    run, api = begun(Steps(), *DRAINED)
+    stuck(run)
+    run.write(Event.RESTORE_FAILED, "h", "why")
+    by_user(api, UNCORDON)
+    merge = api.merge
+
+    def refused(path: str, patch: Any) -> dict[str, Any]:
+        raise ApiError(f"PATCH {path}", 500, {}, "c")
+
+    api.merge = refused  # type: ignore[method-assign]
+    with pytest.raises(ApiError):
+        run.clusters["h"].leave_behind("h", "why")
+    api.merge = merge  # type: ignore[method-assign]
+    by_user(api, CORDON)
+    again = resumed(run, api)
+    again.clusters["h"].leave_behind("h", "why")
+    assert is_the_users(again, api)
+
+
+def changed_back(api: Api) -> Api:
+    by_user(api, {"status": {"conditions": node()["status"]["conditions"]}})
+    return api
+
+
+@pytest.mark.parametrize("how", ["a webhook keeps it", "its mark goes between two looks"])
+def test_a_cordon_that_stays_is_said(how: str) -> None:
+    run, api = draining()
+    left(run)
+    if how == "a webhook keeps it":
+        merge = api.merge
+
+        def kept(path: str, patch: Any) -> dict[str, Any]:
+            merge(path, patch)
+            by_user(api, CORDON)
+            return api.node or {}
+
+        api.merge = kept  # type: ignore[method-assign]
+    else:
+        get, looks = api.get, iter([False, True])
+
+        def looked(path: str) -> dict[str, Any]:
+            if next(looks, False):
+                by_user(api, UNMARK)
+            return get(path)
+
+        api.get = looked  # type: ignore[method-assign]
+    runner.give_back(run, ["h"])
+    assert is_cordoned(api.node or {})
+    assert state(run) is State.STUCK
+    assert UNMARKED in run.progress.reasons["h"]
+
+
+def test_the_node_of_another_machine_gets_no_taint() -> None:
+    run, api = begun(Steps(), *DRAINED)
+    api.node = changed(api.node or {}, {"spec": {"taints": None}})
+    run.clusters["h"].machines = {"h": "mine"}
+    by_user(api, {"status": {"nodeInfo": {"machineID": "theirs"}}})
+    run.clusters["h"]._taint("h", there=True)
+    assert taints(api) == []
