@@ -130,6 +130,19 @@ class Cluster(Subject):
         except HTTPError as error:
             raise self.gone(error) from error
 
+    def delete(self, call: Any, name: str, *arguments: Any, **more: Any) -> str:
+        """Why the API did not delete an object of that name; "" if it did, or has none. It is asked
+        even where it did not answer before."""
+        try:
+            call(name, *arguments, _request_timeout=TIMEOUT, **more)
+        except ApiException as error:
+            if error.status == 404 and is_gone(error.body, name):
+                return ""
+            return f"{error.status} {error.reason}" if error.status else _cause(error)
+        except HTTPError as error:
+            return _cause(error)
+        return ""
+
     def listed(
         self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False
     ) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import Any
@@ -15,6 +15,7 @@ from urllib3.exceptions import HTTPError
 
 from gpufleet.core.excerpt import beginning, ending
 from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.findings.clusters import LOAD_LEFT
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
 from gpufleet.verify.load_models import PodLabels
@@ -76,14 +77,13 @@ def running(
             runs.append(Run(load, made.metadata.name))
         yield runs
     finally:
-        with ExitStack() as stack:  # each is deleted, also where the API refuses one
-            for run in runs:
-                stack.callback(_delete, cluster, run)
-
-
-def _delete(cluster: Cluster, run: Run) -> None:
-    call = cluster.batch.delete_namespaced_job
-    cluster.find(call, run.job, NAMESPACE, propagation_policy="Background")
+        call = batch.delete_namespaced_job
+        tried = {
+            run.job: cluster.delete(call, run.job, NAMESPACE, propagation_policy="Background")
+            for run in runs
+        }
+        left = "; ".join(f"{job}: {beginning(why)}" for job, why in tried.items() if why)
+        cluster.expect(not left, LOAD_LEFT, "no Job", left)
 
 
 def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:

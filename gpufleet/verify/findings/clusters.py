@@ -110,6 +110,12 @@ LOAD_THROTTLED = check(
     "Clocks must not be throttled by temperature or power while the load test runs.",
     "Check cooling and power supply: nvidia-smi -q -d TEMPERATURE,POWER,PERFORMANCE on the node.",
 )
+LOAD_LEFT = check(
+    "GF707",
+    "Load test's Jobs left in the cluster",
+    "The Jobs of the load test must be deleted at its end: their pods hold GPUs until they finish.",
+    "Delete them: kubectl -n default delete job NAME",
+)
 LOAD_XID = check(
     "GF783",
     "XID error under load",

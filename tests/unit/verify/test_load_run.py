@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.load_models import PodLabels
 from gpufleet.verify.load_run import Run, _look, read_series, running, tail
+from gpufleet.verify.subject import CheckFailed
 
 LABELS = [
     PodLabels(namespace="namespace", pod="pod", source="a test"),
@@ -92,20 +96,55 @@ def test_the_end_of_a_log_has_no_part_of_a_secret() -> None:
     assert tail("") == ""
 
 
-def test_every_job_is_removed_where_the_api_refuses_one() -> None:
-    cluster: Any = FakeCluster()
-    names, removed = iter("abc"), list[str]()
+class OfJobs:
+    """The Jobs of an API server. `refuses`: why it does not delete one, by name."""
 
-    def create(namespace: str, body: Any) -> Any:
-        return SimpleNamespace(metadata=SimpleNamespace(name=next(names)))
+    def __init__(self, refuses: dict[str, Exception]) -> None:
+        self.names, self.asked, self.refuses = iter("abc"), list[str](), refuses
 
-    def delete(name: str, namespace: str, **how: Any) -> None:
-        removed.append(name)
-        if name == "b":
-            raise RuntimeError("502")
+    def create_namespaced_job(self, namespace: str, body: Any, **how: Any) -> Any:
+        return SimpleNamespace(metadata=SimpleNamespace(name=next(self.names)))
 
-    cluster.batch = SimpleNamespace(create_namespaced_job=create, delete_namespaced_job=delete)
+    def delete_namespaced_job(self, name: str, namespace: str, **how: Any) -> None:
+        assert how["propagation_policy"] == "Background"  # else its pods stay
+        self.asked.append(name)
+        if name in self.refuses:
+            raise self.refuses[name]
+
+
+def load_of(jobs: OfJobs) -> Any:
+    """Three Jobs, and a cluster that closes while they run."""
+    cluster: Any = Cluster(cast("Any", SimpleNamespace(name="c", data={})))
+    cluster.batch = jobs
     load: Any = SimpleNamespace()
-    with pytest.raises(RuntimeError, match="502"), running(cluster, [(load, {})] * 3) as runs:
+    with running(cluster, [(load, {})] * 3) as runs:
         assert len(runs) == 3
-    assert sorted(removed) == ["a", "b", "c"]
+        raise cluster.gone("connection refused")
+
+
+def is_missing(name: str) -> Exception:
+    error = ApiException(404, "Not Found")
+    error.body = json.dumps(
+        {"kind": "Status", "reason": "NotFound", "details": {"name": name}, "message": "no"}
+    )
+    return error
+
+
+def test_every_job_is_removed_and_those_that_stay_are_named() -> None:
+    jobs = OfJobs({"a": ApiException(502, "Bad Gateway"), "b": HTTPError("timed out")})
+    with pytest.raises(CheckFailed) as failed:
+        load_of(jobs)
+    assert jobs.asked == ["a", "b", "c"]
+    assert failed.value.finding.code == "GF707"
+    assert "a: 502 Bad Gateway; b: timed out." in str(failed.value)
+    assert "connection refused" in str(failed.value.__context__)
+
+
+def test_a_job_that_is_gone_is_removed() -> None:
+    jobs = OfJobs({"b": is_missing("b")})
+    with pytest.raises(CheckFailed, match="connection refused"):
+        load_of(jobs)
+    assert jobs.asked == ["a", "b", "c"]
+    jobs = OfJobs({"b": is_missing("other")})
+    with pytest.raises(CheckFailed, match="b: 404 Not Found"):
+        load_of(jobs)
