@@ -84,7 +84,9 @@ def test_it_is_in_the_line_of_a_log_where_sshd_allows_the_session(
     host = slow_host(kind)
     host.put("/etc/ssh/sshd_config.d/0.conf", f"MaxSessions {sessions}\n")
     assert host.output("sshd -T | grep -i '^maxsessions'") == f"maxsessions {sessions}"
-    host.run("systemctl reload ssh || systemctl reload sshd")
+    # a reload returns before sshd has closed its port and opened it again
+    host.run("systemctl restart ssh || systemctl restart sshd")
+    host.wait_started()
     beats: list[str] = []
 
     def go_on(line: str) -> None:
