@@ -39,14 +39,20 @@ OUTSIDE = (
     "--ignore=tests/unit/test_shipped_files.py",  # what git tracks, which a copy does not have
 )
 REACHED = '''\
-"""Records the tests that reach each mutant."""
+"""Records the tests that reach each mutant, also while the files of a test may not grow."""
 import os
+import resource
 
 
 def reached(number):
     path = os.path.join(os.environ["GPUFLEET_MUTANTS"], str(number))
-    with open(path, "a") as file:
-        file.write(os.environ.get("GPUFLEET_TEST", "") + "\\n")
+    now, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+    try:
+        with open(path, "a") as file:
+            file.write(os.environ.get("GPUFLEET_TEST", "") + "\\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (now, most))
 
 
 def pytest_runtest_logstart(nodeid, location):

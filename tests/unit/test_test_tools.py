@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import os
+import resource
 import signal
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -134,6 +136,24 @@ def test_no_two_test_files_share_a_name() -> None:
     ]
     names = Counter(file.name for file in files)
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_a_test_that_lets_no_file_grow_reaches_mutants_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUFLEET_MUTANTS", str(tmp_path))
+    monkeypatch.setenv("GPUFLEET_TEST", "")  # restored at the end: it is set below
+    names: dict[str, Any] = {}
+    exec(mutation.REACHED, names)
+    names["pytest_runtest_logstart"]("tests/unit/test_x.py::test_y", None)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        names["reached"](7)
+        assert resource.getrlimit(resource.RLIMIT_FSIZE) == (0, limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (tmp_path / "7").read_text() == "tests/unit/test_x.py::test_y\n"
 
 
 @pytest.fixture(scope="module")
