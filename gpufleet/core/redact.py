@@ -19,11 +19,11 @@ _ARGUMENT = (
 # a list or an object over several lines; a text in it may have brackets
 _OUTSIDE = r"""[^\]}"]{0,2000}"""
 LISTED = rf"""[\[{{][ \t]*\r?\n{_OUTSIDE}(?:"(?:\\.|[^"\\\n])*"{_OUTSIDE}){{0,200}}[\]}}]"""
-# an option with other characters than letters may be a value that begins with dashes
-_MORE = r"(?:key|token|secret|password)"
+# last word of an option with digits in its name: else it may be a value that begins with dashes
+_END_OF_OPTION = r"(?:key|token|secret|password)"
 # from one to the next of a list in quotes, where that is no option itself
 _NEXT = rf"""{QUOTE}\s*(?:,\s*)?b?(?={QUOTE}
-    (?!--(?-i:[a-z][a-z-]*)(?:=|{QUOTE})|--(?-i:[a-z])[\w.-]*(?:=|{_MORE}{QUOTE})))"""
+    (?!--(?-i:[a-z][a-z-]*)(?:=|{QUOTE})|--(?-i:[a-z])[\w.-]*(?:=|{_END_OF_OPTION}{QUOTE})))"""
 _OPENS = re.compile(QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
@@ -90,7 +90,7 @@ _OPTION_VALUE = re.compile(
         |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
         (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
         (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][a-z-]*)|[a-z])(?:[=\s]|\Z)
-        |--(?-i:[a-z])[\w.-]*(?:=|{_MORE}(?:\s|\Z)))[^\s"']\S*)""",
+        |--(?-i:[a-z])[\w.-]*(?:=|{_END_OF_OPTION}(?:\s|\Z)))[^\s"']\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
@@ -169,11 +169,11 @@ def _replaced(text: str, masked: str) -> list[str]:
         if end < 0:
             return [*found, rest]
         name, colon, password = rest[:end].partition(":")
-        of_login = following.startswith("@")
-        if not of_login and rest[:end] not in BRACKETS:
+        if following.startswith("@"):  # a login
+            if colon or _TOKEN_FORM.search(name):
+                found.append(password or name)
+        elif rest[:end] not in BRACKETS:
             found.append(rest[:end])
-        elif of_login and (colon or _TOKEN_FORM.search(name)):
-            found.append(password or name)
         rest = rest[end + len(following) :]
     return found
 
