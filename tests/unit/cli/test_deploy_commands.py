@@ -117,13 +117,15 @@ def test_each_limit_has_to_match(monkeypatch: pytest.MonkeyPatch, verb: list[str
     limits = ["--limit", NODE.name, "--limit", "gpu-0x"]
     done, became = ended(monkeypatch, *verb, "inv.py", *limits)
     assert (done.exit_code, became) == (4, [])
-    assert "GF702 --limit gpu-0x matches no host" in done.output
+    assert "GF702 --limit gpu-0x matches no host" in done.stderr
+    assert not done.stdout
 
 
 def test_a_folder_is_no_inventory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done, became = ended(monkeypatch, "plan", str(tmp_path))
     assert (done.exit_code, became) == (2, [])
-    assert done.output.startswith("GF003")
+    assert done.stderr.startswith("GF003")
+    assert not done.stdout
 
 
 def test_a_second_inventory_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:

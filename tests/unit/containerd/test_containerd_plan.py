@@ -283,3 +283,8 @@ def test_only_a_package_of_gpufleets_is_removed() -> None:
     left = plan_removal(settings(), theirs, load_catalog())
     assert left.packages == ()
     assert not left.of(ROLE).goes
+
+
+def test_a_file_that_is_not_there_is_planned_as_readable_by_all() -> None:
+    file = plan_of(host(files={})).facts_with("1.7.28", None).files[CONFIG]
+    assert (file.content, file.mode) == (None, 0o644)
