@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -19,12 +21,15 @@ from gpufleet.verify.findings.clusters import LOAD_LEFT
 from gpufleet.verify.load_job import ENDED, LeftOut, Load, LoadRequest
 from gpufleet.verify.load_judge import Series
 from gpufleet.verify.load_models import PodLabels
+from gpufleet.verify.subject import CheckFailed
 
 NAMESPACE = "default"
 POLL = 1.0  # seconds
 WAITING = ("", "Pending")
 REPORT = 15.0  # seconds between two lines of progress
 TAIL = 300  # characters of a log in a message
+AT_ONCE = 16  # requests
+REFUSED = range(400, 500)  # statuses of an API that created nothing
 Progress = Callable[[str], None]
 
 
@@ -66,24 +71,51 @@ class Loads:
 
 @contextmanager
 def running(
-    cluster: Cluster, jobs: Sequence[tuple[Load, Mapping[str, Any]]]
+    cluster: Cluster, jobs: Sequence[tuple[Load, Mapping[str, Any]]], report: Progress
 ) -> Iterator[list[Run]]:
-    """Create all Jobs at once; they and their pods are removed afterwards in any case."""
+    """Create all Jobs at once, and delete them and their pods at the end, whatever it is."""
     runs: list[Run] = []
-    batch = cluster.batch
     try:
         for load, body in jobs:
-            made = cluster.ask(batch.create_namespaced_job, NAMESPACE, body)
-            runs.append(Run(load, made.metadata.name))
+            _create(cluster, runs, load, body)
         yield runs
-    finally:
-        call = batch.delete_namespaced_job
-        tried = {
-            run.job: cluster.delete(call, run.job, NAMESPACE, propagation_policy="Background")
-            for run in runs
-        }
-        left = "; ".join(f"{job}: {beginning(why)}" for job, why in tried.items() if why)
-        cluster.expect(not left, LOAD_LEFT, "no Job", left)
+    except Exception as error:
+        if left := _delete(cluster, runs):
+            before = beginning(" ".join(str(error).split()))
+            cluster.fail(LOAD_LEFT, "no Job", f"{left}; before: {before}")
+        raise
+    except BaseException:  # Ctrl-C ends the checks, not only this one
+        if left := _delete(cluster, runs):
+            report(f"{LOAD_LEFT.code} {LOAD_LEFT.title}: {left}")
+        raise
+    left = _delete(cluster, runs)
+    cluster.expect(not left, LOAD_LEFT, "no Job", left)
+
+
+def _create(cluster: Cluster, runs: list[Run], load: Load, body: Mapping[str, Any]) -> None:
+    """One that may have been created, though its answer was lost, is deleted as well."""
+    name = f"{body['metadata']['generateName']}{secrets.token_hex(4)}"
+    named = {**body, "metadata": {**body["metadata"], "name": name}}
+    runs.append(Run(load, name))
+    try:
+        cluster.ask(cluster.batch.create_namespaced_job, NAMESPACE, named)
+    except CheckFailed as error:
+        if isinstance(error.__cause__, ApiException) and error.__cause__.status in REFUSED:
+            runs.pop()
+        raise
+
+
+def _delete(cluster: Cluster, runs: Sequence[Run]) -> str:
+    """Delete the Jobs side by side; which of them stay, and why, or ""."""
+
+    def tried(run: Run) -> str:
+        call = cluster.batch.delete_namespaced_job
+        return cluster.delete(call, run.job, NAMESPACE, propagation_policy="Background")
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(tried, runs))
+    left = [(run.job, why) for run, why in zip(runs, answers, strict=True) if why]
+    return "; ".join(f"{job}: {beginning(why)}" for job, why in left)
 
 
 def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:

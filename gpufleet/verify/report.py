@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from rich import box
@@ -14,6 +14,7 @@ from gpufleet.core.names import counted, few, shared
 from gpufleet.core.visible import one_line
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
+FAILURES = frozenset({"failed", "error"})
 WIDTH = 110
 SKIPPED = "Skipped, as they do not apply or need what is missing:"
 
@@ -44,9 +45,13 @@ class Report:
     hosts: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def add(self, host: str, check: str, result: Result) -> None:
-        """Add a result; a failure in the set-up or teardown of a check replaces its result."""
+        """Add a result. A failure in the set-up or teardown of a check replaces its result, unless
+        that is a failure too: then it is added to the message."""
         checks = self.hosts.setdefault(host, {})
-        if check not in checks or result.outcome in ("failed", "error"):
+        before = checks.get(check)
+        if before and {before.outcome, result.outcome} <= FAILURES:
+            checks[check] = replace(before, message=f"{before.message}\n{result.message}")
+        elif not before or result.outcome in FAILURES:
             checks[check] = result
 
     def count(self, host: str, *outcomes: Outcome) -> int:

@@ -46,7 +46,7 @@ def loads(cluster: Cluster, report: Callable[[str], None]) -> Iterator[Loads]:
         *CATALOG.xids.counts,
         *CATALOG.xids.last,
     ]
-    with running(cluster, jobs) as runs:
+    with running(cluster, jobs, report) as runs:
         wait(cluster, runs, request, report)
         why = [read_series(cluster, run, metrics, CATALOG.series) for run in runs]
         yield Loads(runs, left_out, next(filter(None, why), ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from types import SimpleNamespace
 from typing import Any, cast
@@ -99,27 +100,34 @@ def test_the_end_of_a_log_has_no_part_of_a_secret() -> None:
 class OfJobs:
     """The Jobs of an API server. `refuses`: why it does not delete one, by name."""
 
-    def __init__(self, refuses: dict[str, Exception]) -> None:
-        self.names, self.asked, self.refuses = iter("abc"), list[str](), refuses
+    def __init__(self, refuses: Mapping[str, Any], create: Exception | None = None) -> None:
+        self.there, self.asked, self.refuses = list[str](), list[str](), refuses
+        self.create = create  # what the third one ends with
 
     def create_namespaced_job(self, namespace: str, body: Any, **how: Any) -> Any:
-        return SimpleNamespace(metadata=SimpleNamespace(name=next(self.names)))
+        self.there.append(body["metadata"]["name"])
+        if self.create and len(self.there) == 3:
+            raise self.create
 
-    def delete_namespaced_job(self, name: str, namespace: str, **how: Any) -> None:
+    def delete_namespaced_job(self, name: str, namespace: str, **how: Any) -> Any:
         assert how["propagation_policy"] == "Background"  # else its pods stay
-        self.asked.append(name)
-        if name in self.refuses:
-            raise self.refuses[name]
+        letter = name[0]
+        self.asked.append(letter)
+        if letter in self.refuses:
+            error = self.refuses[letter]
+            raise error if isinstance(error, BaseException) else error(name)
+        return SimpleNamespace(kind="Status")
 
 
-def load_of(jobs: OfJobs) -> Any:
-    """Three Jobs, and a cluster that closes while they run."""
+def load_of(jobs: OfJobs, end: BaseException | None = None, said: Any = print) -> Any:
+    """Three Jobs, and a cluster that closes while they run, or another end."""
     cluster: Any = Cluster(cast("Any", SimpleNamespace(name="c", data={})))
     cluster.batch = jobs
     load: Any = SimpleNamespace()
-    with running(cluster, [(load, {})] * 3) as runs:
-        assert len(runs) == 3
-        raise cluster.gone("connection refused")
+    bodies = [(load, {"metadata": {"generateName": letter}}) for letter in "abc"]
+    with running(cluster, bodies, said) as runs:
+        assert [run.job for run in runs] == jobs.there
+        raise end or cluster.gone("connection refused")
 
 
 def is_missing(name: str) -> Exception:
@@ -131,20 +139,55 @@ def is_missing(name: str) -> Exception:
 
 
 def test_every_job_is_removed_and_those_that_stay_are_named() -> None:
-    jobs = OfJobs({"a": ApiException(502, "Bad Gateway"), "b": HTTPError("timed out")})
+    unreadable = UnicodeDecodeError("utf-8", b"\xe9", 0, 1, "invalid")
+    jobs = OfJobs({"a": ApiException(502, "Bad Gateway"), "b": unreadable})
     with pytest.raises(CheckFailed) as failed:
         load_of(jobs)
-    assert jobs.asked == ["a", "b", "c"]
+    assert sorted(jobs.asked) == ["a", "b", "c"]
     assert failed.value.finding.code == "GF707"
-    assert "a: 502 Bad Gateway; b: timed out." in str(failed.value)
-    assert "connection refused" in str(failed.value.__context__)
+    a, b, _ = jobs.there
+    assert f"{a}: 502 Bad Gateway; {b}: 'utf-8' codec can't decode" in str(failed.value)
+    assert "before: GF790 c: " in str(failed.value)
+    assert "connection refused" in str(failed.value)
+
+
+def test_a_log_in_page_deletes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(OfJobs, "delete_namespaced_job", lambda *_, **__: "<html>Log in</html>")
+    with pytest.raises(CheckFailed, match="the response is not the API server's") as failed:
+        load_of(OfJobs({}))
+    assert failed.value.finding.code == "GF707"
+
+
+def test_an_interrupt_stays_one_and_names_what_is_left() -> None:
+    said: list[str] = []
+    jobs = OfJobs({"a": ApiException(403, "Forbidden")})
+    with pytest.raises(KeyboardInterrupt):
+        load_of(jobs, KeyboardInterrupt(), said.append)
+    assert sorted(jobs.asked) == ["a", "b", "c"]
+    assert said == [f"GF707 Load test's Jobs left in the cluster: {jobs.there[0]}: 403 Forbidden"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "deleted"),
+    [
+        (HTTPError("timed out"), "abc"),
+        (ApiException(504, "x"), "abc"),
+        (ApiException(403, ""), "ab"),
+    ],
+)
+def test_a_job_whose_creation_is_unknown_is_deleted(answer: Exception, deleted: str) -> None:
+    jobs = OfJobs({}, answer)
+    with pytest.raises(CheckFailed) as failed:
+        load_of(jobs)
+    assert failed.value.finding.code == "GF790"
+    assert "".join(sorted(jobs.asked)) == deleted
 
 
 def test_a_job_that_is_gone_is_removed() -> None:
-    jobs = OfJobs({"b": is_missing("b")})
+    jobs = OfJobs({"b": is_missing})
     with pytest.raises(CheckFailed, match="connection refused"):
         load_of(jobs)
-    assert jobs.asked == ["a", "b", "c"]
+    assert sorted(jobs.asked) == ["a", "b", "c"]
     jobs = OfJobs({"b": is_missing("other")})
-    with pytest.raises(CheckFailed, match="b: 404 Not Found"):
+    with pytest.raises(CheckFailed, match=r"b\w+: 404 Not Found"):
         load_of(jobs)

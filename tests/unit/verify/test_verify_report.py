@@ -59,3 +59,11 @@ def test_later_failure_replaces_a_pass_but_not_the_reverse() -> None:
     result.add("a", "x", Result("error", message="teardown"))
     result.add("a", "x", Result("passed"))
     assert result.hosts["a"]["x"].outcome == "error"
+
+
+def test_a_failed_teardown_hides_no_failure() -> None:
+    result = Report()
+    result.add("a", "x", Result("failed", "GF783", "GF783 XID 79"))
+    result.add("a", "x", Result("error", "GF707", "GF707 a Job is left"))
+    found = result.hosts["a"]["x"]
+    assert (found.code, found.message) == ("GF783", "GF783 XID 79\nGF707 a Job is left")
