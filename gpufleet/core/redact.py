@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 _WORD = re.compile(r"[^\s\"']+")
 _SLASHES = r"(?:\\?/){2}"  # JSON may escape a slash
@@ -16,9 +17,9 @@ INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCE
 _ARGUMENT = (
     rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
 )
-# a list or an object over several lines; a text in it may have brackets
-_OUTSIDE = r"""[^\]}"]{0,2000}"""
-LISTED = rf"""[\[{{][ \t]*\r?\n{_OUTSIDE}(?:"(?:\\.|[^"\\\n])*"{_OUTSIDE}){{0,200}}[\]}}]"""
+_OPENING = re.compile(r"[\[{][ \t]*\r?\n")
+# brackets that count; a text in quotes may have others, and may lack its second quote
+_BRACKETS = re.compile(r'"(?:\\.|[^"\\\n])*"?|[\[\]{}]')
 # last word of an option with digits in its name: else it may be a value that begins with dashes
 _END_OF_OPTION = r"(?:key|token|secret|password)"
 # from one to the next of a list in quotes, where that is no option itself
@@ -43,13 +44,16 @@ NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token
 # as Kubernetes names parts: tokens[0], parameters[password], env[name="PASSWORD"].value
 PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
 _HEAD = rf"""["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*"""
-_VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
+_VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w|[ ]{{0,9}}:)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
     |[^\s"'][^\n]*|["'][^\n]*"""
 _FLAGS = re.IGNORECASE | re.VERBOSE | re.MULTILINE
-_SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{LISTED}|{_VALUE})", _FLAGS)
-_SECRET_IN_LINE = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
-_SECRET_LIST = re.compile(rf"{_HEAD}(?P<value>(?=\[){LISTED})", _FLAGS)
-_ITEM = re.compile(r"""["']([^"'\n]+)["'](?!\s*:)""")
+_SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
+# what is in a list or an object: a comment, a text in quotes, words without; each may be a key
+_ITEM = re.compile(
+    r"""(?<!\S)\#[^\n]*|(?:(?P<text>"(?:\\.|[^"\\\n])*")|'(?P<single>(?:[^'\n]|(?<=\w)'(?=\w))*)'
+        |(?P<bare>[^\s"'\[\]{},:\#][^\s\[\]{},:]*))(?P<key>\s{0,9}:)?""",
+    re.VERBOSE,
+)
 _SECRET_IN_URL = re.compile(
     rf"""(?P<head>(?:{NAME}|{_PERCENT}(?:3F|26)(?:(?:api[_-]?)?key|sig))(?:{_PERCENT}2[27])?
         %(?P<level>(?:25){{0,4}})3[AD](?:{_PERCENT}20|\+){{0,9}})
@@ -66,8 +70,11 @@ _BLOCK = re.compile(
 )
 # an environment variable of a container: in Go, JSON and YAML
 _VARIABLE = re.compile(
-    rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?\s*(?:,\s*)?{QUOTE}?value{QUOTE}?\s*[=:]\s*)
-        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|(?:(?!\s\w{{1,99}}:|,\s{{0,9}}["'])[^\n"'}}])+)""",
+    rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?
+        (?:(?P<line>[ \t]{{0,9}}\r?\n\s{{0,99}})|(?P<comma>\s{{0,9}},\s{{0,9}})|\s{{1,9}})
+        {QUOTE}?value{QUOTE}?\s*[=:]\s*)
+        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?!\w)
+        |(?(line)[^\n]+|(?(comma)[^\s,}}"']+|(?:(?!\sValueFrom:)[^\n}}])+)))""",
     re.IGNORECASE | re.VERBOSE,
 )
 # tokens of a netrc file, and names of variables with their value after a space
@@ -124,7 +131,35 @@ _PRIVATE_KEY = re.compile(
 def redact(text: str) -> str:
     """`text` with logins, secrets in arguments and in URLs, values of secret-looking keys and
     private keys masked."""
-    return _SECRET.sub(_mask, without_forms(text))
+    return "".join(shown for shown, _ in _parts(without_forms(text)))
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """A text in parts as they are shown, each with the list or the object that it is shown for."""
+    at = 0
+    while found := _SECRET.search(text, at):
+        begin = found.start("value")
+        end = end_of_lines(text, begin)
+        yield text[at : found.start()], ""
+        if end > begin:
+            yield f"{found['head']}***", text[begin:end]
+        else:
+            yield _mask(found), ""
+        at = max(end, found.end())
+    yield text[at:], ""
+
+
+def end_of_lines(text: str, begin: int) -> int:
+    """Where a list or an object over several lines ends that begins there: the text's end if it is
+    not closed, `begin` if there is none."""
+    depth = 0
+    if not _OPENING.match(text, begin):
+        return begin
+    for found in _BRACKETS.finditer(text, begin):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if not depth:
+            return found.end()
+    return len(text)
 
 
 def without_forms(text: str) -> str:
@@ -144,15 +179,33 @@ def without_forms(text: str) -> str:
     return text
 
 
-BRACKETS = ("{", "[")  # what a line has of an object or a list over several
-
-
 def secrets_in(text: str) -> list[str]:
     """What `redact` masks in a text; of a login the password, or a token in the place of both, of
-    a list or an object over several lines what is secret in it."""
-    of_lists = [item for found in _SECRET_LIST.finditer(text) for item in _ITEM.findall(found[0])]
-    masked = _SECRET_IN_LINE.sub(_mask, without_forms(text))
-    return [*_replaced(text, masked), *of_lists]
+    a list or an object over several lines its texts and the words that may be secrets."""
+    without = without_forms(text)
+    parts = list(_parts(without))
+    of_lists = [item for _, values in parts for item in _items(values)]
+    shown = "".join(f"{shown[:-3]}{values}" if values else shown for shown, values in parts)
+    return [*_replaced(text, shown), *of_lists]
+
+
+def _items(values: str) -> Iterator[str]:
+    for found in _ITEM.finditer(values):
+        if found["key"]:
+            continue
+        if found["text"]:
+            yield _unquoted(found["text"])
+        elif found["single"]:
+            yield found["single"]
+        elif found["bare"] and _TOKEN_FORM.match(found["bare"]):
+            yield found["bare"]
+
+
+def _unquoted(text: str) -> str:
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text[1:-1]
 
 
 def _replaced(text: str, masked: str) -> list[str]:
@@ -172,7 +225,7 @@ def _replaced(text: str, masked: str) -> list[str]:
         if following.startswith("@"):  # a login
             if colon or _TOKEN_FORM.search(name):
                 found.append(password or name)
-        elif rest[:end] not in BRACKETS:
+        else:
             found.append(rest[:end])
         rest = rest[end + len(following) :]
     return found

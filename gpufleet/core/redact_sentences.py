@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.redact import INNER, LISTED, NAME, PART, QUOTE, without_forms
+from gpufleet.core.redact import INNER, NAME, PART, QUOTE, end_of_lines, without_forms
 
 MASK = "***"
+# a name that is no value, as one in front of the name that has the value
+_BARE = rf"""{QUOTE}?(?:password|passwd|passphrase|secret|token|cookie|authorization|auth
+    |credentials?|api[_-]?key){QUOTE}?\s{{0,9}}[=:](?=[\s"'])"""
 # a name and its sign; Kubernetes has the kind of an error between them and the value
 _HEAD = re.compile(
     rf"""["']?(?P<name>{NAME}){PART}{QUOTE}?\s*(?P<sign>:=|=>|[=:])(?P<gap>\s*)
-        (?P<kind>(?!{NAME}:)(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?(?:b(?=["']))?""",
+        (?P<kind>(?!{_BARE})(?-i:[A-Z][a-z]{{1,30}}(?:[ ][a-z]{{1,30}})?):\s+)?(?:b(?=["']))?""",
     re.IGNORECASE | re.VERBOSE,
 )
-_NAMED = re.compile(rf"{NAME}\s{{0,9}}[=:]", re.IGNORECASE | re.VERBOSE)  # the value is behind it
+_NAMED = re.compile(_BARE, re.IGNORECASE | re.VERBOSE)  # the value is behind it
 _OF_VALUE = re.compile(r"(?:Invalid|Unsupported|Duplicate) value:")  # what follows is always one
 _HEADER = re.compile(r"(?:authorization|cookie)\Z", re.IGNORECASE)
-# a scheme, then what no prose has; any scheme where the name is written as that of a header
+# a scheme, then what no prose has
 _OF_HEADER = re.compile(
     r"(?:basic|bearer|digest|negotiate|ntlm|hawk|token|api-?key|aws4\S*)\s|[^\s=]{1,300}="
-    r"|[^\s:]{1,99}\s{1,9}\S{0,300}(?-i:[0-9A-Z=:])",
+    r"|[^\s:]{1,99}\s{1,9}[^\s=]{1,300}=\S",
     re.IGNORECASE,
 )
+# an unknown scheme and its credential, where the name is written as that of a header
+_TWO_WORDS = re.compile(r"[^\s\"']+[ \t]+[^\s\"']+|[^\s\"']+")
+_CREDENTIAL = re.compile(r"[^\s:]{1,99}\s{1,9}\S{0,300}[0-9A-Z=:]")
 _OWN_HEADER = re.compile(r"X(?:-[A-Z][a-z]+)+\Z")  # X-Vault-Token: a word behind it is the value
 _LISTED = re.compile(r"[\[{-]")  # of JSON, YAML and Go
-_LINES = re.compile(LISTED)
 _QUOTED = re.compile(
     rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
         |`[^`\n]*`|`[^`'\n]*'|`[^\n]*)(?:["'\w]\S*)?""",
@@ -45,7 +50,10 @@ _UP_TO_QUOTE = re.compile(r"(?:[^\n\"';=:]|(?<=\w)'(?=\w)){1,300}(?<=[\s(])(?=[\
 # what names a rule or an account, no value: Kyverno, the API server
 _REASON = re.compile(r"[\"']validation (?:error|failure)\b")
 _ACCOUNT = re.compile(r"service ?account [a-z0-9-]{1,63}/\Z", re.IGNORECASE)
-_OF_ACCOUNT = re.compile(r"(?:serviceaccounts?|secrets?|pods?|the|no|not|failed|cannot|unable)\s")
+_OF_ACCOUNT = re.compile(
+    r"(?:serviceaccounts?|secrets?|pods?|the|no|not|failed|cannot|unable)\s"
+    r"|(?:Unauthorized|Forbidden|NotFound)\b|(?:Get|Post|Put|Patch) \"https?://"
+)
 
 
 def redact_sentences(text: str) -> str:
@@ -68,10 +76,13 @@ def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
     begin, before = head.end(), head.start("name")
     if _is_prose(text, head):
         return begin, begin
-    if _is_header(text, head) or _LISTED.match(text, begin):
-        return begin, max(_end(_LINES, text, begin), _end(_LINE, text, begin))
+    is_header = _HEADER.search(head["name"])
+    if (is_header and _OF_HEADER.match(text, begin)) or _LISTED.match(text, begin):
+        return begin, max(end_of_lines(text, begin), _end(_LINE, text, begin))
     if _OPENED.match(text, begin):
         return begin, _quoted(text, begin)
+    if is_header and (is_header[0][0].isupper() or _CREDENTIAL.match(text, begin)):
+        return begin, _end(_TWO_WORDS, text, begin)
     if head["sign"] != ":" or _names_value(head) or _DIGIT.match(text, begin):
         return begin, _end(_WORD, text, begin)
     if _ALONE.match(text, begin):
@@ -86,14 +97,9 @@ def _is_prose(text: str, head: re.Match[str]) -> bool:
     before = head.start("name")
     if _ACCOUNT.search(text, max(0, before - 99), before):
         return bool(_OF_ACCOUNT.match(text, head.end()))
-    return bool(_REASON.match(text, head.end()) or _NAMED.match(text, head.end()))
-
-
-def _is_header(text: str, head: re.Match[str]) -> bool:
-    """Whether the rest of the line is the value of a header, with spaces in it."""
-    if not (name := _HEADER.search(head["name"])):
-        return False
-    return name[0][0].isupper() or bool(_OF_HEADER.match(text, head.end()))
+    if _REASON.match(text, head.end()):
+        return True
+    return not _names_value(head) and bool(_NAMED.match(text, head.end()))
 
 
 def _names_value(head: re.Match[str]) -> bool:

@@ -57,6 +57,21 @@ FIELD = "spec.remoteWrite[0].basicAuth.password: "
         'spec.env[name="DB_PASSWORD"].value: Invalid value: "swordfish"',
         ".dockerconfigjson: swordfish0",
         "X-Vault-Token: swordfish is not valid",
+        "login failed with user=admin password=Secret-swordfish: connection refused",
+        "psql: host=db password=Pass.swordfish=1 sslmode=disable",
+        'env[name="ADMIN_PASSWORD"].value: Invalid value: secret-swordfish: must be',
+        "X-Vault-Token: s.authswordfish: permission denied",
+        "webhook returned: x-api-key: service-token-1swordfish: unknown",
+        "token=k8s-token-swordfish=: rejected",
+        "tokens: [\n  'ab\"cd1234',\n  'swordfish'\n]",
+        'tokens: [\n  a1,  # 19" rack\n  swordfish\n]',
+        'tokens: [\n  {"value": "a"},\n  {"value": "swordfish"}\n]',
+        "tokens: [\n" + "  'a',\n" * 300 + "  'swordfish'\n]",
+        'auth: "password": "swordfish"',
+        'auth failed: token => "token": "swordfish"',
+        "- name: DB_PASSWORD\n  value: it's swordfish",
+        "- name: DB_PASSWORD\n  value: a}swordfish",
+        "{Name:DB_PASSWORD Value:abc horse: swordfish ValueFrom:nil}",
         "spec.password: Invalid value: swordfish: must match",
         "spec.password: Invalid value: `my swordfish`: must match",
         "{'token': b'swordfish'}",
@@ -114,12 +129,39 @@ def test_a_value_is_masked(text: str) -> None:
         "not found",
         "denied: authorization: user bob may not change nodes of pool gpu-a; ask team-x",
         'failed calling webhook "v": authorization: x509: certificate signed by unknown authority',
+        "error looking up service account kube-system/auth-proxy: Unauthorized",
+        'service account ml/auth-proxy: Get "https://10.0.0.1": dial tcp 10.0.0.1:443: i/o timeout',
         "  validate-automountServiceAccountToken: 'validation error: Auto-mounting of Service "
         "Account tokens is not allowed. rule validate-automountServiceAccountToken failed'",
     ],
 )
 def test_prose_stays(text: str) -> None:
     assert redact_sentences(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "Authorization: no valid credentials; node gpu-7",
+            "Authorization: *** credentials; node gpu-7",
+        ),
+        (
+            "authorization: denied By policy gpu: node gpu-7",
+            "authorization: *** policy gpu: node gpu-7",
+        ),
+        (
+            "cookie: expired Session, log in at https://sso.corp",
+            "cookie: *** log in at https://sso.corp",
+        ),
+        (
+            "name: DB_PASSWORD, value: fish is not allowed",
+            "name: DB_PASSWORD, value: *** is not allowed",
+        ),
+    ],
+)
+def test_the_reason_behind_a_value_stays(text: str, shown: str) -> None:
+    assert redact_sentences(text) == shown
 
 
 def test_a_quote_that_does_not_close_hides_its_line() -> None:
@@ -156,6 +198,8 @@ def test_what_stands_behind_a_value_stays() -> None:
         "eyJaaaaaaaaaa.aaaa." * 3000,
         "-eyJ" * 16_000,
         "token:[\n" * 8_000,
+        ("token:[\n" * 230 + '""') * 30,
+        'token:[\n"' + '\\"' * 30_000,
         ":auth" * 13_000,
         'token:"' * 9_000,
         'token=x="' * 7_000,
