@@ -82,6 +82,7 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.RESTORED, Event.NODE_RETURNED): State.RESTORED,
     (State.LEAVING, Event.NODE_RETURNED): State.LEAVING,
     (State.UNCHANGED, Event.NODE_RETURNED): State.UNCHANGED,
+    (State.STUCK, Event.NODE_RETURNED): State.STUCK,  # others took it back
     (State.CHANGED, Event.RETURNED): State.DONE,
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,

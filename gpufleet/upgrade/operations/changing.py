@@ -108,7 +108,8 @@ def mark_left(run: Run) -> None:
     """Say on nodes that they were left behind; later, where their cluster does not answer."""
     for name, reason in list(run.unmarked.items()):
         try:
-            run.clusters[name].leave_behind(name, reason)
+            if run.clusters[name].leave_behind(name, reason):
+                run.write(Event.NODE_RETURNED, name)
         except ClusterProblem as error:
             why = passing(error)
             if not is_final(error):

@@ -189,16 +189,19 @@ class ClusterNodes(CordonedNodes):
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
     @readable
-    def leave_behind(self, host: str, reason: str) -> None:
+    def leave_behind(self, host: str, reason: str) -> bool:
         """Keep everything away from the node, and say why on it. One that others took back gets
-        its earlier state, and that of another machine stays as it is."""
+        its earlier state, once, and True; that of another machine stays as it is."""
+        taken = False
 
         def left(node: Mapping[str, Any]) -> Any:
+            nonlocal taken
             why = self._written(host, self._why_not_ours(host, node))
-            if why == OTHER_MACHINE or is_left_behind(node):  # a user may be at work on it
+            taken = bool(why) and why != OTHER_MACHINE and not is_left_behind(node)
+            if taken:
+                return None if host in self.returned else self._returning(host, node)
+            if why or is_left_behind(node):  # a user may be at work on it
                 return None
-            if why:
-                return self._returning(host, node)
             return leaving_behind(node, self.run, reason)
 
         try:
@@ -206,6 +209,7 @@ class ClusterNodes(CordonedNodes):
         except ApiError as error:
             if not self._is_gone(host, error):
                 raise
+        return taken and host not in self.returned
 
     @readable
     def post_event(self, host: str, event: Event, reason: str) -> None:

@@ -12,7 +12,7 @@ from gpufleet.upgrade.marks import pending_mark
 from gpufleet.upgrade.nodes import MARK, SCALE_DOWN, UNCORDONED, UNMANAGED, UNMARKED, is_cordoned
 from gpufleet.upgrade.nodes import patched as changed
 from gpufleet.upgrade.operations import node_checks, runner
-from gpufleet.upgrade.operations.changing import change, restore
+from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.draining import drain
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.pods import Policy
@@ -20,7 +20,7 @@ from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import DRAINED, Steps, planned, running, state
 from tests.unit.upgrade.test_nodes_at_work import Api, node, nodes_of, pod
 from tests.unit.upgrade.test_returned_once import resumed
-from tests.unit.upgrade.test_taken_back import OWN, UNCORDON, begun, taints
+from tests.unit.upgrade.test_taken_back import OWN, UNCORDON, begun, is_as_before, taints
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -282,6 +282,22 @@ def test_between_two_tries_to_leave_a_node_behind() -> None:
     again = resumed(run, api)
     again.clusters["h"].leave_behind("h", "why")
     assert is_the_users(again, api)
+
+
+def test_what_a_user_sets_on_a_node_that_was_given_back_stays() -> None:
+    """Every process looks at the stuck nodes again."""
+    run, api = begun(Steps(), *DRAINED)
+    stuck(run)
+    run.write(Event.RESTORE_FAILED, "h", "why")
+    by_user(api, UNCORDON)
+    run.unmarked["h"] = "why"
+    mark_left(run)
+    assert is_as_before(api)
+    by_user(api, VALUES)  # those that the run had set, too
+    there = api.node
+    again = resumed(run, api)
+    mark_left(again)
+    assert (api.node, again.unmarked) == (there, {})
 
 
 def changed_back(api: Api) -> Api:
