@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from types import ModuleType
 
+import gpufleet
+import gpufleet_sandbox
+from gpufleet.cli.explain import finding_modules as declare
 from gpufleet.core.findings import Kind
-from scripts.generate_docs import finding_modules
 
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
@@ -36,6 +39,11 @@ RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "monitoring": ((775, 776), (874, 876), (889, 898), (920, 920)),
 }  # fmt: skip
 RETIRED = {417, 571, 700}
+
+
+def finding_modules() -> list[ModuleType]:
+    """Every room's findings, and the sandbox's; importing them declares them in KINDS."""
+    return [module for package in (gpufleet, gpufleet_sandbox) for module in declare(package)]
 
 
 def codes() -> dict[str, str]:

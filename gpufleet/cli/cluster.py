@@ -64,7 +64,8 @@ def create(
 
     Checks all hosts first and changes none if one is blocked. Then installs driver, container
     toolkit and Kubernetes on the hosts, waits until all are Ready nodes, installs the GPU stack on
-    the cluster of the group gpu_cluster, and runs the checks. May be repeated: what is there stays.
+    the cluster of the group gpu_cluster, and runs the checks. Safe to run again: existing
+    components are kept.
     """
     confirmed(yes, options)
     targets = _members(inventory, options)
@@ -77,7 +78,8 @@ def create(
 
 @cluster.command(
     epilog=STATUSES.format(
-        success="every host is a node and Ready", failure="one is not, or the cluster is silent"
+        success="every host is a node and Ready",
+        failure="one is not, or the cluster does not respond",
     )
 )
 @INVENTORY
@@ -113,7 +115,7 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
 @click.option(
     "--ignore-gpu-pods",
     is_flag=True,
-    help="Also where pods use GPUs, or the cluster does not answer.",
+    help="Continue even if pods use GPUs or the cluster does not respond.",
 )
 @OPTIONS
 @output_options

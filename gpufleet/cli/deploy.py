@@ -93,7 +93,7 @@ def apply(
     scheduler: str,
     options: tuple[str, ...],
 ) -> None:
-    """Install what INVENTORY asks for.
+    """Install what INVENTORY configures.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
     asks, unless --yes is given. Runs pyinfra with

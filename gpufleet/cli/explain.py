@@ -24,8 +24,8 @@ _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of vi
 def explain(codes: tuple[str, ...]) -> None:
     """Explain findings by their codes, such as GF112.
 
-    Prints what each means, what to do, and its address in the documentation. In braces is what a
-    run fills in.
+    Prints what each means, what to do, and its address in the documentation. Runs replace the
+    placeholders in braces.
 
     Exit status: 0 every code is known; 2 usage error.
     """

@@ -54,7 +54,7 @@ class StatusCommand(click.Command):
 )
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
-@click.option("--html", metavar="FILE", help="Write a page that opens without a network, too.")
+@click.option("--html", metavar="FILE", help="Also write a self-contained HTML page.")
 @click.option("--drift", is_flag=True, help="Exit with 2 where a host differs from its settings.")
 @output_options
 def status(

@@ -24,12 +24,12 @@ from gpufleet.cli.output import output_options
 from gpufleet.cli.upgrade_group import StartCommand, UpgradeGroup
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
-    Started,
+    PlannedRun,
     aborted,
     carry_out,
+    plan_rollback,
+    plan_run,
     reopened,
-    returning,
-    started,
 )
 from gpufleet.cli.upgrade_runs import paused, to_change
 from gpufleet.cli.upgrade_wanted import wanted_of
@@ -53,9 +53,11 @@ ABORTED = (
     "Exit status: 0 the run is over, or its process is asked to end it; 1 it cannot be ended now, "
     "or a host stays out of service or was not checked; 2 usage error; 130 interrupted."
 )
-RUN = click.option("--run", "name", default="", metavar="RUN", help="That run; else the newest.")
+RUN = click.option(
+    "--run", "name", default="", metavar="RUN", help="Run to use. Default: the newest."
+)
 UNFINISHED = click.option(
-    "--run", "name", default="", metavar="RUN", help="That run; else the one that is not finished."
+    "--run", "name", default="", metavar="RUN", help="Run to use. Default: the unfinished one."
 )
 
 
@@ -102,7 +104,12 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
     epilog=STATUSES.format(success=TARGETS, more=LIMITED),
 )
 @INVENTORY
-@click.option("--to", "version", metavar="VERSION", help="Version; else that of the inventory.")
+@click.option(
+    "--to",
+    "version",
+    metavar="VERSION",
+    help="Version to install. Default: that of the inventory.",
+)
 @click.option("--branch", metavar="BRANCH", help="The newest version of a branch in the catalog.")
 @click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
 @click.option("--reboot", is_flag=True, help="Reboot the hosts, change nothing.")
@@ -142,7 +149,7 @@ def start(
     check_options(options)
     targets = targets_of(inventory, limit)
     confirmed(yes or only_plan, options)
-    run = started(inventory, targets, options, wanted, say, changes=not only_plan)
+    run = plan_run(inventory, targets, options, wanted, say, changes=not only_plan)
     click.echo(plan_text(run.plan, run.work.items(), run.nodes, run.ending.items()))
     if only_plan or not run.plan.hosts:
         sys.exit(ExitStatus.FAILED if run.plan.blocked else ExitStatus.CONVERGED)
@@ -169,7 +176,7 @@ def status(name: str, as_json: bool) -> None:
 @UNFINISHED
 @boundary
 def pause(name: str) -> None:
-    """Begin no more hosts; those that were begun are finished, then the process ends."""
+    """Start no more hosts, finish those in progress, then exit."""
     store = paused(name)
     more = f"`gpufleet upgrade resume --run {store.name}` continues it"
     click.echo(f"{store.name}: pause requested; {more}")
@@ -190,16 +197,16 @@ def resume(name: str) -> None:
 @click.option(
     "--cluster-gone",
     is_flag=True,
-    help="Count nodes of clusters that are not reached as deleted.",
+    help="Treat nodes of unreachable clusters as deleted.",
 )
 @YES
 @output_options
 @boundary
 def abort(name: str, cluster_gone: bool, yes: bool) -> None:
-    """End a run: drains are given up, what was changed is checked and returned to service.
+    """End a run: stop drains, check changed hosts and return them to service.
 
-    With --cluster-gone it asks of each cluster that is not reached whether it is gone: its nodes
-    then count as deleted, and those that are still there stay cordoned.
+    With --cluster-gone it asks for each unreachable cluster whether it is gone: its nodes then
+    count as deleted, and those that still exist stay cordoned.
     """
     store = to_change(name)
     if cluster_gone:
@@ -227,7 +234,7 @@ def rollback(name: str, yes: bool) -> None:
 
     The packages come from the hosts' own folders; no repository is asked.
     """
-    run: Started = returning(to_change(name, unfinished=False), say)
+    run: PlannedRun = plan_rollback(to_change(name, unfinished=False), say)
     confirmed(yes, ())
     click.echo(plan_text(run.plan, nodes=run.nodes))
     if not yes:

@@ -48,8 +48,8 @@ from gpufleet.verify.inventory import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """A run before its first step."""
+class PlannedRun:
+    """A run that is planned, before its first step."""
 
     order: Order
     plan: Plan
@@ -71,7 +71,7 @@ class Started:
             return Store.create(replace(self.order, metrics=path), self.plan)
 
 
-def started(
+def plan_run(
     inventory: str,
     targets: Sequence[Target],
     options: Sequence[str],
@@ -79,7 +79,7 @@ def started(
     say: Callable[[str], None],
     *,
     changes: bool,
-) -> Started:
+) -> PlannedRun:
     """The plan of a run over these targets, by what their hosts are now. Raises Stopped."""
     if changes:
         no_other(inventory, say)
@@ -119,10 +119,10 @@ def started(
     )  # fmt: skip
     policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
     ending = ending_pods(places, policies)
-    return Started(order, plan, {view.name: view.work for view in views}, ending, standby)
+    return PlannedRun(order, plan, {view.name: view.work for view in views}, ending, standby)
 
 
-def returning(store: Store, say: Callable[[str], None]) -> Started:
+def plan_rollback(store: Store, say: Callable[[str], None]) -> PlannedRun:
     """The run that returns the hosts of another one. Raises Stopped."""
     order, plan = store.head()
     no_other(str(Path(order.folder, order.inventory)), say)
@@ -130,7 +130,7 @@ def returning(store: Store, say: Callable[[str], None]) -> Started:
     done = progress.of(State.DONE)
     if not done or not progress.over or plan.kind == "rollback" or plan.subject == "reboot":
         raise Stopped(NOTHING_TO_RETURN(run=store.name, state=progress.run))
-    return Started(replace(order, origin=store.name), reversed_plan(plan, done))
+    return PlannedRun(replace(order, origin=store.name), reversed_plan(plan, done))
 
 
 def reopened(store: Store) -> Store:

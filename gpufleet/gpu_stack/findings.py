@@ -188,17 +188,17 @@ NOT_GONE = blocker(
 
 CRD_UNKNOWN = blocker(
     "GF980",
-    "CRD stays: its objects are not known",
-    "CRD {crd} stays: whether it has objects is not known: {why}.",
+    "CRD stays: its objects are unknown",
+    "CRD {crd} stays, because gpufleet cannot list its objects: {why}.",
     "Run again when the API lists them: kubectl get {crd} -A. To delete it anyway, and with it "
     "every object of its kind: kubectl delete crd {crd}",
 )
 
 NAMESPACE_UNKNOWN = blocker(
     "GF981",
-    "Namespace stays: its content is not known",
-    "Namespace {namespace} stays: whether it is empty is not known. These APIs do not say what it "
-    "has of theirs: {apis}.",
+    "Namespace stays: its contents are unknown",
+    "Namespace {namespace} stays, because gpufleet cannot check that it is empty: these APIs do "
+    "not respond: {apis}.",
     "Run again when they respond; kubectl get apiservices shows which do not, and why. To delete "
     "the namespace anyway, and with it everything in it: kubectl delete namespace {namespace}",
 )

@@ -178,7 +178,9 @@ class KubernetesSettings(RoleSettings):
         "group `control_plane`, else a worker.",
     )
     distribution: Literal["kubeadm", "k3s"] = Field(
-        "kubeadm", description="What makes the host a node. k3s: see below; it was never run."
+        "kubeadm",
+        description="How the host becomes a node. `k3s` has never been run: see "
+        "roles/kubernetes/README.md.",
     )
     version: Version | None = Field(
         None,

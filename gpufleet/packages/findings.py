@@ -29,14 +29,14 @@ UNATTENDED_UPGRADES = info(
     "GF304",
     "Unattended upgrades are enabled",
     "Unattended upgrades are enabled on this host and could upgrade the driver while it is in use.",
-    "gpu_node holds the driver packages and excludes them from unattended upgrades.",
+    "`gpufleet apply` holds the driver packages and excludes them from unattended upgrades.",
 )
 
 LOCK_HELD = warning(
     "GF305",
     "Package manager is locked",
     "{holder} holds the lock of the package manager.",
-    "gpu_node waits for it, up to node_lock_timeout seconds.",
+    "`gpufleet apply` waits for it, up to node_lock_timeout seconds.",
 )
 
 BROKEN_PACKAGES = blocker(
@@ -50,7 +50,7 @@ UNFINISHED = warning(
     "GF307",
     "Interrupted installation",
     "An earlier transaction of the driver packages is incomplete: {problem}.",
-    "gpu_node finishes it first.",
+    "`gpufleet apply` finishes it first.",
 )
 
 WRONG_KEY = blocker(

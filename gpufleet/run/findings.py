@@ -23,7 +23,8 @@ RESULTS_LOST = blocker(
     "GF016",
     "Results could not be printed",
     "The run is complete, but its results could not be written to standard output: {why}.",
-    "GPUFLEET_REPORT names a file for them. `gpufleet plan` says what is left to do.",
+    "Set GPUFLEET_REPORT to a file to write the results there. `gpufleet plan` shows what is left "
+    "to do.",
 )
 
 NO_INVENTORY = blocker(
@@ -111,8 +112,9 @@ WORKER_LOST = blocker(
     "The worker of this host failed: {why}. It printed last: {output}.",
     "What was done on the host is not known. Run again with --limit {host}: completed steps are "
     "not repeated.",
-    description="With --workers or --scheduler, the process that ran on a part of the hosts ended "
-    "without a valid report, twice where a signal ended it; or it could not begin.",
+    description="With --workers or --scheduler, the worker process of this host could not start, "
+    "or ended without a valid report (a worker that a signal ended was run a second "
+    "time).",
 )
 
 NOT_REPORTED = blocker(

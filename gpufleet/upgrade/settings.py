@@ -53,22 +53,20 @@ class UpgradeSettings(RoleSettings):
     )
     max_unavailable: Share = Field(
         1,
-        description="Most hosts that are out of service at the same time, as a number or a share; "
-        "those that a failed roll-back left behind count.",
+        description="Maximum number or share of hosts out of service at a time, including hosts "
+        "whose roll-back failed.",
     )
     soak: int = Field(
         300, ge=0, description="Seconds from the end of a wave to the beginning of the next."
     )
-    max_failed: int = Field(
-        3, ge=1, description="The run stops when that many hosts failed in all."
-    )
+    max_failed: int = Field(3, ge=1, description="Stop the run after this many failed hosts.")
     max_failed_in_a_row: int = Field(
-        2, ge=1, description="The run stops when that many hosts failed one after the other."
+        2, ge=1, description="Stop the run after this many failed hosts in a row."
     )
     window: Annotated[str, AfterValidator(_window)] | None = Field(
         None,
         description="When hosts may be taken out of service, for example "
-        "`Mon-Thu 09:00-16:30`; several are separated by commas. What was begun is finished.",
+        "`Mon-Thu 09:00-16:30`; several are separated by commas. Hosts in progress are finished.",
     )
     window_zone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="Time zone of the window, such as `Europe/Berlin`."
@@ -80,22 +78,21 @@ class UpgradeSettings(RoleSettings):
     )
     alerts_ignored: Annotated[str, AfterValidator(check_names)] = Field(
         "Watchdog|InfoInhibitor",
-        description="Regular expression of the names of alerts that do not count; those two fire "
-        "always, or beside others.",
+        description="Regular expression for alert names to ignore. The default alerts always "
+        "fire, or only accompany others.",
     )
     wait: int = Field(
         3600,
         ge=0,
-        description="Seconds to wait for GPU work on a host to end; where it does not, the host "
-        "is left as it is.",
+        description="Seconds to wait for GPU work on a host to end. If it does not end, the host "
+        "is not changed.",
     )
     drain: Literal["auto", "gpu", "all"] = Field(
         "auto",
-        description="Pods that leave a node of Kubernetes: `gpu`: those that use GPUs, and no step "
-        "reboots the node; `all`; `auto`: all where it may be rebooted "
-        '(`node_reboot = "if_needed"`), else as `gpu`. With `--reboot` always all. Those of '
-        "DaemonSets that use GPUs leave last and come back before the node is returned; their "
-        "others stay.",
+        description="Pods to evict from a Kubernetes node. `gpu`: pods that use GPUs; no step "
+        "reboots the node. `all`: all pods. `auto`: `all` if the node may be rebooted "
+        '(`node_reboot = "if_needed"`), else `gpu`. `--reboot` always uses `all`. DaemonSet pods '
+        "that use GPUs leave last and return before the node does; other DaemonSet pods stay.",
     )
     jobs: Literal["wait", "evict"] = Field(
         "wait",
@@ -116,8 +113,8 @@ class UpgradeSettings(RoleSettings):
     node_timeout: int = Field(
         300,
         ge=1,
-        description="Seconds in which a changed node has to offer its GPUs again, and in which "
-        "that pod has to end.",
+        description="Seconds to wait for a changed node to advertise its GPUs, and for that pod to "
+        "finish.",
     )
     drain_command: Command | None = Field(
         None,

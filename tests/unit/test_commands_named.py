@@ -15,7 +15,7 @@ import pytest
 
 from gpufleet.cli import main
 from gpufleet.core.findings import KINDS
-from scripts.generate_docs import finding_modules
+from scripts.finding_codes import finding_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = re.compile(r"\b(?:deploys|inventories)/[\w/-]+\.py\b")

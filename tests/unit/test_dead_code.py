@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from gpufleet.core.findings import KINDS, Kind
-from scripts.generate_docs import finding_modules
+from scripts.finding_codes import finding_modules
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = ("gpufleet", "roles", "deploys", "dashboards", "inventories", "sandbox",

@@ -9,7 +9,8 @@ import pytest
 
 from gpufleet.core.findings import KINDS
 from scripts.draw_rooms import drawing, imported_rooms
-from scripts.generate_docs import finding_modules, pages
+from scripts.finding_codes import finding_modules
+from scripts.generate_docs import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 finding_modules()

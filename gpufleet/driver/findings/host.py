@@ -68,7 +68,7 @@ NO_HEADERS = info(
     "GF521",
     "Kernel headers are missing",
     "No headers are installed for the running kernel {kernel}, so DKMS cannot build a module.",
-    "gpu_node installs {packages}.",
+    "`gpufleet apply` installs {packages}.",
 )
 
 SECURE_BOOT = blocker(
@@ -85,7 +85,7 @@ NOUVEAU = warning(
     "GF523",
     "Another driver is bound to the GPU",
     "The kernel driver {module} is loaded; the nvidia module cannot bind to the GPU while it is.",
-    "gpu_node blacklists it and tries to unload it. If it is in use, a reboot is required "
+    "`gpufleet apply` blacklists it and tries to unload it. If it is in use, a reboot is required "
     '(node_reboot = "if_needed" allows gpufleet to reboot).',
 )
 
@@ -170,7 +170,7 @@ VERSIONS_DISAGREE = blocker(
     "GF555",
     "Packages, module and library versions differ",
     "After the installation, packages, loaded module and library are not all at {version}.",
-    "Run preflight to see which of them differs, and why.",
+    "Run `gpufleet doctor INVENTORY --limit HOST` to see which of them differs, and why.",
 )
 
 INITRAMFS_STALE = blocker(

@@ -21,7 +21,8 @@ KUBECONFIG_NOT_WRITTEN = blocker(
 KUBECONFIG_OTHERS = blocker(
     "GF954",
     "Kubeconfig file belongs to something else",
-    "{path} on this machine is not the access to this cluster alone, and is not replaced.",
+    "{path} on this machine does not contain only the access to this cluster, so it was not "
+    "replaced.",
     "Move the file, or set kubernetes_kubeconfig to another path. The cluster itself is up.",
 )
 GPU_PODS_RUN = blocker(
@@ -32,8 +33,8 @@ GPU_PODS_RUN = blocker(
 )
 GPU_PODS_UNKNOWN = blocker(
     "GF956",
-    "Unknown whether pods use GPUs",
-    "The cluster cannot be asked for pods that use GPUs: {reason}",
+    "Cannot check whether pods use GPUs",
+    "The pods that use GPUs cannot be listed: {reason}",
     "Make the cluster reachable, or add --ignore-gpu-pods.",
 )
 NOT_NODES = blocker(
@@ -41,8 +42,8 @@ NOT_NODES = blocker(
     "Hosts are missing from their cluster",
     "The cluster has {nodes:node|nodes} for {hosts:host|hosts}; it knows no name or "
     "address of {names}.",
-    "If the node was deleted by hand: systemctl restart kubelet on the host registers it. Else "
-    "run gpufleet cluster create.",
+    "If the node was deleted manually, systemctl restart kubelet on the host registers it again. "
+    "Otherwise run gpufleet cluster create.",
 )
 NO_KUBECONFIG = blocker(
     "GF957",

@@ -18,22 +18,24 @@ VERSION_UNKNOWN = blocker(
 )
 CGROUPS_V1 = blocker(
     "GF932",
-    "Control groups are version 1",
-    "The kubelet of Kubernetes {version} does not start with control groups of version 1.",
+    "Host uses cgroup v1",
+    "The kubelet of Kubernetes {version} does not start on cgroup v1.",
     "Boot the host with systemd.unified_cgroup_hierarchy=1, set kubernetes_version to 1.34 or "
-    'older, or, with kubeadm, accept version 1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
+    'older, or, with kubeadm, accept cgroup v1: kubernetes_kubelet = {{"failCgroupV1": False}}.',
 )
 CGROUPS_V1_ACCEPTED = warning(
     "GF933",
-    "Control groups of version 1 are accepted",
-    "kubernetes_kubelet sets failCgroupV1 = False; Kubernetes {version} supports this no longer.",
-    "Move the host to control groups of version 2 before the next minor.",
+    "Kubelet accepts cgroup v1",
+    "kubernetes_kubelet sets failCgroupV1 = False; Kubernetes {version} no longer supports cgroup "
+    "v1.",
+    "Move the host to cgroup v2 before the next minor.",
 )
 NO_CONTAINERD = blocker(
     "GF934",
     "containerd is not installed",
-    "Kubernetes requires containerd {minimum} or newer. The host has none, and gpufleet installs "
-    "none here: it knows no such package for the distribution, or containerd_install forbids it.",
+    "Kubernetes requires containerd {minimum} or newer. The host has none, and gpufleet does not "
+    "install it here: it knows no such package for the distribution, or containerd_install "
+    "forbids it.",
     "Install the package containerd (or containerd.io) first, or leave containerd_install at "
     '"auto".',
 )
@@ -65,21 +67,21 @@ UPGRADE_REFUSED = blocker(
 KERNEL_TOO_OLD = blocker(
     "GF994",
     "Kernel is too old for this Kubernetes",
-    "Kubernetes {version} is installed on kernel {minimum} or newer alone: kubeadm refuses older "
-    "ones. The host runs {found}.",
+    "Kubernetes {version} requires kernel {minimum} or newer: kubeadm refuses older ones. The "
+    "host runs {found}.",
     "Move the host to a newer release of its distribution, or set kubernetes_version to a minor "
     "before {since}, or to {below} or newer.",
 )
 FIELD_IGNORED = warning(
     "GF995",
     "Setting is unknown to this Kubernetes",
-    "{key} has {field}, which Kubernetes has from {since} on; {version} ignores it.",
+    "{key} has {field}, which requires Kubernetes {since}; {version} ignores it.",
     "Remove it from {key}, or set kubernetes_version to {since} or newer.",
 )
 FIELD_REFUSED = blocker(
     "GF996",
     "Setting is too new for this Kubernetes",
-    "{key} has {field}, which Kubernetes has from {since} on. With {version} its component "
-    "does not start.",
+    "{key} has {field}, which requires Kubernetes {since}. With {version}, its component does not "
+    "start.",
     "Remove it from {key}, or set kubernetes_version to {since} or newer.",
 )

@@ -7,7 +7,7 @@ from gpufleet.core.findings import blocker, warning
 NO_CONTROL_PLANE = blocker(
     "GF943",
     "No control plane in the inventory",
-    "The group control_plane is missing or empty, and a cluster begins there.",
+    "The group control_plane is missing or empty; a cluster starts there.",
     "Put one host into the group control_plane.",
 )
 SEVERAL_CONTROL_PLANES = blocker(
@@ -21,20 +21,21 @@ SEVERAL_CONTROL_PLANES = blocker(
 EVEN_CONTROL_PLANES = warning(
     "GF080",
     "Even number of control planes",
-    "The group control_plane has {count} hosts: etcd stands the loss of {lost}, as with {fewer}.",
+    "The group control_plane has {count} hosts: etcd tolerates the loss of {lost}, the same as "
+    "with {fewer}.",
     "Use {fewer} or {more}.",
 )
 ENDPOINT_ANSWERS = blocker(
     "GF081",
-    "Another cluster answers at the endpoint",
-    "A Kubernetes API ({version}) answers at {endpoint}, and no control plane of the run is a node "
-    "of a cluster.",
-    "Set kubernetes_endpoint to an address that leads to these hosts alone. To extend the cluster "
-    "that answers, run with one of its control planes too.",
+    "Another cluster responds at the endpoint",
+    "A Kubernetes API ({version}) responds at {endpoint}, and no control plane of the run is a "
+    "node of a cluster.",
+    "Set kubernetes_endpoint to an address that leads only to these hosts. To extend the cluster "
+    "that responds, include one of its control planes in the run.",
 )
 ENDPOINT_DIFFERS = blocker(
     "GF082",
-    "Endpoint of a cluster does not change",
+    "Endpoint of a cluster cannot be changed",
     "The cluster's endpoint is {found}, kubernetes_endpoint is {wanted}. It is in the certificates "
     "and settings of all nodes.",
     'Set kubernetes_endpoint = "{found}", or destroy the cluster and create it again.',
@@ -42,7 +43,7 @@ ENDPOINT_DIFFERS = blocker(
 NO_ENDPOINT = blocker(
     "GF083",
     "Cluster was created without an endpoint",
-    "The cluster's API server is known as {found}, an address of this host alone: no other control "
+    "The cluster's API server is known as {found}, an address of only this host: no other control "
     "plane can join.",
     "Leave one host in the group control_plane, or destroy the cluster and create it again with "
     "kubernetes_endpoint.",
@@ -56,7 +57,8 @@ CONTROL_PLANE_MISSING = blocker(
 CLUSTER_DIFFERS = blocker(
     "GF960",
     "Setting of the cluster differs between hosts",
-    "{key} of this host is not that of the control plane {control_plane}, and a cluster has one.",
+    "{key} differs from that of the control plane {control_plane}; all hosts of a cluster must "
+    "have the same value.",
     "Set {key} once for all hosts of the cluster.",
 )
 VERSION_AHEAD = blocker(
@@ -74,18 +76,18 @@ PART_CHANGED = blocker(
 )
 PLANE_RESET = blocker(
     "GF292",
-    "Control plane was reset outside of gpufleet",
+    "Control plane was reset outside gpufleet",
     "The host was the control plane, and /etc/kubernetes/kubelet.conf is missing: its cluster is "
     "gone.",
-    "Restore /etc/kubernetes from a backup, or destroy what is left and begin again: gpufleet "
+    "Restore /etc/kubernetes from a backup, or destroy what is left and start again: gpufleet "
     "cluster destroy.",
 )
 OTHER_CLUSTER = blocker(
     "GF963",
-    "Host is a node of another cluster by now",
+    "Host now belongs to another cluster",
     "The certificate authority on the host is not that of the cluster that gpufleet made it a node "
     "of, so it is not reset.",
-    "If that cluster may go, run `kubeadm reset` on the host and remove "
+    "If that cluster is no longer needed, run `kubeadm reset` on the host and remove "
     "/var/lib/gpufleet/kubernetes.*.",
 )
 NODE_ELSEWHERE = blocker(

@@ -14,8 +14,8 @@ CONTROL_JOIN_FAILED = blocker(
 CERTIFICATES_STAY = warning(
     "GF085",
     "Certificates of the join are still in the cluster",
-    "The Secret kubeadm-certs could not be removed through {control_plane}. It is encrypted with a "
-    "key that existed in this run alone, and expires after two hours.",
+    "The Secret kubeadm-certs could not be removed through {control_plane}. It is encrypted with "
+    "a key that existed only in this run, and expires after two hours.",
     "To remove it now: kubectl -n kube-system delete secret kubeadm-certs",
 )
 QUORUM_AT_RISK = blocker(
@@ -45,10 +45,10 @@ CONTROL_PLANE_FAILED = blocker(
 )
 NO_TOKEN = blocker(
     "GF294",
-    "Control plane gives no token",
-    "To join, the host needs a token, and {control_plane} made none: {answer}.",
-    "See on {control_plane} whether its API server runs (journalctl -u kubelet; with k3s, -u k3s), "
-    "and run again.",
+    "No join token from the control plane",
+    "The host needs a token to join, and {control_plane} did not create one: {answer}.",
+    "On {control_plane}, check that the API server runs (journalctl -u kubelet; with k3s, -u "
+    "k3s), then run again.",
 )
 INIT_FAILED = blocker(
     "GF946",
@@ -64,7 +64,7 @@ JOIN_FAILED = blocker(
 )
 NETWORK_FAILED = blocker(
     "GF948",
-    "Network of the pods not installed",
+    "Pod network not installed",
     "The API server refused the objects of {network}. Its answer follows.",
     "Correct the cause and run again.",
 )

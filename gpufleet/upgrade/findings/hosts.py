@@ -7,9 +7,9 @@ from gpufleet.core.findings import blocker
 NOT_BY_ITSELF = blocker(
     "GF050",
     "Deploy is run by gpufleet upgrade",
-    "deploys/upgrade_driver.py carries out one step of a run, and this is none: beside other "
-    "deploys, with --exclude or from Python it cannot start a run. Nothing was done.",
-    "Run `gpufleet upgrade INVENTORY`, or pyinfra with that deploy alone.",
+    "deploys/upgrade_driver.py runs one step of an upgrade. It cannot start a run together with "
+    "other deploys, with --exclude, or from Python. Nothing was done.",
+    "Run `gpufleet upgrade INVENTORY`, or pyinfra with only that deploy.",
 )
 
 NOT_KEPT = blocker(
@@ -24,8 +24,8 @@ NOT_KEPT = blocker(
 GPUS_MISSING = blocker(
     "GF052",
     "GPUs are missing before the change",
-    "nvidia-smi lists {found:GPU|GPUs}, the PCI bus {wanted}.",
-    "Repair the host first: after the change it could not be said what caused it.",
+    "nvidia-smi lists {found:GPU|GPUs}; the PCI bus has {wanted}.",
+    "Repair the host first: after the change, the cause could no longer be identified.",
 )
 
 ANOTHER_RUN = blocker(
@@ -39,8 +39,8 @@ ANOTHER_RUN = blocker(
 
 NOT_AS_BEFORE = blocker(
     "GF054",
-    "Host is not as before the change",
-    "With driver {version} the host differs from what it was before, or from what it should be.",
+    "Host differs from its state before the change",
+    "With driver {version}, the host differs from its earlier state or from the expected one.",
     "`gpufleet upgrade` rolls it back; the differences are listed with this finding.",
 )
 
@@ -70,8 +70,8 @@ NOT_RESTORED = blocker(
 NOT_CONVERGED = blocker(
     "GF058",
     "Host is not converged",
-    "Beside the {subject}, a run would change: {steps}.",
-    "Run `gpufleet apply --limit` for this host first: an upgrade changes one thing alone.",
+    "`gpufleet apply` would also change, besides the {subject}: {steps}.",
+    "Run `gpufleet apply --limit` for this host first: an upgrade changes only the {subject}.",
 )
 
 NOT_PREPARED = blocker(
@@ -85,7 +85,7 @@ COMMAND_FAILED = blocker(
     "GF066",
     "Command on the controller failed",
     "{key} for {host} ended with {status}: {output}.",
-    "Run it by hand, correct it, then run `gpufleet upgrade resume --run {run}`.",
+    "Run it manually, correct it, then run `gpufleet upgrade resume --run {run}`.",
 )
 
 STEP_LOST = blocker(
@@ -98,17 +98,17 @@ STEP_LOST = blocker(
 NOT_OURS = blocker(
     "GF071",
     "Packages on the host belong to another run",
-    "{folder} belongs to another run, or to none: two runs must not change a host at a time. "
+    "{folder} belongs to another run, or to none; only one run may change a host at a time. "
     "Nothing was done.",
-    "End the run that is named below on its controller: `gpufleet upgrade abort --run RUN`. If it "
-    "is lost, check the host and remove {folder}/state.",
+    "End the run named below on its controller: `gpufleet upgrade abort --run RUN`. If it is "
+    "lost, check the host and remove {folder}/state.",
 )
 
 IN_USE = blocker(
     "GF072",
     "GPUs are in use",
-    "{work} began after the host was drained. Nothing was changed under it.",
-    "Wait for it or end it. Where the host was changed before, install the earlier version with "
+    "{work} started after the host was drained. Nothing was changed under it.",
+    "Wait for it or end it. If the host was changed before, install the earlier version with "
     "`gpufleet apply --limit` for this host.",
 )
 
@@ -121,18 +121,18 @@ NO_ROOM = blocker(
 
 OWN_MACHINE = blocker(
     "GF077",
-    "Machine that gpufleet runs on is not rebooted",
-    "gpufleet runs on this host: the run would end with the reboot.",
-    "Start the run from another machine, or reboot this one by hand.",
+    "Controller cannot reboot itself",
+    "gpufleet runs on this host: the reboot would end the run.",
+    "Start the run from another machine, or reboot this one manually.",
 )
 
 NOT_COMPARED = blocker(
     "GF078",
     "Changed host cannot be compared",
-    "The host was changed, and {folder}, which says what it was before, belongs to another run, or "
+    "The host was changed, and {folder}, which has its earlier state, belongs to another run, or "
     "to none.",
-    "It is rolled back if its packages are there, else left out of service: see what is named "
-    "below, check the host, then remove {folder}/state.",
+    "It is rolled back if its packages are there; otherwise it stays out of service. See what is "
+    "named below, check the host, then remove {folder}/state.",
 )
 
 STEP_NOT_DONE = blocker(
@@ -140,29 +140,29 @@ STEP_NOT_DONE = blocker(
     "Step was not carried out",
     "The process of the step {step!r} ended with status {status} before the step was carried out "
     "on all of its hosts: {log}.",
-    "Read that file: an own deploys/upgrade_driver.py or config.py may end the run of pyinfra "
-    "early. Correct it, then run `gpufleet upgrade` again.",
+    "Read that file: your deploys/upgrade_driver.py or config.py may end pyinfra early. Correct "
+    "it, then run `gpufleet upgrade` again.",
 )
 
 NOT_REPORTED = blocker(
     "GF280",
     "Host was not reached",
-    "The step has no report of the host: it was not reached.",
-    "Make the host reachable, as with `ssh`, then run `gpufleet upgrade` again.",
+    "The step's report does not contain this host.",
+    "Check that `ssh` reaches the host, then run `gpufleet upgrade` again.",
 )
 
 NO_TARGET = blocker(
     "GF281",
     "No version is requested",
-    "No version is requested: set driver_version or driver_branch in the inventory, or add --to or "
-    "--branch.",
-    "A branch means its newest version in the catalog.",
+    "Neither the inventory nor the command line requests a version: set driver_version or "
+    "driver_branch, or add --to or --branch.",
+    "A branch selects its newest version in the catalog.",
 )
 
 BRANCH_UNKNOWN = blocker(
     "GF284",
     "Catalog has no version of the branch",
-    "The catalog has no version of branch {branch}: there is no version to change the host to.",
+    "The catalog has no version of branch {branch}, so there is no version to install.",
     "Request a version, with --to or driver_version, or another branch: "
     "`gpufleet catalog branches` lists them.",
 )

@@ -15,8 +15,8 @@ IN_PROGRESS = blocker(
     "GF061",
     "Run is in progress",
     "Another process on this machine carries out run {run}.",
-    "See `gpufleet upgrade status --run {run}`; `gpufleet upgrade pause --run {run}` ends it after "
-    "the hosts that it has begun.",
+    "See `gpufleet upgrade status --run {run}`; `gpufleet upgrade pause --run {run}` ends it "
+    "after the hosts in progress.",
 )
 
 UNFINISHED = blocker(
@@ -32,39 +32,40 @@ FOREIGN_RUN = blocker(
     "Earlier run of another user is not finished",
     "Run {run} over the same inventory belongs to another user and is not finished; a process of "
     "that user may be at work on its hosts.",
-    "Finish it as that user: `gpufleet upgrade resume --run {run}` or `abort`. If it is lost, move "
-    "{folder} away; its nodes stay cordoned: docs/how-to/upgrade.md says how they return.",
+    "Finish it as that user: `gpufleet upgrade resume --run {run}` or `abort`. If it is lost, "
+    "move {folder} away; its nodes stay cordoned until you return them: see "
+    "docs/how-to/upgrade.md.",
 )
 
 NO_RUN = blocker(
     "GF063",
     "No such run",
     "There is no {run} in {folder}.",
-    "Runs are kept on the machine and for the user that started them.",
+    "Check the name, and run the command on the machine and as the user that started the run.",
 )
 
 RECORD_DAMAGED = blocker(
     "GF064",
     "Record of the run is damaged",
     "{file} cannot be used: {problem}.",
-    "Restore the file, or run the command as the user who has it. Else move the folder away and "
-    "start a new run: hosts that have the target are left out of it, those that the lost run was "
-    "at work on too (GF053), and their nodes stay cordoned.",
+    "Restore the file, or run the command as its owner. Otherwise move the folder away and start "
+    "a new run. It skips hosts that have the target and hosts that the lost run left unfinished "
+    "(GF053); nodes of the latter stay cordoned.",
 )
 
 RECORD_UNWRITTEN = blocker(
     "GF274",
     "Record of the run cannot be written",
     "{file} cannot be written: {problem}. Nothing more was done with hosts and nodes.",
-    "Free space on that file system, or make it writable, then repeat the command. A run that was "
-    "begun goes on with `gpufleet upgrade resume --run RUN`: leave its folder where it is.",
+    "Free space on that file system, or make it writable, then run the command again. A run that "
+    "was started continues with `gpufleet upgrade resume --run RUN`: do not move its folder.",
 )
 
 RECORD_FULL = blocker(
     "GF381",
     "Record of the run is full",
-    "{file} would have more than {most} MiB. No more hosts are begun: what is left of {whole} MiB "
-    "is for the return of those that are out of service.",
+    "{file} would exceed {most} MiB. No more hosts are started; the rest of {whole} MiB is "
+    "reserved for returning hosts that are out of service.",
     "Run `gpufleet upgrade abort --run {run}`, which returns them, then start a new run.",
 )
 
@@ -72,19 +73,19 @@ OTHER_VERSION = blocker(
     "GF289",
     "Run of another version of gpufleet",
     "{file} was written by another version of gpufleet, and this one cannot use it: {problem}. It "
-    "stays where it is; no host was touched.",
+    "was not changed; no host was touched.",
     "Continue or end the run with that version: `gpufleet upgrade resume --run {run}` or "
     "`gpufleet upgrade abort --run {run}`. If you do not have that version, return the nodes of "
-    "the run by hand, as docs/how-to/upgrade.md says of a host that was left behind, then move "
-    "{folder} away.",
+    "the run manually (see docs/how-to/upgrade.md), then move {folder} away.",
 )
 
 NOTHING_TO_RETURN = blocker(
     "GF065",
     "Nothing to roll back",
-    "Run {run} has changed no host, is a roll-back itself, or is not finished ({state}).",
-    "End it first with `gpufleet upgrade abort --run {run}`; hosts that failed were rolled "
-    "back already.",
+    "Run {run} cannot be rolled back (state: {state}): it has changed no host, is not finished, "
+    "or is itself a roll-back or a reboot.",
+    "If it is not finished, end it with `gpufleet upgrade abort --run {run}`. Hosts that failed "
+    "are rolled back already.",
 )
 
 WRONG_SETTINGS = blocker(
@@ -100,15 +101,15 @@ RECORD_SET_ASIDE = warning(
     "GF075",
     "Damaged record of a run was set aside",
     "The record of run {run} cannot be used ({problem}); it was moved to {folder}.",
-    "Hosts that it was at work on are left out (GF053), their nodes have the annotation "
-    "gpufleet/upgrade: docs/how-to/upgrade.md says how they return.",
+    "Hosts in progress are skipped (GF053); their nodes have the annotation gpufleet/upgrade: see "
+    "docs/how-to/upgrade.md to return them.",
 )
 
 SEVERAL_RUNS = blocker(
     "GF282",
     "Several runs are not finished",
     "Several runs are not finished: {runs}. Nothing was done.",
-    "Say which one is meant: --run RUN.",
+    "Select one with --run RUN.",
 )
 
 NOT_PAUSED = blocker(
@@ -121,7 +122,7 @@ NOT_PAUSED = blocker(
 FOLDER_LOST = blocker(
     "GF271",
     "Folder of the run cannot be entered",
-    "Folder {folder}, in which run {run} was begun, cannot be used: {why}. No host was touched.",
-    "Restore it with its deploys/, config.py and group_data/, or give it back to its owner, then "
-    "repeat the command.",
+    "Folder {folder}, in which run {run} was started, cannot be used: {why}. No host was touched.",
+    "Restore it with its deploys/, config.py and group_data/, or its owner, then run the command "
+    "again.",
 )

@@ -16,7 +16,7 @@ NO_GPU_NODES = check(
     "No node advertises GPUs",
     "At least one node must have allocatable nvidia.com/gpu.",
     "Check that nodes have GPUs and that the device plugin runs on them; run "
-    "deploys/gpu_cluster.py for this cluster.",
+    "`gpufleet apply` for this cluster.",
 )
 GPUS_MISSING = check(
     "GF792",
@@ -62,7 +62,7 @@ NOT_SCRAPED = check(
     "A ServiceMonitor that Prometheus selects must exist, and every exporter pod must be a "
     "healthy target.",
     "Compare the labels of the ServiceMonitor with those that Prometheus selects; run "
-    "deploys/gpu_cluster.py for this cluster.",
+    "`gpufleet apply` for this cluster.",
 )
 NO_POD_LABELS = check(
     "GF798",
@@ -81,7 +81,7 @@ OPERATOR_STATE = check(
     "GPU Operator is not ready",
     "The ClusterPolicy must be ready, and so must the operator's operands.",
     "For the reason, run kubectl describe clusterpolicy and check the pods in its namespace; run "
-    "deploys/gpu_cluster.py for this cluster.",
+    "`gpufleet apply` for this cluster.",
 )
 LOAD_ENDED = check(
     "GF777",

@@ -24,19 +24,19 @@ NO_CHECK = blocker(
 )
 OUTPUT_LIMIT = blocker(
     "GF704",
-    "A command's output has no end",
-    "The answer of a command on the host was not read to its end: {why}.",
+    "Command exceeded its limit",
+    "The output of a command on the host was cut off: {why}.",
     "Find out what prints without an end or does not finish: `ssh` to the host with `true | head` "
     "shows what a login prints; then run the checks again with -k for each part. The other checks "
     "of this host were skipped where they need that answer.",
-    "A command on a host may print and take as long as gpufleet's checks could ever need, and no "
-    "more. The checks of other hosts go on.",
+    "A command on the host exceeded the limit of output or time. The checks of other hosts "
+    "continue.",
 )
 SETTINGS = check(
     "GF705",
     "Invalid settings in the inventory",
-    "A host or cluster has settings for which a deploy stops it. The other checks read the same "
-    "data: with a misspelt key they look for something else than you meant.",
+    "A host or cluster has settings that `gpufleet apply` rejects. Other checks read the same "
+    "settings, so with a misspelt key they may check the wrong thing.",
     "Correct the inventory, then check again.",
 )
 NEEDS_ROOT = check(
@@ -124,7 +124,7 @@ LIBRARY = check(
     "User-space library does not match the loaded module",
     "libnvidia-ml and nvidia-smi must have the version of the loaded module.",
     "Reload the modules or reboot. If the library is the one that differs, run "
-    "deploys/gpu_node.py for this host.",
+    "`gpufleet apply` for this host.",
 )
 MODULE_FILE = check(
     "GF732",
@@ -206,7 +206,7 @@ EXPORTER_SERVICE = check(
     "Exporter not running or not enabled",
     "The exporter's service must be active and enabled.",
     "`systemctl status` and `journalctl -u` of the unit have the reason it stopped; run "
-    "deploys/gpu_node.py for this host.",
+    "`gpufleet apply` for this host.",
 )
 EXPORTER_METRICS = check(
     "GF786",
@@ -226,7 +226,7 @@ EXPORTER_LISTENS = check(
     "Exporter listens on another address",
     "The exporter must listen on exporter_listen and exporter_port, and nowhere else.",
     "Compare exporter_listen and exporter_port with `systemctl cat` of the unit, then run "
-    "deploys/gpu_node.py for this host.",
+    "`gpufleet apply` for this host.",
 )
 EXPORTER_PACKAGES = check(
     "GF789",

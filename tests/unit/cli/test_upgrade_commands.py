@@ -215,7 +215,7 @@ def test_no_step_reboots_a_node_under_pods_that_stay(
     monkeypatch.setattr(upgrade_run, "find_nodes", lambda views, *_: (views, places))
     monkeypatch.setattr(upgrade_run, "ending_pods", lambda *_: {})
     target = Target("h", ("gpu_nodes",), {"node_reboot": "if_needed", "upgrade_drain": drain})
-    run = upgrade_run.started("i.py", [target], (), Wanted(), print, changes=False)
+    run = upgrade_run.plan_run("i.py", [target], (), Wanted(), print, changes=False)
     assert run.order.reboots == reboots
 
 
@@ -291,7 +291,7 @@ def test_what_forks_for_the_steps_is_begun_so_that_it_goes_on(
         upgrade_run, "Standby", lambda: found.append(signal.getsignal(signal.SIGHUP))
     )
     monkeypatch.setattr(upgrade_run, "accesses_of", lambda inventory: [])
-    upgrade_run.started("i.py", [], (), Wanted(), print, changes=True)
+    upgrade_run.plan_run("i.py", [], (), Wanted(), print, changes=True)
     after = signal.signal(signal.SIGHUP, before)
     assert (found, after) == ([signal.SIG_IGN], signal.SIG_DFL)
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, upgrade
-from gpufleet.cli.upgrade_run import Started
+from gpufleet.cli.upgrade_run import PlannedRun
 from gpufleet.cli.upgrade_wanted import wanted_of
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
@@ -93,7 +93,7 @@ def test_the_status_of_a_plan(
 ) -> None:
     plan = make_plan([replace(HOST, **change)], UpgradeSettings.model_validate({}))
     monkeypatch.setattr(upgrade, "targets_of", lambda *args: [])
-    monkeypatch.setattr(upgrade, "started", lambda *args, **how: Started(Order("i", "/"), plan))
+    monkeypatch.setattr(upgrade, "plan_run", lambda *args, **how: PlannedRun(Order("i", "/"), plan))
     assert done("inv.py", "--plan").exit_code == status
 
 

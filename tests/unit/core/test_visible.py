@@ -23,7 +23,7 @@ from gpufleet.host.shell import script_file
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show
 from gpufleet.verify.report import Report, Result
-from scripts.generate_docs import finding_modules
+from scripts.finding_codes import finding_modules
 
 finding_modules()
 BREAKS = ("\n", "\r", "\r\n", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029")

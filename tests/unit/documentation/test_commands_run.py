@@ -18,7 +18,7 @@ from documents import ROOT, commands
 from gpufleet.cli import main
 from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KINDS
-from scripts.generate_docs import finding_modules
+from scripts.finding_codes import finding_modules
 
 QUERIES = re.compile(r"^gpufleet (catalog .*)$")
 

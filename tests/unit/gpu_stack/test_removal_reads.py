@@ -151,7 +151,7 @@ def test_a_crd_whose_objects_cannot_be_listed_stays(status: int) -> None:
     found = opened(api := Api(**{RULES: status}))
     carry_out(removal.delete_crds, found)
     assert api.deleted == {}
-    assert f"is not known: {status} no healthy upstream." in messages(found)["GF980"]
+    assert f"cannot list its objects: {status} no healthy upstream." in messages(found)["GF980"]
 
 
 def test_a_crd_that_serves_no_version_stays() -> None:

@@ -146,13 +146,14 @@ def test_gates(facts: NodeFacts, where: Place, endpoint: str | None, expected: l
 
 
 @pytest.mark.parametrize(
-    ("count", "loss"), [(2, "the loss of none, as with 1"), (4, "the loss of 1, as with 3")]
+    ("count", "loss"),
+    [(2, "the loss of none, the same as with 1"), (4, "the loss of 1, the same as with 3")],
 )
 def test_an_even_number_of_control_planes_stands_no_more_losses(count: int, loss: str) -> None:
     planes = tuple(f"cp-{number}" for number in range(count))
     node = node_of(host(), place(0, planes), endpoint=ENDPOINT)
     [found] = [each for part in node.parts for each in part.findings if each.code == "GF080"]
-    assert f"etcd stands {loss}" in found.message
+    assert f"etcd tolerates {loss}" in found.message
 
 
 @pytest.mark.parametrize(

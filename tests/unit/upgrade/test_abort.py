@@ -475,7 +475,7 @@ def test_an_unfinished_run_does() -> None:
 
 def test_of_two_starts_at_a_time_one_creates_its_run() -> None:
     """Both have passed the look for other runs, and wait at their question."""
-    both = [upgrade_run.Started(Order("prod.py", "/"), planned()) for _ in range(2)]
+    both = [upgrade_run.PlannedRun(Order("prod.py", "/"), planned()) for _ in range(2)]
     first = both[0].store(print)
     with pytest.raises(Stopped) as error:
         both[1].store(print)
@@ -495,7 +495,7 @@ def test_nobody_looks_for_runs_while_one_is_created(monkeypatch: pytest.MonkeyPa
         os.close(handle)
 
     monkeypatch.setattr(upgrade_run, "no_other", looked)
-    upgrade_run.Started(Order("prod.py", "/"), planned()).store(print)
+    upgrade_run.PlannedRun(Order("prod.py", "/"), planned()).store(print)
     assert locked == [True]
 
 

@@ -110,7 +110,7 @@ def test_a_run_goes_on_in_its_own_cluster_alone(
         opening.open_nodes(places, "run", print)
     (finding,) = error.value.findings
     assert finding.code == code
-    assert "Context 'lab' of /file points to https://lab now" in finding.message
+    assert "Context 'lab' of /file now points to https://lab" in finding.message
     assert locked == []
 
 
@@ -241,7 +241,7 @@ def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
     accesses = [KubeAccess("file", "away"), KubeAccess("file", "there")]
     seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
     assert list(places) == ["y"]
-    assert seen[0].refusals[0].startswith("GF285 Context away cannot be asked")
+    assert seen[0].refusals[0].startswith("GF285 The nodes of context away cannot")
     assert "timed out" in seen[0].refusals[0]
     assert seen[1].refusals == ()
     assert closed == ["away", "there"]
@@ -315,4 +315,8 @@ def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
     seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
     assert list(places) == ["y"]
     assert [each.name for each in seen if each.refusals] == ["x"]
-    assert seen[0].refusals[0].startswith(("GF285 Context ", "GF869 A request (_node_of)"))
+    assert (
+        seen[0]
+        .refusals[0]
+        .startswith(("GF285 The nodes of context ", "GF869 A request (_node_of)"))
+    )

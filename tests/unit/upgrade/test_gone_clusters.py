@@ -78,7 +78,7 @@ def test_a_cluster_that_another_one_replaced_is_not_gone_by_that(
 ) -> None:
     """The file may be that of another cluster with a context of the same name."""
     run = of_two(monkeypatch, *DRAINED, A="new", B="B")
-    assert "Context 'A' of /A points to" in waits(run)
+    assert "Context 'A' of /A now points to" in waits(run)
     assert run.progress().states == {"h": State.UNCHANGED, "i": State.NOT_REACHED}
 
 

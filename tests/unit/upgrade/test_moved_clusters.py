@@ -178,7 +178,7 @@ def test_a_cluster_that_may_be_away_is_not_written_off(
     files[where] = {"y": uid} if where == "inventory" else {**files[where], "y": uid}
     found = opened(folder, **files)
     assert found.code == "GF276"
-    assert f"Context 'lab' of {folder / 'old'} points to https://b now" in found.message
+    assert f"Context 'lab' of {folder / 'old'} now points to https://b" in found.message
     assert f"kubeconfig {folder / where}: " in found.message
     assert why in found.message
 
@@ -199,7 +199,7 @@ def test_a_cluster_that_does_not_show_its_uid_is_not_taken_for_that_of_the_run(
     """The run knows the UID: its context may lead to another cluster by now."""
     found = opened(folder, old={"lab": "secret", **others}, **files)
     assert found.code == code
-    assert f"Context 'lab' of {folder / 'old'} points to https://secret now, where" in found.message
+    assert f"Context 'lab' of {folder / 'old'} now points to https://secret, where" in found.message
     unknown = NodeAt("n", str(folder / "old"), "lab")  # to a record of an earlier version
     assert opened(folder, unknown, old={"lab": "secret"}).context == "lab"
 
@@ -248,7 +248,9 @@ def test_a_lost_kubeconfig_says_what_was_tried(
 ) -> None:
     found = opened(folder, **files)
     assert found.code == "GF272"
-    assert f"context 'lab' of kubeconfig {folder / 'old'}, which is not there" in found.message
+    assert (
+        f"context 'lab' of kubeconfig {folder / 'old'}, which is no longer there" in found.message
+    )
     for part in said:
         assert part.format(folder) in found.message
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.cli.upgrade_run import returning
+from gpufleet.cli.upgrade_run import plan_rollback
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
@@ -263,7 +263,7 @@ def test_a_roll_back_is_not_rolled_back() -> None:
     run = running(plan, Steps(), *CHANGING, Event.CHANGED, Event.RETURNED)
     run.write("finished")
     with pytest.raises(Stopped) as error:
-        returning(run.store, print)
+        plan_rollback(run.store, print)
     assert error.value.findings[0].code == "GF065"
 
 

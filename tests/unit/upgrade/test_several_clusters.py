@@ -47,7 +47,7 @@ def test_a_node_of_two_clusters_is_the_only_one_that_is_ready(
     accesses = [KubeAccess("file", "old"), KubeAccess("file", "new")]
     seen, places = find_nodes([host("x", "1")], accesses, {"x": ("x",)})
     assert [place.context for place in places.values()] == ([context] if context else [])
-    refused = ["GF273 The host is node x of context old, x of context new;"]
+    refused = ["GF273 The host is registered as node x of context old, x of context new;"]
     assert [each[: len(refused[0])] for each in seen[0].refusals if "GF273" in each] == (
         [] if context else refused
     )
