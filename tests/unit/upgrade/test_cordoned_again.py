@@ -286,8 +286,9 @@ def test_between_two_tries_to_leave_a_node_behind() -> None:
 
 def test_what_a_user_sets_on_a_node_that_was_given_back_stays() -> None:
     """Every process looks at the stuck nodes again."""
-    run, api = begun(Steps(), *DRAINED)
-    stuck(run)
+    run, api = draining()
+    for event in (Event.DRAINED, Event.CHANGE_BEGAN, Event.CHANGE_FAILED, Event.RESTORE_BEGAN):
+        run.write(event, "h")
     run.write(Event.RESTORE_FAILED, "h", "why")
     by_user(api, UNCORDON)
     run.unmarked["h"] = "why"
