@@ -37,7 +37,7 @@ class LazyGroup(click.Group):
             return super().main(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """click ends with status 1 where Ctrl+C is the answer to a question."""
+        """Exit as interrupted if Ctrl+C answers a question, for which click exits with 1."""
         try:
             return super().invoke(ctx)
         except NoHome as error:

@@ -30,11 +30,11 @@ IsGone = Callable[[str], bool]  # what the user says of a cluster
 
 
 def never(question: str) -> bool:
-    """No cluster is gone, by the user."""
+    """The answer that no cluster is gone."""
     return False
 
 
-def opened(
+def open_clusters(
     store: Store, order: Order, say: Say, is_gone: IsGone = never
 ) -> tuple[Clusters, dict[str, Finding]]:
     """The clusters of a run's nodes, with their locks; and why an abort cannot finish hosts now.
@@ -51,7 +51,8 @@ def opened(
 
 
 def _is_needed(progress: Progress, name: str) -> bool:
-    """Whether the cluster of a host is: not for a node that others keep, which gets no mark."""
+    """Whether the run still needs the cluster of this host; a node that another user keeps needs no
+    mark."""
     return progress.states[name] not in OVER and name not in progress.kept
 
 

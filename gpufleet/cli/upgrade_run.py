@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from gpufleet.cli.upgrade_clusters import IsGone, never, opened
+from gpufleet.cli.upgrade_clusters import IsGone, never, open_clusters
 from gpufleet.cli.upgrade_commands import with_commands_of_now
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
 from gpufleet.cli.upgrade_record import enter, settings_of
@@ -187,7 +187,7 @@ def _carried_out(
     fresh = next(iter(store.entries()), None) is None
     if not fresh:
         settings = with_commands_of_now(order, settings, say)
-    clusters, waits = opened(store, order, say, is_gone)
+    clusters, waits = open_clusters(store, order, say, is_gone)
     run = Run(store, plan, settings, children, say, clusters)
     run.unreturned.update(waits)
     ended: list[ExitStatus] = []

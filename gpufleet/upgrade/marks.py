@@ -63,7 +63,7 @@ def read_mark(text: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cordon:
-    """That of a node, as the record of its run has it: it was begun. `text`: the mark that was
+    """The cordon of a node, as its run has recorded it. `text`: the mark that was
     written with it, "" where that is not known; `seen`: the cluster has shown the node with it;
     `theirs`: another user uncordoned the node since; `sure`: this process has the answer that the
     node was cordoned, with its mark or without; `tries`: marks that were written down for it."""
@@ -91,10 +91,10 @@ def cordon_after(before: Cordon, event: Event, mark: str) -> Cordon:
 
 
 def pending_mark(run: str, since: str) -> str:
-    """That of a node which the run is about to cordon."""
+    """The mark of a node that the run is about to cordon."""
     return json.dumps({"pending": True, "run": run, "since": since}, sort_keys=True)
 
 
 def is_of(mark: Mapping[str, Any], run: str) -> bool:
-    """Whether it is that of a node which this run has cordoned: it has what the node had before."""
+    """Whether the mark is that of a node cordoned by this run, with the node's earlier state."""
     return mark.get("run") == run and "unschedulable" in mark

@@ -198,7 +198,7 @@ def test_destroy_leaves_the_hosts_as_before(
     assert found == {name: {} for name in HOSTS}
 
 
-def test_the_run_after_a_killed_one_goes_on(site: Planes, before: Any) -> None:
+def test_a_rerun_continues_after_a_kill(site: Planes, before: Any) -> None:
     """SIGKILL to the controller at random moments, of joins above all."""
     moments = random.Random(SEED)
     for _ in range(KILLS):

@@ -37,9 +37,9 @@ from gpufleet.upgrade.operations.node_checks import NO_GPU, CheckedNodes
 from gpufleet.upgrade.operations.readable import readable
 from gpufleet.upgrade.states import Event
 
-MEANWHILE = "the node changed in the moment of its cordon"
+MEANWHILE = "the node changed while it was being cordoned"
 TRIES = 8  # of a cordon that is refused, with other marks: the record has each
-RESTLESS = f"its GPUs, or its label or annotation, were others at each of {TRIES} attempts"
+RESTLESS = f"its GPUs, label or annotation changed during each of {TRIES} attempts"
 
 Make = Callable[[Mapping[str, Any]], Any]  # the patch of a node
 
@@ -119,7 +119,7 @@ class CordonedNodes(CheckedNodes):
         return node
 
     def _cordon_of(self, host: str) -> Cordon:
-        """None that was refused: who cordoned the node since is another user."""
+        """The recorded cordon; NEVER if the API refused it: a later one is another user's."""
         cordon, wrote = super()._cordon_of(host), self._wrote.get(host)
         if wrote is False and not cordon.seen:
             return NEVER

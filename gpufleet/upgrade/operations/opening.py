@@ -27,7 +27,7 @@ from gpufleet.upgrade.operations.moved import Elsewhere, described, listed, sear
 from gpufleet.upgrade.operations.readable import readable
 
 LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
-EXPIRY = f"that of a process which is gone is free {DURATION} s after its last sign of life"
+EXPIRY = f"a dead process's lock expires after {DURATION} s"
 LOST = (KUBECONFIG_MISSING.code, CONTEXT_UNKNOWN.code)
 ANOTHER = (OTHER_CLUSTER.code, UID_REFUSED.code)
 NO_OTHERS: Mapping[str, Mapping[str, Any]] = {}

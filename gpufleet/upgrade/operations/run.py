@@ -201,7 +201,7 @@ class Run:
         """Say once what a host waits for."""
         if self._shown.get(name) != reason:
             self._shown[name] = reason
-            self.say(f"{name}: waits: {one_line(reason)}")
+            self.say(f"{name}: waiting: {one_line(reason)}")
 
     def pause(self, *, idle: bool, moving: bool = False) -> None:
         """After a round: wait where nothing has become of any host, longer each time. `moving`:

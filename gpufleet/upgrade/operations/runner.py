@@ -215,7 +215,7 @@ def _let_reboot(run: Run, hosts: Iterable[str]) -> None:
         try:
             cluster.kured.give_back()
         except ClusterProblem as error:
-            run.say(f"kured's lock is not given back: {passing(error)}")
+            run.say(f"cannot release kured's lock: {passing(error)}")
 
 
 def give_back(run: Run, hosts: Sequence[str]) -> None:

@@ -72,7 +72,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
     assert run.progress.states["h"] is State.READY
 
 
-def test_a_name_that_is_no_text_is_written(tmp_path: Path) -> None:
+def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
     """As of a folder whose name is not UTF-8."""
     write_metrics(tmp_path / "a.prom", "x\udcff")
     assert (tmp_path / "a.prom").read_text() == "x\\udcff"
@@ -170,7 +170,7 @@ def test_a_lost_lease_stops_the_run() -> None:
     assert run.progress.states["h"] is State.DRAINING
 
 
-def test_an_event_as_the_api_takes_it() -> None:
+def test_an_event_has_the_format_of_the_api() -> None:
     body: Any = event_of("n", "r", Event.CHANGE_FAILED, "GF052 x" * 2000, 0.0)
     assert body["involvedObject"]["name"] == "n"
     assert (body["type"], body["reason"]) == ("Warning", "GpufleetChangeFailed")
