@@ -172,7 +172,7 @@ def test_destroy_leaves_the_hosts_as_before(
     assert again.returncode == 0, again.stdout + again.stderr
 
 
-def test_the_run_after_a_killed_one_goes_on(site: Trio) -> None:
+def test_a_rerun_continues_after_a_kill(site: Trio) -> None:
     """SIGKILL to the controller at random moments of a creation, then of a destruction."""
     moments = random.Random(SEED)
     for _ in range(KILLS):

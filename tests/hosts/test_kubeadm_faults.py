@@ -370,7 +370,7 @@ def assert_destroyed(site: Site) -> None:
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
-def test_the_run_after_a_killed_one_goes_on(site: Site, round_: int) -> None:
+def test_a_rerun_continues_after_a_kill(site: Site, round_: int) -> None:
     """SIGKILL to the controller at random moments of creations, and of a destruction."""
     moments = random.Random(SEED + round_)
     for number in range(KILLS[round_]):
