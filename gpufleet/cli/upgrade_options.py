@@ -82,7 +82,7 @@ def why_refused(asked: Invocation) -> str:
         if option not in ALLOWED:
             return REFUSED.get(option, f"{option} is not possible with the steps of a run.")
     if (asked.inventory, asked.operations) != (INVENTORY, (DEPLOY,)):
-        return "Options of pyinfra alone follow `--`, each with its value; no inventory, no deploy."
+        return "Only options of pyinfra follow `--`, each with its value; no inventory, no deploy."
     keys = (word.partition("=")[0].strip() for word in asked.data)
     return next(filter(None, map(_why_not_data, keys)), "")
 

@@ -102,7 +102,7 @@ def _check_path(value: str) -> str:
     """Paths that every shell, unit and configuration file takes as one word."""
     if not re.fullmatch(r"/[A-Za-z0-9_.@+:,/-]+", value, re.ASCII) or value.endswith("/"):
         raise ValueError(
-            "must be the absolute path of a file, of letters, digits and _ . @ + : , / - alone"
+            "must be the absolute path of a file, with only letters, digits and _ . @ + : , / -"
         )
     return value
 

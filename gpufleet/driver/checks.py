@@ -197,4 +197,4 @@ def _newer(request: Request) -> str:
             if source == other:
                 setting = f'driver_source = "{other}" and {setting}'
             return f"Set {setting} for this host."
-    return "No branch for this host gets fixes any more: plan to replace the system or the GPUs."
+    return "No branch for this host still gets fixes: plan to replace the system or the GPUs."

@@ -8,7 +8,7 @@ UNEXPECTED = blocker(
     "GF503",
     "Internal error",
     "Internal error in gpufleet: {error} at {place}, {doing}.",
-    "Run again with --limit for this host alone. If it fails again, report the error and the "
+    "Run again with --limit for only this host. If it fails again, report the error and the "
     "place. Other hosts are not affected.",
 )
 

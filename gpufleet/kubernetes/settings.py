@@ -141,7 +141,7 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
     try:
         yaml.safe_dump(value)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ValueError("must have texts, numbers, lists and mappings alone") from error
+        raise ValueError("must have only texts, numbers, lists and mappings") from error
     return value
 
 

@@ -102,7 +102,7 @@ MAY_BE_ANOTHERS = info(
 RECORD_MOVED = blocker(
     "GF574",
     "Record changed during the run",
-    "{file} changed between read and write, or is not valid JSON any more; this run's changes are "
+    "{file} changed between read and write, or is no longer valid JSON; this run's changes are "
     "not recorded yet.",
     "Check that no other run uses this host, then run again: completed steps are not repeated, "
     "and are recorded.",

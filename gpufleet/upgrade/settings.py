@@ -42,7 +42,7 @@ class UpgradeSettings(RoleSettings):
 
     skip: bool = Field(False, description="Leave this host as it is.")
     canaries: int = Field(
-        1, ge=1, description="Hosts of each group that go first, and alone in their group."
+        1, ge=1, description="Hosts of each group that go first, while the rest of it waits."
     )
     wave: Share = Field(
         "10%", description="Size of a wave, as a number of hosts or a share of all of them."
@@ -147,7 +147,7 @@ class UpgradeSettings(RoleSettings):
     )
     run: str | None = Field(None, description="Name of the run; `gpufleet upgrade` sets it.")
     origin: str | None = Field(
-        None, description="Run whose changes a roll-back takes back; `gpufleet upgrade` sets it."
+        None, description="Run whose changes a roll-back reverts; `gpufleet upgrade` sets it."
     )
 
 

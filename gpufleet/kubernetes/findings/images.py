@@ -20,6 +20,6 @@ IMPORT_FAILED = blocker(
 ARCHIVE_CHANGED = blocker(
     "GF967",
     "Image archive changed during the run",
-    "{archive} is not the file any more that the run began with.",
+    "{archive} is no longer the file that the run started with.",
     "Run again once it is complete.",
 )

@@ -68,7 +68,7 @@ def test_why_no_driver(
 @pytest.mark.parametrize(
     ("distribution", "gpu", "settings", "remedy"),
     [
-        ("rhel7", T4, {}, "No branch for this host gets fixes any more: plan to replace the system "
+        ("rhel7", T4, {}, "No branch for this host still gets fixes: plan to replace the system "
                           "or the GPUs."),
         ("debian12", V100, {"source": "distro"},
          'Set driver_source = "nvidia" and driver_branch = "580" for this host.'),

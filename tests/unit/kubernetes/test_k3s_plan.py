@@ -176,7 +176,7 @@ def test_a_field_that_no_file_can_have_is_refused(key: str) -> None:
     own = {"kubernetes_enabled": True, f"kubernetes_{key}": {"root-dir": Path("/data")}}
     settings, problems = load_settings(own)
     assert settings is None
-    assert "texts, numbers, lists and mappings alone" in problems[0].message
+    assert "only texts, numbers, lists and mappings" in problems[0].message
 
 
 def test_the_files_are_of_one_release(tmp_path: Path) -> None:
