@@ -9,7 +9,6 @@ from typing import Any
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import NodeFacts
@@ -19,13 +18,11 @@ from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
 from gpufleet.kubernetes.findings import choice, cluster, k3s
 from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
+from gpufleet.kubernetes.member import Member, fits, is_installed, member_of
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.notes import (
-    BEGUN,
     INSTALLING,
     JOINED,
-    KUBELET,
-    LEAVING,
     MODULES,
     NETWORKED,
     READY,
@@ -98,73 +95,94 @@ def plan_kubernetes(
     """The Kubernetes plan of one host, and findings. Never raises."""
     if not settings.enabled:
         return None, ()
-    facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
-    part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
-    paths = facts.cluster_host.paths
-    joined = {JOINED, KUBELET} <= paths
-    before = _installed(facts)
-    stays = before if JOINED in paths and settings.version is None else None
-    version = settings.version or stays or known.newest
-    minor = ".".join(version.split(".")[:2])
+    facts, known = context.facts, catalog.kubernetes
+    member = member_of(settings, known, context)
     system = distribution_of(facts.os, catalog.distributions)
-    problems = list(_problems(version, minor, system, catalog, chosen=not stays))
+    problems = tuple(_problems(member, system, catalog))
     if system is None or problems:
-        return None, tuple(problems)
-    reset = BEGUN in paths or not (joined or paths.isdisjoint((JOINED, LEAVING)))
-    ours = joined or reset or not paths.isdisjoint(INSTALLING)
-    problems += obstacles(settings, facts, known, minor, part == "control-plane", ours=ours)
-    problems += apart(context)
-    problems += roster(settings, context, part, joined=joined)
-    leads = part == "control-plane" and context.place.position == 0
-    initiates = leads and not joined and not context.place.having
-    if initiates and JOINED in paths:
-        problems.append(cluster.PLANE_RESET())
-    missing = any(not _is_installed(facts, name) for name in known.packages)
-    needed = before is None or missing or not _fits(before, version)
-    if joined and before and not _fits(before, version):
-        problems.append(choice.UPGRADE_REFUSED(installed=before, wanted=version))
-    elif joined and before and needed:  # a package is missing: its version is the node's
-        version = before
+        return None, problems
+    problems = tuple(_obstacles(member, settings, known, context))
     if "containerd" not in facts.runtimes:
-        return None, tuple(problems)
-    required = Required(cgroup_driver(settings) == "systemd", known.pause_image(minor))
-    path = facts.runtimes["containerd"].config_path
-    file = facts.files.get(path)
-    text = context.texts.get(path, file.content if file else None)
-    containerd, notes = plan_containerd(facts, catalog, required, text)
-    source = _repository(settings, catalog, system, minor)
-    repository = plan_repository(source, facts, wanted=needed)
-    wanted = tuple(host_files(settings))
+        return None, problems
     archives = pending(settings.image_archives, facts)
-    problems += room_for(archives, facts)
-    networked = settings.network == "flannel"
+    plan, notes = _plan(member, settings, catalog, context, system, archives)
+    return plan, (*problems, *room_for(archives, facts), *notes, *plan.repository.findings)
+
+
+def _obstacles(
+    member: Member, settings: KubernetesSettings, known: Kubernetes, context: RoleContext
+) -> Iterator[Finding]:
+    """What stops a host for which there is a plan."""
+    facts, paths = context.facts, context.facts.cluster_host.paths
+    is_plane = member.part == "control-plane"
+    ours = member.joined or member.reset or not paths.isdisjoint(INSTALLING)
+    yield from obstacles(settings, facts, known, member.minor, is_plane, ours=ours)
+    yield from apart(context)
+    yield from roster(settings, context, member.part, joined=member.joined)
+    if member.initiates and JOINED in paths:
+        yield cluster.PLANE_RESET()
+    if member.is_refused:
+        yield choice.UPGRADE_REFUSED(installed=member.before, wanted=member.version)
+
+
+def _plan(
+    member: Member,
+    settings: KubernetesSettings,
+    catalog: KubernetesCatalog,
+    context: RoleContext,
+    system: Distribution,
+    archives: tuple[ImageArchive, ...],
+) -> tuple[KubernetesPlan, tuple[Finding, ...]]:
+    """The plan of a host with containerd, and what is to be said of that."""
+    facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
+    paths, minor = facts.cluster_host.paths, member.minor
+    missing = any(not is_installed(facts, name) for name in known.packages)
+    needed = not member.before or missing or not fits(member.before, member.version)
+    # where a package of a node is missing, its version is the node's
+    keeps = member.joined and needed and not member.is_refused
+    version = (keeps and member.before) or member.version
+    containerd, notes = _containerd(settings, catalog, context, minor)
+    wanted = tuple(host_files(settings))
+    networked, reset = settings.network == "flannel", member.reset
+    begins = member.leads and (member.joined or member.initiates)
     plan = KubernetesPlan(
-        part=part,
+        part=member.part,
         version=version,
-        before=before,
+        before=member.before,
         family=_family(known.packages, version, facts, needed),
-        repository=repository,
+        repository=plan_repository(
+            _repository(settings, catalog, system, minor), facts, wanted=needed
+        ),
         hold=to_hold(known.packages, facts, moves=needed) if settings.hold else (),
         wanted_files=wanted,
         files=tuple(file for file in wanted if not file.is_on(facts)),
         containerd=containerd,
-        joined=joined,
+        joined=member.joined,
         network=settings.network,
-        networks=networked
-        and leads
-        and (joined or initiates)
-        and (NETWORKED not in paths or reset),
+        networks=networked and begins and (NETWORKED not in paths or reset),
         waits=networked and (READY not in paths or reset),
         reset=reset,
         archives=archives,
         control_plane=planes[0] if planes else "",
-        sources=sources(context, part) if planes else (),
-        leads=leads,
-        initiates=initiates,
+        sources=sources(context, member.part) if planes else (),
+        leads=member.leads,
+        initiates=member.initiates,
         ignored=("SystemVerification",) if _accepts_old_cgroups(settings, known, minor) else (),
         api=known.configuration(minor),
     )
-    return plan, (*problems, *notes, *repository.findings)
+    return plan, notes
+
+
+def _containerd(
+    settings: KubernetesSettings, catalog: KubernetesCatalog, context: RoleContext, minor: str
+) -> tuple[RuntimePlan | None, tuple[Finding, ...]]:
+    facts = context.facts
+    driver = cgroup_driver(settings)
+    required = Required(driver == "systemd", catalog.kubernetes.pause_image(minor))
+    path = facts.runtimes["containerd"].config_path
+    file = facts.files.get(path)
+    text = context.texts.get(path, file.content if file else None)
+    return plan_containerd(facts, catalog, required, text)
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
@@ -186,28 +204,11 @@ def _family(packages: tuple[str, ...], version: str, facts: NodeFacts, needed: b
     )
 
 
-def _installed(facts: NodeFacts) -> str | None:
-    return facts.packages["kubelet"].upstream if _is_installed(facts, "kubelet") else None
-
-
-def _is_installed(facts: NodeFacts, name: str) -> bool:
-    return name in facts.packages and facts.packages[name].state == "installed"
-
-
-def _fits(installed: str, version: str) -> bool:
-    return installed == version or installed.startswith(f"{version}.")
-
-
 def _problems(
-    version: str,
-    minor: str,
-    system: Distribution | None,
-    catalog: KubernetesCatalog,
-    *,
-    chosen: bool,
+    member: Member, system: Distribution | None, catalog: KubernetesCatalog
 ) -> Iterator[Finding]:
-    """Why no plan can be made at all. `chosen`: the version is not what a node has anyway."""
-    known = catalog.kubernetes
+    """Why no plan can be made at all."""
+    known, version, minor = catalog.kubernetes, member.version, member.minor
     if "+k3s" in version:
         yield k3s.VERSION_OF_K3S(version=version)
         return
@@ -215,9 +216,8 @@ def _problems(
     if system is None or system.manager not in managers:
         title = system.title if system else "this distribution"
         yield choice.NO_PACKAGES(distribution=title)
-    if chosen and not version_tuple(known.oldest) <= version_tuple(minor) <= version_tuple(
-        known.newest
-    ):
+    oldest, newest = map(version_tuple, (known.oldest, known.newest))
+    if not member.keeps and not oldest <= version_tuple(minor) <= newest:
         yield choice.VERSION_UNKNOWN(
             version=version, date=known.as_of, oldest=known.oldest, newest=known.newest
         )

@@ -1,0 +1,69 @@
+"""What a host is in its cluster, and what it is to be. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufleet.core.inventory import CONTROL_PLANE
+from gpufleet.facts.model import NodeFacts
+from gpufleet.kubernetes.models import Kubernetes
+from gpufleet.kubernetes.notes import BEGUN, JOINED, KUBELET, LEAVING
+from gpufleet.kubernetes.roster import Part
+from gpufleet.kubernetes.settings import KubernetesSettings
+from gpufleet.role.protocol import RoleContext
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a host is in its cluster, and with which version."""
+
+    part: Part
+    before: str | None  # installed version
+    version: str  # requested, or that of a node that keeps its own
+    keeps: bool
+    joined: bool
+    reset: bool
+    leads: bool
+    initiates: bool
+
+    @property
+    def minor(self) -> str:
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its version would change: a node is not upgraded."""
+        return self.joined and bool(self.before) and not fits(self.before or "", self.version)
+
+
+def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleContext) -> Member:
+    """By the host's facts and its place in the inventory."""
+    facts, paths = context.facts, context.facts.cluster_host.paths
+    part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
+    joined = {JOINED, KUBELET} <= paths
+    before = _installed(facts)
+    stays = before if JOINED in paths and settings.version is None else None
+    leads = part == "control-plane" and context.place.position == 0
+    return Member(
+        part=part,
+        before=before,
+        version=settings.version or stays or known.newest,
+        keeps=bool(stays),
+        joined=joined,
+        reset=BEGUN in paths or not (joined or paths.isdisjoint((JOINED, LEAVING))),
+        leads=leads,
+        initiates=leads and not joined and not context.place.having,
+    )
+
+
+def _installed(facts: NodeFacts) -> str | None:
+    return facts.packages["kubelet"].upstream if is_installed(facts, "kubelet") else None
+
+
+def is_installed(facts: NodeFacts, name: str) -> bool:
+    return name in facts.packages and facts.packages[name].state == "installed"
+
+
+def fits(installed: str, version: str) -> bool:
+    """Whether an installed version is the requested one, or one of the requested minor."""
+    return installed == version or installed.startswith(f"{version}.")
