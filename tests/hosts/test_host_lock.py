@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:
     host = bare_host("ubuntu2204")
+    host.put("/usr/local/bin/apt-mark", SLOW, 0o755)  # the first run stays at its step until then
     other = {"per_host": {host.name: {"driver_branch": "580"}}, **ONLY_DRIVER}
     waiting = folder(tmp_path, "waiting")
     with (
@@ -73,15 +75,19 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
         start_run(host, waiting, {"driver_branch": "580"}) as second,
     ):
         refused = run_deploy("gpu_node", [host], node_lock_timeout=0, **other)
+        name = f"process {first.pid}, since 20"
+        said = f"waiting for another run of gpufleet: root@{platform.node()}, {name}"
+        assert second.stdout
+        before = list(takewhile(lambda line: said not in line, second.stdout))
+        assert second.poll() is None, "".join(before)  # it has said so, and waits
+        host.run("touch /run/go")
         output, _ = first.communicate(timeout=120)
         assert first.returncode == 0, output
         waited, _ = second.communicate(timeout=120)
         assert second.returncode == 0, waited
     assert refused.returncode == 1
     assert "GF508" in refused.codes(host.name)
-    name = f"process {first.pid}, since 20"
     assert name in refused.output
-    assert f"waiting for another run of gpufleet: root@{platform.node()}, {name}" in waited
     assert_driver(host, NEWEST["580"])
 
 
