@@ -142,7 +142,8 @@ class Cluster(Subject):
             return f"{error.status} {error.reason}" if error.status else _cause(error)
         except Exception as error:  # noqa: BLE001 a boundary: a proxy's answer may be anything
             return _cause(error)
-        return "" if getattr(answer, "kind", "") else NOT_ITS_ANSWER
+        is_object = isinstance(answer, Mapping) or hasattr(answer, "kind")
+        return "" if is_object else NOT_ITS_ANSWER
 
     def listed(
         self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False

@@ -68,7 +68,7 @@ def run(
         change(body)
         jobs.append((load, body))
     progress: list[str] = []
-    with running(cluster, jobs) as runs:
+    with running(cluster, jobs, progress.append) as runs:
         wait(cluster, runs, request, progress.append)
     assert "gpu-1" in progress[0]
     return runs

@@ -116,7 +116,7 @@ class OfJobs:
         if letter in self.refuses:
             error = self.refuses[letter]
             raise error if isinstance(error, BaseException) else error(name)
-        return SimpleNamespace(kind="Status")
+        return {"kind": "Status", "status": "Success"}
 
 
 def load_of(jobs: OfJobs, end: BaseException | None = None, said: Any = print) -> Any:
