@@ -16,6 +16,7 @@ from benchmarks.fleet import apt_commands, each, read_file, record, write_file
 from benchmarks.ours import Programs
 from benchmarks.timing import RunFailed, timed
 from benchmarks.typed_cluster import TypedCluster
+from gpufleet.node.catalog import load_catalog
 from gpufleet_sandbox import Host, Sandbox
 from gpufleet_sandbox.kubernetes.cluster import inventory, prepare
 from tests.cluster.fake_charts import write_charts
@@ -61,6 +62,7 @@ class Typed:
         configured = [part.get("config") for part in (*runtimes.values(), kubernetes["containerd"])]
         keys = ("keyring", "source_file")
         sources = [known[role].get(key) for role in known if role in ROLES for key in keys]
+        sources += kubernetes_sources()
         paths = dict.fromkeys(filter(None, [*known["files"], *configured, *sources]))
         return cls(
             host,
@@ -84,6 +86,14 @@ class Typed:
     def _ssh(self, commands: Sequence[str]) -> None:
         script = "; ".join(["set -e", *commands])
         self.host.ssh(f"sudo bash -c {shlex.quote(script)}", timeout=LIMIT_SECONDS)
+
+
+def kubernetes_sources() -> list[str]:
+    """The files by which apt knows the repository of Kubernetes; the record does not name them."""
+    layouts = load_catalog().kubernetes.repository.layouts
+    return [
+        path for each in layouts if "apt" in each.managers for path in (each.file, each.keyring)
+    ]
 
 
 ROLES = ("driver", "toolkit", "exporter", "kubernetes")
