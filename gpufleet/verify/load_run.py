@@ -29,7 +29,8 @@ WAITING = ("", "Pending")
 REPORT = 15.0  # seconds between two lines of progress
 TAIL = 300  # characters of a log in a message
 AT_ONCE = 16  # requests
-REFUSED = range(400, 500)  # statuses of an API that created nothing
+UNSURE = (408, 409, 499)  # a proxy gave up, or sent the request twice
+REFUSED = frozenset(range(400, 500)) - {*UNSURE}  # statuses of an API that created nothing
 Progress = Callable[[str], None]
 
 
@@ -79,14 +80,14 @@ def running(
         for load, body in jobs:
             _create(cluster, runs, load, body)
         yield runs
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):  # they end the checks, not only this one
+        if left := _delete(cluster, runs):
+            report(f"{LOAD_LEFT.code} {LOAD_LEFT.title}: {left}")
+        raise
+    except BaseException as error:  # also pytest's, which skip a check
         if left := _delete(cluster, runs):
             before = beginning(" ".join(str(error).split()))
             cluster.fail(LOAD_LEFT, "no Job", f"{left}; before: {before}")
-        raise
-    except BaseException:  # Ctrl-C ends the checks, not only this one
-        if left := _delete(cluster, runs):
-            report(f"{LOAD_LEFT.code} {LOAD_LEFT.title}: {left}")
         raise
     left = _delete(cluster, runs)
     cluster.expect(not left, LOAD_LEFT, "no Job", left)
@@ -112,10 +113,10 @@ def _delete(cluster: Cluster, runs: Sequence[Run]) -> str:
         call = cluster.batch.delete_namespaced_job
         return cluster.delete(call, run.job, NAMESPACE, propagation_policy="Background")
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = list(pool.map(tried, runs))
-    left = [(run.job, why) for run, why in zip(runs, answers, strict=True) if why]
-    return "; ".join(f"{job}: {beginning(why)}" for job, why in left)
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # all of them are deleted, also after an interrupt
+        answers = [pool.submit(tried, run) for run in runs]
+    left = [(run.job, answer.result()) for run, answer in zip(runs, answers, strict=True)]
+    return "; ".join(f"{job}: {beginning(why)}" for job, why in left if why)
 
 
 def wait(cluster: Cluster, runs: Sequence[Run], request: LoadRequest, report: Progress) -> None:

@@ -50,7 +50,12 @@ class Report:
         checks = self.hosts.setdefault(host, {})
         before = checks.get(check)
         if before and {before.outcome, result.outcome} <= FAILURES:
-            checks[check] = replace(before, message=f"{before.message}\n{result.message}")
+            checks[check] = replace(
+                before,
+                code=before.code or result.code,
+                message=f"{before.message}\n{result.message}",
+                seconds=before.seconds + result.seconds,
+            )
         elif not before or result.outcome in FAILURES:
             checks[check] = result
 

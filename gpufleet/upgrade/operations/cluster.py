@@ -209,6 +209,7 @@ class ClusterNodes(CordonedNodes):
         except ApiError as error:
             if not self._is_gone(host, error):
                 raise
+            return False
         return taken and host not in self.returned
 
     @readable

@@ -63,7 +63,10 @@ def test_later_failure_replaces_a_pass_but_not_the_reverse() -> None:
 
 def test_a_failed_teardown_hides_no_failure() -> None:
     result = Report()
-    result.add("a", "x", Result("failed", "GF783", "GF783 XID 79"))
-    result.add("a", "x", Result("error", "GF707", "GF707 a Job is left"))
-    found = result.hosts["a"]["x"]
-    assert (found.code, found.message) == ("GF783", "GF783 XID 79\nGF707 a Job is left")
+    result.add("a", "x", Result("failed", "GF783", "GF783 XID 79", 2.0))
+    result.add("a", "x", Result("error", "GF707", "GF707 a Job is left", 3.0))
+    both = Result("failed", "GF783", "GF783 XID 79\nGF707 a Job is left", 5.0)
+    assert result.hosts["a"]["x"] == both
+    result.add("b", "x", Result("error", message="Traceback"))
+    result.add("b", "x", Result("error", "GF707", "GF707 a Job is left"))
+    assert result.hosts["b"]["x"].code == "GF707"
