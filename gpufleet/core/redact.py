@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 _WORD = re.compile(r"[^\s\"']+")
 _SLASHES = r"(?:\\?/){2}"  # JSON may escape a slash
@@ -19,7 +20,12 @@ _ARGUMENT = (
 )
 _OPENING = re.compile(r"[\[{][ \t]*\r?\n")
 # brackets that count; a text in quotes may have others, and may lack its second quote
-_BRACKETS = re.compile(r'"(?:\\.|[^"\\\n])*"?|[\[\]{}]')
+_BRACKETS = re.compile(
+    r""""(?:\\.|[^"\\\n])*"?|(?<=[\s\[{,:])'[^'\n]*'(?=[ \t]{0,9}(?:[,\]}:\#]|$))|[\[\]{}]""",
+    re.MULTILINE,
+)
+# a line that goes on with a list which is not closed: an item, a bracket, or nothing
+_GOES_ON = re.compile(r"""[ \t]*(?:["'\[\]{}][^\n]*)?(?:\n|\Z)""")
 # last word of an option with digits in its name: else it may be a value that begins with dashes
 _END_OF_OPTION = r"(?:key|token|secret|password)"
 # from one to the next of a list in quotes, where that is no option itself
@@ -50,8 +56,9 @@ _FLAGS = re.IGNORECASE | re.VERBOSE | re.MULTILINE
 _SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
 # what is in a list or an object: a comment, a text in quotes, words without; each may be a key
 _ITEM = re.compile(
-    r"""(?<!\S)\#[^\n]*|(?:(?P<text>"(?:\\.|[^"\\\n])*")|'(?P<single>(?:[^'\n]|(?<=\w)'(?=\w))*)'
-        |(?P<bare>[^\s"'\[\]{},:\#][^\s\[\]{},:]*))(?P<key>\s{0,9}:)?""",
+    r"""(?<!\S)\#[^\n]*|(?P<of_key>:\s{0,9})?
+        (?:(?P<text>"(?:\\.|[^"\\\n])*")|'(?P<single>(?:[^'\n]|(?<=\w)'(?=\w))*)'
+        |(?P<bare>[^\s"'\[\]{},:\#][^\s\[\]{},:]*))(?P<key>(?=\s{0,9}:))?""",
     re.VERBOSE,
 )
 _SECRET_IN_URL = re.compile(
@@ -71,10 +78,10 @@ _BLOCK = re.compile(
 # an environment variable of a container: in Go, JSON and YAML
 _VARIABLE = re.compile(
     rf"""(?P<head>\bname{QUOTE}?\s*[=:]\s*{QUOTE}?{NAME}{QUOTE}?
-        (?:(?P<line>[ \t]{{0,9}}\r?\n\s{{0,99}})|(?P<comma>\s{{0,9}},\s{{0,9}})|\s{{1,9}})
+        (?:(?P<line>[ \t]{{0,9}}\r?\n\s{{0,99}})|\s{{0,99}},\s{{0,99}}|\s{{1,9}})
         {QUOTE}?value{QUOTE}?\s*[=:]\s*)
-        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?!\w)
-        |(?(line)[^\n]+|(?(comma)[^\s,}}"']+|(?:(?!\sValueFrom:)[^\n}}])+)))""",
+        (?P<value>{INNER}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'(?!\w)|["'][^\n]+
+        |(?(line)[^\n]+|(?:(?!,?\s{{0,9}}ValueFrom:|,\s{{0,9}}["'])[^\n}}])+))""",
     re.IGNORECASE | re.VERBOSE,
 )
 # tokens of a netrc file, and names of variables with their value after a space
@@ -150,16 +157,31 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def end_of_lines(text: str, begin: int) -> int:
-    """Where a list or an object over several lines ends that begins there: the text's end if it is
-    not closed, `begin` if there is none."""
-    depth = 0
-    if not _OPENING.match(text, begin):
+    """Where a list or an object over several lines ends that begins there, `begin` if there is
+    none. One that is not closed ends before a line that is indented no deeper than its first."""
+    if not (opening := _OPENING.match(text, begin)):
         return begin
-    for found in _BRACKETS.finditer(text, begin):
-        depth += (found[0] in "[{") - (found[0] in "]}")
-        if not depth:
-            return found.end()
-    return len(text)
+    if end := _closings(text).get(begin):
+        return end
+    head = text[text.rfind("\n", 0, begin) + 1 : begin]
+    deeper = re.compile(rf"[ \t]{{{len(head) - len(head.lstrip()) + 1}}}[^\n]*(?:\n|\Z)")
+    end = opening.end()
+    while end < len(text) and (line := deeper.match(text, end) or _GOES_ON.match(text, end)):
+        end = line.end()
+    return end if end == len(text) else end - 1
+
+
+@lru_cache(maxsize=4)
+def _closings(text: str) -> dict[int, int]:
+    """Where each bracket is -> where what it opens ends."""
+    opened: list[int] = []
+    ends: dict[int, int] = {}
+    for found in _BRACKETS.finditer(text):
+        if found[0] in ("[", "{"):
+            opened.append(found.start())
+        elif found[0] in ("]", "}") and opened:
+            ends[opened.pop()] = found.end()
+    return ends
 
 
 def without_forms(text: str) -> str:
@@ -181,24 +203,23 @@ def without_forms(text: str) -> str:
 
 def secrets_in(text: str) -> list[str]:
     """What `redact` masks in a text; of a login the password, or a token in the place of both, of
-    a list or an object over several lines its texts and the words that may be secrets."""
-    without = without_forms(text)
-    parts = list(_parts(without))
-    of_lists = [item for _, values in parts for item in _items(values)]
+    a list or an object over several lines its own texts, what has a secret-looking key there, and
+    what has the form of a token."""
+    parts = list(_parts(without_forms(text)))
+    of_lists = [item for _, values in parts if values for item in _items(values)]
     shown = "".join(f"{shown[:-3]}{values}" if values else shown for shown, values in parts)
-    return [*_replaced(text, shown), *of_lists]
+    return [*_replaced(text, shown), *(item for item in of_lists if "***" not in item)]
 
 
 def _items(values: str) -> Iterator[str]:
+    named = _replaced(values[1:], _SECRET.sub(_mask, values[1:]))
+    yield from (item for item in named if item not in ("[", "{"))
     for found in _ITEM.finditer(values):
-        if found["key"]:
+        item = _unquoted(found["text"]) if found["text"] else found["single"] or found["bare"]
+        if not item or found["key"] is not None:
             continue
-        if found["text"]:
-            yield _unquoted(found["text"])
-        elif found["single"]:
-            yield found["single"]
-        elif found["bare"] and _TOKEN_FORM.match(found["bare"]):
-            yield found["bare"]
+        if not (found["of_key"] or found["bare"]) or _TOKEN_FORM.match(item):
+            yield item
 
 
 def _unquoted(text: str) -> str:

@@ -25,8 +25,13 @@ _OF_HEADER = re.compile(
     r"|[^\s:]{1,99}\s{1,9}[^\s=]{1,300}=\S",
     re.IGNORECASE,
 )
-# an unknown scheme and its credential, where the name is written as that of a header
-_TWO_WORDS = re.compile(r"[^\s\"']+[ \t]+[^\s\"']+|[^\s\"']+")
+# an unknown scheme and its credential, where the name is written as that of a header; more words
+# behind a comma, in quotes, or with what no prose has
+_CREDENTIALS = re.compile(
+    r"""[^\s"']+(?:[ \t]+(?:[^\s"']+|"[^"\n]*"?|'[^'\n]*'?))?
+        (?:(?<=[,;])[ \t]+\S+|[ \t]+(?:"[^"\n]*"?|'[^'\n]*'?|(?=\S{0,300}[0-9=])\S+))*""",
+    re.VERBOSE,
+)
 _CREDENTIAL = re.compile(r"[^\s:]{1,99}\s{1,9}\S{0,300}[0-9A-Z=:]")
 _OWN_HEADER = re.compile(r"X(?:-[A-Z][a-z]+)+\Z")  # X-Vault-Token: a word behind it is the value
 _LISTED = re.compile(r"[\[{-]")  # of JSON, YAML and Go
@@ -63,12 +68,24 @@ def redact_sentences(text: str) -> str:
     shown: list[str] = []
     at = 0
     while head := _HEAD.search(text, at):
-        begin, end = _value(text, head)
+        begin, end = _values(text, head)
         opened = _OPENED.match(text, begin)
         quote = opened[0] if opened else ""
         shown += [text[at:begin], f"{quote}{MASK}{quote}" if end > begin else ""]
         at = end
     return "".join([*shown, text[at:]])
+
+
+def _values(text: str, head: re.Match[str]) -> tuple[int, int]:
+    """As `_value`, also the next one if it may be a name: `secret: DB_PASSWORD_2: swordfish`."""
+    begin, end = _value(text, head)
+    last = head.end()
+    while end > begin and (further := _HEAD.match(text, last)) and further.end() >= end:
+        last, beyond = further.end(), _value(text, further)[1]
+        if beyond <= end:
+            break
+        end = beyond
+    return begin, end
 
 
 def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
@@ -81,8 +98,10 @@ def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
         return begin, max(end_of_lines(text, begin), _end(_LINE, text, begin))
     if _OPENED.match(text, begin):
         return begin, _quoted(text, begin)
+    if is_header and is_header[0] == "Cookie":
+        return begin, _end(_LINE, text, begin)
     if is_header and (is_header[0][0].isupper() or _CREDENTIAL.match(text, begin)):
-        return begin, _end(_TWO_WORDS, text, begin)
+        return begin, _end(_CREDENTIALS, text, begin)
     if head["sign"] != ":" or _names_value(head) or _DIGIT.match(text, begin):
         return begin, _end(_WORD, text, begin)
     if _ALONE.match(text, begin):

@@ -35,13 +35,13 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize(("lines", "errors", "connected", "code", "said"), [
-    (None, ["connection refused"], True, "GF294", "made none: connection refused."),
+    (None, ["connection refused"], True, "GF294", "did not create one: connection refused."),
     (
         None,
         [f"error: {NAMED} with name bootstrap-token-c6ixcy: refused"],
-        True, "GF294", "made none: error: refused.",
+        True, "GF294", "did not create one: error: refused.",
     ),
-    (None, [], True, "GF294", "made none: it printed nothing."),
+    (None, [], True, "GF294", "did not create one: it printed nothing."),
     (PARTS[:2], [], True, "GF294", "cp-01"),
     (None, [], False, "GF959", "cp-01"),
 ])  # fmt: skip

@@ -37,8 +37,12 @@ HOLDERS: dict[str, tuple[dict[str, Any], str]] = {
     "one of a table in a text": ({"conf": 'auth = {\n  password = "abcd1234"\n}\n# x'}, "abcd1234"),
     "one of a list in a text": ({"conf": 'tokens: [\n  "abcd1234"\n]'}, "abcd1234"),
     "one without quotes": ({"conf": "tokens: [\n  abcd0000,\n  abcd1234\n]"}, "abcd1234"),
-    "one of an object in a list": ({"conf": 'tokens: [\n  {"name": "b", "v": "fish"}\n]'}, "fish"),
-    "one of an object alone": ({"conf": 'auth: {\n  "bob": "swordfish"\n}'}, "swordfish"),
+    "one of an object in a list": ({"conf": 'x_auth: [\n  {"n": "b", "token": "fish"}\n]'}, "fish"),
+    "one of an object alone": ({"conf": 'auth: {\n  "bob": "swordfish12"\n}'}, "swordfish12"),
+    "one of a key of an object": (
+        {"conf": "auth: {\n password: correct horse\n}"},
+        "correct horse",
+    ),
     "one with a quote": ({"conf": 'tokens: [\n  "it\'s-abcd"\n]'}, "it's-abcd"),
     "a query": ({"bucket": "https://mirror.example.com/a?token=abcd1234"}, "abcd1234"),
 }
