@@ -52,7 +52,10 @@ class Scheduled:
         except Exception as error:  # a boundary: whatever listens at that address
             self.close()
             why = brief(str(error)) or type(error).__name__
-            raise click.UsageError(f"No scheduler at {one_line(address)}: {why}") from error
+            raise click.UsageError(
+                f"No scheduler at {one_line(address)}: {why}. Start one with `dask scheduler`, or "
+                "correct the address, such as tcp://HOST:8786."
+            ) from error
         if not threads:
             self.close()
             raise click.UsageError(f"The scheduler at {one_line(address)} has no workers.")

@@ -29,6 +29,9 @@ def plan_text(
     """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host; `nodes`: the
     names of the hosts' nodes; `ending`: pods that the drain of a host evicts and that do not come
     back."""
+    left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
+    if not plan.hosts:
+        return "\n".join(map(one_line, ["No host to change.", *left]))
     lines = [f"{counted(len(plan.hosts), 'host')} in {counted(len(plan.groups), 'group')}:"]
     for group in plan.groups:
         members = [host for host in plan.hosts if host.group == group]
@@ -45,8 +48,7 @@ def plan_text(
         shown = names(list(found), 3)
         lines.append(f"evicts from {name} what its controller may not replace: {shown}")
     lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
-    lines += [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(one_line, [*lines, *left]))
 
 
 def _limits(plan: Plan) -> list[str]:

@@ -161,5 +161,7 @@ def unmatched(limit: str, path: str, hosts: Sequence[str], groups: Iterable[str]
         path=path,
         hosts=", ".join(folded(hosts)),
         groups=", ".join(own) or "none",
-        meant=f": did you mean {near[0]}?" if near else "; shell wildcards match several: gpu-0*.",
+        meant=f": did you mean {near[0]}?"
+        if near
+        else "; shell wildcards match several: 'gpu-0*'.",
     )

@@ -91,7 +91,7 @@ def test_a_scheduler_that_goes_away_at_the_start(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(scheduled, "_probe", lambda address: None)
     with pytest.raises(click.UsageError) as why:
         Scheduled("tcp://a:1")
-    assert why.value.message == "No scheduler at tcp://a:1: gone\\x1b[2J"
+    assert why.value.message.startswith("No scheduler at tcp://a:1: gone\\x1b[2J. Start one")
     assert Client.closed
 
 
