@@ -139,3 +139,9 @@ def test_the_status_of_a_run_has_its_schema(event: str) -> None:
 def test_the_status_of_a_run_names_hosts_that_are_left_out() -> None:
     plan = replace(planned(), left_out=(LeftOut("b", "no GPU"),))
     assert "left out: b: no GPU" in status_text("r", Progress(plan), "i", "running").split("\n")
+
+
+def test_a_plan_without_hosts_says_so_and_why() -> None:
+    left = LeftOut("b", "GF005 Connection failed", True)
+    plan = replace(planned(), hosts=(), waves=(), left_out=(left,))
+    assert plan_text(plan) == "No host to change.\nleft out: b: GF005 Connection failed"
