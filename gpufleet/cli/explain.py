@@ -16,13 +16,14 @@ from gpufleet.core.findings import KINDS, Kind
 
 SANDBOX = "GF6"  # codes of a distribution of its own
 WIDTH = 80
+_DIGITS = re.compile(r"\d{3}", re.ASCII)  # of a code
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
 
 @click.command()
 @click.argument("codes", metavar="CODE...", nargs=-1, required=True)
 def explain(codes: tuple[str, ...]) -> None:
-    """Explain findings by their codes, such as GF112.
+    """Explain findings by their codes, such as GF112 or 112.
 
     Prints what each means, what to do, and its address in the documentation. Runs replace the
     placeholders in braces.
@@ -30,7 +31,7 @@ def explain(codes: tuple[str, ...]) -> None:
     Exit status: 0 every code is known; 2 usage error.
     """
     finding_modules(gpufleet)
-    wanted = [code.upper() for code in codes]
+    wanted = [f"GF{code}" if _DIGITS.fullmatch(code) else code.upper() for code in codes]
     for code in wanted:
         if code not in KINDS and not code.startswith(SANDBOX):
             raise click.UsageError(

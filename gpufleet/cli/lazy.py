@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import metadata
 from typing import Any
 
@@ -47,6 +48,19 @@ class LazyGroup(click.Group):
                 raise
             click.echo("Aborted!", err=True)
             ctx.exit(ExitStatus.INTERRUPTED)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click's own, which suggests options but no commands."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            close = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not close:
+                raise
+            meant = f"{error.message} Did you mean {close[0]!r}?"
+            raise click.UsageError(meant, ctx) from error
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted([*super().list_commands(ctx), *self._targets()])

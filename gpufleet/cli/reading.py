@@ -111,7 +111,10 @@ def read_fleet(
         found = unmatched(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)
         sys.exit(ExitStatus.NOTHING)
-    except (NoInventory, PyinfraError, CliError) as error:
+    except NoInventory as error:
+        click.echo(each_line(redact(str(error))), err=True)
+        sys.exit(wrong.exit_code)
+    except (PyinfraError, CliError) as error:
         raise wrong(each_line(redact(str(error)))) from error
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)

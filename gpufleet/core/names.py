@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from gpufleet.core.findings import Finding, by_severity
@@ -66,6 +67,15 @@ def shared(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
 
 
 def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, tuple[str, ...]]]:
-    """Each finding once, with the names of its hosts: the worst first."""
-    hosts = shared(found)
-    return [(finding, hosts[finding]) for finding in by_severity(hosts)]
+    """Each finding once, with the names of its hosts: the worst first. Findings that differ only in
+    the host that a command of the remedy names are the same."""
+    own: dict[Finding, Finding] = {}
+    general: list[tuple[str, Finding]] = []
+    for name, finding in found:
+        remedy = finding.remedy.replace(f"--limit {one_line(name)}", "--limit HOST")
+        general.append((name, replace(finding, remedy=remedy)))
+        own[general[-1][1]] = finding
+    hosts = shared(general)
+    return [
+        (each if len(hosts[each]) > 1 else own[each], hosts[each]) for each in by_severity(hosts)
+    ]

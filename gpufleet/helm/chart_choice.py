@@ -132,17 +132,18 @@ def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
 def _blockers(
     name: str, version: str, minor: str, hits: list[Break], allowed: bool
 ) -> Iterator[Finding]:
-    for hit in hits:
-        if hit.values and allowed:
-            yield findings.CHART_MADE_TO_FIT(
-                chart=name, version=version, minor=minor, error=hit.error
-            )
-        else:
-            way = ' or set cluster_charts = "newest", which passes values that avoid it'
-            yield findings.CHART_DOES_NOT_FIT(
-                chart=name, version=version, minor=minor, error=hit.error, last=hit.last,
-                way=way if hit.values else "",
-            )  # fmt: skip
+    what: dict[str, Any] = {"chart": name, "version": version, "minor": minor}
+    made_to_fit = [hit for hit in hits if hit.values and allowed]
+    for hit in made_to_fit:
+        yield findings.CHART_MADE_TO_FIT(**what, error=hit.error)
+    if stopping := [hit for hit in hits if hit not in made_to_fit]:
+        way = ' or set cluster_charts = "newest", which passes values that avoid it'
+        yield findings.CHART_DOES_NOT_FIT(
+            **what,
+            error="; ".join(dict.fromkeys(hit.error for hit in stopping)),
+            last=min((hit.last for hit in stopping), key=version_tuple),
+            way=way if all(hit.values for hit in stopping) else "",
+        )
 
 
 def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Finding]:

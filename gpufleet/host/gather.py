@@ -56,6 +56,9 @@ class NoSuchHost(Exception):
 class NoInventory(Exception):
     """There is no such inventory, or it has no hosts; its text has a code and what to do."""
 
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
+
 
 def gather(
     inventory: str,
@@ -76,7 +79,7 @@ def gather(
     from gpufleet.run.connection import quiet_paramiko, stop_alone
 
     if is_missing(inventory):
-        raise NoInventory(str(NO_INVENTORY(path=inventory)))
+        raise NoInventory(NO_INVENTORY(path=inventory))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
@@ -86,9 +89,9 @@ def gather(
     ctx_state.set(state)
     hosts = _load(inventory, cwd)
     if not len(hosts):
-        raise NoInventory(str(INVENTORY(path=inventory, why="it names no host")))
+        raise NoInventory(INVENTORY(path=inventory, why="it names no host"))
     if why := unprintable(host.name for host in hosts):
-        raise NoInventory(str(INVENTORY(path=inventory, why=why)))
+        raise NoInventory(INVENTORY(path=inventory, why=why))
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
     clusters = [host for host in wanted if is_cluster(host)]
@@ -144,7 +147,7 @@ def _load(inventory: str, cwd: str) -> Any:
         cause = getattr(error, "exception", error)  # which pyinfra wraps
         named = f"{type(cause).__name__}: {printed(cause, str)}"
         why = redact(cause.message if isinstance(cause, ClickException) else named)
-        raise NoInventory(str(INVENTORY(path=inventory, why=why))) from error
+        raise NoInventory(INVENTORY(path=inventory, why=why)) from error
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyinfra
 from pyinfra.context import ctx_state
@@ -10,11 +11,15 @@ from pyinfra.context import ctx_state
 from gpufleet.core.paths import shipped
 from gpufleet.run.invocation import read_invocation
 
+if TYPE_CHECKING:
+    from gpufleet.run.reporting import Problems
 
-def begin(config: str) -> None:
+
+def begin(config: str, problems: Problems | None = None) -> None:
     """Begin the report where a deploy of gpufleet's, or one in deploys/ beside `config`, is run.
 
-    `config`: the path of pyinfra's config.py.
+    `config`: the path of pyinfra's config.py; `problems`: what is wrong with the settings of a host
+    in such groups, for hosts that no deploy reads because they are unreachable.
 
     Without it a report begins with the first reachable host: a run that reaches none, or whose
     limit matches none, would have no report.
@@ -26,3 +31,4 @@ def begin(config: str) -> None:
     from gpufleet.run.reporting import RunReport
 
     RunReport.started = RunReport.begin(ctx_state.get())
+    RunReport.started.problems = problems or RunReport.started.problems

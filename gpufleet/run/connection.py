@@ -12,6 +12,7 @@ from functools import cache, wraps
 from typing import Any
 
 import paramiko
+from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api import Host
 from pyinfra.api.arguments import all_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
@@ -122,6 +123,10 @@ def _cause(error: Exception) -> str:
         frame.f_globals.get("__name__") == _PROMPT for frame, _ in calls
     ):
         return _NO_PASSPHRASE
+    if isinstance(reason, NoValidConnectionsError):  # its own text hides why, and names addresses
+        whys = {getattr(each, "strerror", None) or str(each) for each in reason.errors.values()}
+        ports = {str(address[1]) for address in reason.errors}
+        return f"{', '.join(sorted(whys))} (port {', '.join(sorted(ports))})"
     return str(error) if isinstance(error, PyinfraError) else f"{type(error).__name__}: {error}"
 
 

@@ -7,8 +7,8 @@ from gpufleet.core.findings import blocker, info
 REPORT_PATH = blocker(
     "GF001",
     "Report path is not writable",
-    "Cannot write {variable}={path}: {why}. Nothing was done.",
-    "Set it to a new file or an older report in an existing, writable folder; or unset {variable}.",
+    "Cannot write the report {path} ({option}, {variable}): {why}. Nothing was done.",
+    "Give {option} a new file or an older report, in an existing, writable folder.",
 )
 
 REPORT_LOST = blocker(

@@ -34,10 +34,11 @@ SIGNALS = {
 }
 AGAIN = 0.05  # seconds
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
-# variable that names the file -> whether an older file may go, what that is, the text of a new one
-REPORTS: tuple[tuple[str, Callable[[bytes], bool], str, Renderer], ...] = (
-    ("GPUFLEET_REPORT", is_report, REPORT, as_json),
-    ("GPUFLEET_JUNIT", is_junit, JUNIT, as_junit),
+# variable and option that name the file -> whether an older file may go, what that is, the text of
+# a new one
+REPORTS: tuple[tuple[str, str, Callable[[bytes], bool], str, Renderer], ...] = (
+    ("GPUFLEET_REPORT", "--json", is_report, REPORT, as_json),
+    ("GPUFLEET_JUNIT", "--junit", is_junit, JUNIT, as_junit),
 )
 
 
@@ -170,7 +171,7 @@ class Run:
 def requested_reports() -> list[tuple[ReportFile, Renderer]]:
     """The files that the environment names, without old reports. Raises Stopped."""
     found: dict[Path, tuple[ReportFile, Renderer]] = {}
-    for variable, ours, kind, rendered in REPORTS:
+    for variable, option, ours, kind, rendered in REPORTS:
         if not (path := os.environ.get(variable)):
             continue
         file = ReportFile(Path(path), ours, kind)
@@ -179,8 +180,10 @@ def requested_reports() -> list[tuple[ReportFile, Renderer]]:
                 raise FileExistsError("it is to have another report")
             file.prepare()
         except OSError as error:
-            why = findings.REPORT_PATH(variable=variable, path=path, why=_why(error))
-            raise Stopped(why) from error
+            refused = findings.REPORT_PATH(
+                variable=variable, option=option, path=path, why=_why(error)
+            )
+            raise Stopped(refused) from error
         found[file.path] = file, rendered
     return list(found.values())
 

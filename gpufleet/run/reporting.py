@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from typing import ClassVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar
 
 import pyinfra
 from gevent import getcurrent
@@ -23,6 +24,7 @@ from gpufleet.run.display import Display
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
 
+Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # of groups and data
 ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
@@ -42,6 +44,7 @@ class RunReport(BaseStateCallback):
         self.hosts: dict[str, HostReport] = {}
         self.began: dict[str, float] = {}
         self.touched: set[str] = set()  # hosts of which an operation was started
+        self.problems: Problems = lambda groups, data: []
         self.plan_only = False
         self.left_out: set[str] = set()
         self.display: Display | None = None
@@ -177,6 +180,7 @@ class RunReport(BaseStateCallback):
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
             part.findings.append(findings.UNREACHABLE(host=part.name, cause=why_unreached(host)))
+            part.findings += self._unread_settings(host)
         elif part.failed:
             part.status = "failed"
             if not part.errors and not any(found.blocks for found in part.findings):
@@ -189,6 +193,12 @@ class RunReport(BaseStateCallback):
         else:
             part.status = "converged"
         part.failed = part.status in BAD
+
+    def _unread_settings(self, host: Host) -> list[Finding]:
+        try:
+            return self.problems(host.groups, host.data.dict())
+        except Exception:  # noqa: BLE001 a boundary: the run that reaches the host says so
+            return []
 
     def _awaits_its_turn(self, host: Host, part: HostReport, *, dry: bool) -> bool:
         """Whether the run ended before it started its work on a host."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import getpass
 import io
 import socket
@@ -10,6 +11,7 @@ from typing import Any
 
 import paramiko
 import pytest
+from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.connectors.ssh import SSHConnector
@@ -49,6 +51,23 @@ def test_another_end_of_a_file_is_not_taken_for_a_passphrase(
     host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
     host.connect()
     assert "EOF error (banner)" in connection.why_unreached(host)
+
+
+def test_a_refused_connection_says_so_and_names_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = {("10.0.0.7", 22): ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")}
+
+    def connect(connector: SSHConnector) -> None:
+        try:
+            raise NoValidConnectionsError(refused)
+        except OSError as error:
+            raise ConnectError(f"Could not connect ({error})")  # noqa: B904 - as pyinfra does
+
+    monkeypatch.setattr(connection, "_connect", connect)
+    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
+    connection.stop_alone()
+    host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
+    host.connect()
+    assert connection.why_unreached(host) == "Connection refused (port 22)"
 
 
 def test_a_silent_connection_seldom_wakes_up() -> None:

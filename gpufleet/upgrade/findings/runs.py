@@ -41,7 +41,8 @@ NO_RUN = blocker(
     "GF063",
     "No such run",
     "There is no {run} in {folder}.",
-    "Check the name, and run the command on the machine and as the user that started the run.",
+    "Runs are recorded on the machine, and for the user, that started them: run the command there, "
+    "with the name of the run if you give one.",
 )
 
 RECORD_DAMAGED = blocker(

@@ -45,3 +45,13 @@ def test_what_hosts_share_is_there_once_the_worst_first() -> None:
     found = same_findings([("a", NOT_A_HOST()), ("b", worse), ("c", NOT_A_HOST()), ("a", worse)])
     assert found == [(worse, ("b", "a")), (NOT_A_HOST(), ("a", "c"))]
     assert shared([("a", 1), ("a", 1), ("b", 2)]) == {1: ("a",), 2: ("b",)}
+
+
+def test_a_finding_that_names_its_host_in_a_command_is_shared() -> None:
+    found = same_findings((name, NO_ANSWER(host=name)) for name in ("gpu-1", "gpu-10", "gpu-2"))
+    ((finding, names),) = found
+    assert names == ("gpu-1", "gpu-10", "gpu-2")
+    assert "--limit HOST`" in finding.remedy
+    assert "gpu-1" not in finding.remedy
+    ((alone, _),) = same_findings([("gpu-1", NO_ANSWER(host="gpu-1"))])
+    assert "--limit gpu-1`" in alone.remedy

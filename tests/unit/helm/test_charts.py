@@ -90,6 +90,14 @@ def test_an_incompatible_pin_is_a_blocker_with_the_reason() -> None:
     assert 'cluster_charts = "newest"' in finding.remedy
 
 
+def test_a_pin_with_several_reasons_has_one_remedy() -> None:
+    (finding,) = choice("dcgm-exporter", "1.18", pin="4.8.2").findings
+    assert "kubeVersion" in finding.message
+    assert "internalTrafficPolicy" in finding.message
+    assert finding.remedy.startswith("2.6.10 is the newest that can")
+    assert "cluster_charts" not in finding.remedy, "no values avoid the first reason"
+
+
 def test_newest_passes_values_that_make_a_chart_fit() -> None:
     found = choice("dcgm-exporter", "1.19", "newest")
     assert found.version == "4.8.2"
