@@ -30,9 +30,10 @@ LIMIT_SECONDS = 900
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """Seconds of wall time. `ours`: the whole command on bare hosts; `typed`: the same commands by
-    a script; `again`: the phases that may change something, on the converged cluster; `floor`: one
-    connection and the fact command on each host, and one read of all pods."""
+    """Seconds of wall time. `ours`: the whole command on bare hosts, of which `phases` are parts;
+    `typed`: the same commands by a script; `again`: the phases that may change something, on the
+    converged cluster; `floor`: one connection and the fact command on each host, and one read of
+    all pods."""
 
     hosts: int
     phases: tuple[tuple[str, float], ...]
@@ -118,10 +119,9 @@ def _measure(box: Sandbox, work: Path, progress: Callable[[str], None]) -> Creat
     write_charts(work / "charts")
     environment = {"GPUFLEET_SANDBOX": box.name, "GPUFLEET_CHARTS": str(work / "charts")}
     boots = [(host.boot_id(), apt_commands(host)) for host in hosts]
-    phases = _create(environment, work)
-    ours = sum(phases.values())
+    phases, ours = _create(environment, work)
     progress(f"{len(hosts)} bare hosts: gpufleet cluster create {ours:.0f} s")
-    again = _create(environment, work)
+    again, _ = _create(environment, work)
     programs = Programs(environment, work)
     cluster = TypedCluster.seen_on(box, hosts[0], work)
     floor = programs.floor(hosts).wall + cluster.pods_read()
@@ -136,12 +136,12 @@ def _measure(box: Sandbox, work: Path, progress: Callable[[str], None]) -> Creat
     return Creation(len(hosts), tuple(phases.items()), ours, by_hand, changing, floor)
 
 
-def _create(environment: Mapping[str, str], work: Path) -> dict[str, float]:
-    """Seconds of each phase of `gpufleet cluster create`."""
+def _create(environment: Mapping[str, str], work: Path) -> tuple[dict[str, float], float]:
+    """Seconds of each phase of `gpufleet cluster create`, and of the whole command."""
     report = work / "create.json"
     words = [*GPUFLEET, "cluster", "create", str(inventory()), "--yes", "--json", str(report)]
-    timed(words, log=work / "create.log", env={**os.environ, **environment})
+    run = timed(words, log=work / "create.log", env={**os.environ, **environment})
     phases: list[dict[str, Any]] = json.loads(report.read_text())["phases"]
     if failed := [phase["name"] for phase in phases if phase["result"] != "passed"]:
         raise RunFailed(f"gpufleet cluster create: {', '.join(failed)} failed")
-    return {phase["name"]: phase["seconds"] for phase in phases}
+    return {phase["name"]: phase["seconds"] for phase in phases}, run.wall

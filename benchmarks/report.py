@@ -80,7 +80,7 @@ def page(
         ]
     for creation in creations:
         head = ("phase", "s")
-        rows = [*creation.phases, ("together", creation.ours), ("script", creation.typed)]
+        rows = [*creation.phases, ("whole command", creation.ours), ("script", creation.typed)]
         lines = [(name, digits(seconds)) for name, seconds in rows]
         parts += [f"## Cluster on {creation.hosts} bare hosts", CREATION, table(head, lines)]
     if upgrades:
