@@ -78,13 +78,13 @@ def _floor(row: Converged) -> Verdict:
 
 
 def _status(row: Converged) -> Verdict:
-    budget = f"gpufleet status, {row.hosts} hosts, within {STATUS_TIMES:.0f}x the floor"
+    budget = f"status, {row.hosts} hosts, within {STATUS_TIMES:.0f}x the floor"
     limit = STATUS_TIMES * row.floor.middle
     return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
 
 
 def _many(row: Many) -> Verdict:
-    budget = f"gpufleet status, {row.names} names, within {STATUS_TIMES:.0f}x the floor"
+    budget = f"status, {row.names} names, within {STATUS_TIMES:.0f}x the floor"
     limit = STATUS_TIMES * row.floor.middle
     return at_most(budget, row.status.middle, limit, "s", f"Profile it: {PROFILE}.")
 
@@ -138,7 +138,7 @@ def _creation(row: Creation) -> list[Verdict]:
     look = "The seconds of its phases above say where the time goes."
     return [
         at_most(
-            f"gpufleet cluster create, {row.hosts} bare hosts, within {TYPED_TIMES}x a script",
+            f"cluster create, {row.hosts} bare hosts, within {TYPED_TIMES}x a script",
             row.ours, TYPED_TIMES * row.typed, "s", look,
         ),
         at_most(
@@ -149,7 +149,7 @@ def _creation(row: Creation) -> list[Verdict]:
 
 
 def _own_part(row: Own) -> Verdict:
-    budget = "gpufleet upgrade, one idle host, beside packages and reboots"
+    budget = "upgrade, one idle host, beside packages and reboots"
     look = "The table of its operations above says where the time goes."
     return at_most(budget, row.ours.middle, OWN_SECONDS, "s", look)
 
@@ -157,7 +157,7 @@ def _own_part(row: Own) -> Verdict:
 def _upgrade(row: Drained) -> list[Verdict]:
     """That budgets are kept and no pod stays holds for every fleet; speed and memory for the whole
     one alone, since a round of evictions takes its seconds however few pods there are."""
-    pods = f"gpufleet upgrade, {row.pods} pods of {row.drained} nodes"
+    pods = f"upgrade, {row.pods} pods of {row.drained} nodes"
     budgets = "Every eviction goes by the Eviction API: gpufleet/upgrade/operations/evictions.py."
     lines = [
         at_most(f"{pods}, looks at which a budget was broken", row.broken, 0, "looks", budgets),
@@ -170,7 +170,7 @@ def _upgrade(row: Drained) -> list[Verdict]:
     memory = "gpufleet/upgrade/operations/listing.py: what is kept of a list."
     return [
         *lines,
-        at_most(f"gpufleet upgrade, {row.nodes} nodes planned", row.plan, PLAN_SECONDS, "s", plan),
+        at_most(f"upgrade, {row.nodes} nodes planned", row.plan, PLAN_SECONDS, "s", plan),
         at_least(f"{pods}, evictions a second", row.rate, EVICTIONS, "pods/s", rounds),
         at_most(f"{pods}, all of them", row.evict, EVICTION_SECONDS, "s", rounds),
         at_most(f"{pods}, memory of the controller", row.memory, UPGRADE_MEMORY, "MiB", memory),

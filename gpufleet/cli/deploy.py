@@ -102,9 +102,9 @@ def apply(
     """Install what INVENTORY configures.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
-    asks, unless --yes is given. Runs pyinfra with
-    deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
-    directory, else gpufleet's own.
+    asks, unless it has no change or --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts
+    and deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
+    They are always asked about if they are yours: the plan has gpufleet's steps alone.
     """
     ask = None if yes else Question("Apply these changes?", ("preflight",))
     run(inventory, needed, limit, options, ask, Place(workers, scheduler))
@@ -123,7 +123,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
 
     What it did not install stays, and so does what others need: CRDs with objects of users,
     PersistentVolumeClaims, namespaces with other objects. They are named. Shows the plan and asks,
-    unless --yes is given.
+    unless it has no change or --yes is given.
     """
     ask = None if yes else Question("Remove this?", ("remove",), (DRY,))
     run(inventory, lambda _: ["remove"], limit, options, ask)

@@ -34,7 +34,7 @@ def planned(folder: Path, hosts: list[tuple[str, dict[str, Any]]]) -> tuple[str,
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
-    return done.stdout, json.loads(report.read_text())["hosts"]
+    return " ".join(done.stdout.split()), json.loads(report.read_text())["hosts"]
 
 
 def test_a_misspelt_key_of_an_unreachable_host_is_reported(tmp_path: Path, closed: int) -> None:

@@ -57,9 +57,7 @@ def test_the_floor_and_a_third_and_the_start_are_allowed() -> None:
 
 
 def test_a_status_of_the_fleet_may_take_three_times_the_floor() -> None:
-    assert missed(replace(ROW, status=seconds(6.01))) == [
-        "gpufleet status, 40 hosts, within 3x the floor"
-    ]
+    assert missed(replace(ROW, status=seconds(6.01))) == ["status, 40 hosts, within 3x the floor"]
 
 
 MANY = Many(500, 40, seconds(24.0), seconds(8.0), seconds(9.0), seconds(6.0), 190.0)
@@ -67,7 +65,7 @@ MANY = Many(500, 40, seconds(24.0), seconds(8.0), seconds(9.0), seconds(6.0), 19
 
 def test_a_status_of_many_names_may_take_three_times_the_floor() -> None:
     (kept,) = verdicts([], [], many=[MANY])
-    assert (kept.budget, kept.kept) == ("gpufleet status, 500 names, within 3x the floor", True)
+    assert (kept.budget, kept.kept) == ("status, 500 names, within 3x the floor", True)
     (missed,) = verdicts([], [], many=[replace(MANY, status=seconds(24.1))])
     assert not missed.kept
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
@@ -78,7 +76,7 @@ def test_a_status_of_many_names_may_take_three_times_the_floor() -> None:
 def test_too_few_hosts_are_not_asked_by_too_many_names(tmp_path: Path) -> None:
     lines: list[str] = []
     assert measure("none", [], Programs({}, tmp_path), lines.append, 101) == []
-    assert lines == ["101 names need 2 hosts, not 0: left out"]
+    assert lines == ["101 names need 5 hosts, not 0: left out"]
 
 
 def test_names_go_round_the_hosts() -> None:
@@ -167,9 +165,9 @@ def test_a_whole_fleet_is_planned_and_drained_in_time() -> None:
         found = verdicts([], [], upgrades=[replace(UPGRADE, **changes)])
         return [verdict.budget for verdict in found if not verdict.kept]
 
-    pods = "gpufleet upgrade, 11683 pods of 750 nodes"
+    pods = "upgrade, 11683 pods of 750 nodes"
     assert missed_by() == []
-    assert missed_by(plan=10.1) == ["gpufleet upgrade, 1500 nodes planned"]
+    assert missed_by(plan=10.1) == ["upgrade, 1500 nodes planned"]
     assert missed_by(evict=470.0) == [f"{pods}, evictions a second"]
     assert missed_by(evict=481.0) == [f"{pods}, evictions a second", f"{pods}, all of them"]
     assert missed_by(memory=501.0) == [f"{pods}, memory of the controller"]
@@ -252,7 +250,7 @@ def test_the_page_has_ratios_and_the_command_that_made_it() -> None:
     assert "| 1.36.3 | 8 | 1.10 / 1.20 / 1.30 (3 runs) | 10.0 |" in text
     assert "| the other 2 | 0.05 |" in text
     assert "pass  memory at 40 hosts" in text
-    assert "| Checks | 5.00 |\n| together | 65.0 |\n| script | 50.0 |" in text
+    assert "| Checks | 5.00 |\n| whole command | 65.0 |\n| script | 50.0 |" in text
 
 
 RECAP = "h{} : ok=11 changed={} unreachable=0 failed={} skipped=1 rescued=0 ignored=0\n"

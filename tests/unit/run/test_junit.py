@@ -94,7 +94,7 @@ def test_no_file_of_another_kind_is_replaced(
         return
     with pytest.raises(Stopped) as refused:
         requested_reports()
-    assert f"GPUFLEET_JUNIT={path}" in refused.value.findings[0].message
+    assert f"{path} (--junit, GPUFLEET_JUNIT)" in refused.value.findings[0].message
     assert path.read_text() == text
 
 
