@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import click
 
 from gpufleet.cli.child import run_child
-from gpufleet.cli.output import note, output_options, report_options, verbose_option, with_verbose
+from gpufleet.cli.output import output_options, report_options, verbose_option, with_verbose
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
-from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
 from gpufleet.core.python import python_module
 from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
@@ -25,9 +22,6 @@ from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
 CONFIG = "config.py"
 HERE = Path()
 DRY = "--dry"  # of pyinfra: the run changes nothing
-REPORT_OF = "GPUFLEET_REPORT"
-PLANNED = "planned"  # status of a host in a report
-NOTHING_TO_DO = "Nothing to do; the question was skipped."
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
@@ -102,9 +96,9 @@ def apply(
     """Install what INVENTORY configures.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
-    asks, unless it has no change or --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts
-    and deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
-    They are always asked about if they are yours: the plan has gpufleet's steps alone.
+    asks, unless --yes is given. Runs pyinfra with
+    deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
+    directory, else gpufleet's own.
     """
     ask = None if yes else Question("Apply these changes?", ("preflight",))
     run(inventory, needed, limit, options, ask, Place(workers, scheduler))
@@ -123,7 +117,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
 
     What it did not install stays, and so does what others need: CRDs with objects of users,
     PersistentVolumeClaims, namespaces with other objects. They are named. Shows the plan and asks,
-    unless it has no change or --yes is given.
+    unless --yes is given.
     """
     ask = None if yes else Question("Remove this?", ("remove",), (DRY,))
     run(inventory, lambda _: ["remove"], limit, options, ask)
@@ -196,7 +190,7 @@ def run(
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
-    confirmed(ask is None or DRY in options, options)
+    confirmed(ask is None, options)
     every, targets = chosen(inventory, limit)
     if not place.is_here:
         from gpufleet.cli.shard_request import request_of
@@ -205,51 +199,23 @@ def run(
         run_sharded(request_of(inventory, every, targets, options, place), deploys, ask)
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and DRY not in options:
-        _confirm(ask, inventory, limit, options, files)
+        _confirm(ask, inventory, limit, options)
     words = arguments(inventory, files, limit, options, yes=True)
-    if not is_quiet():
-        note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
+    click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
     os.execv(sys.executable, [*python_module("pyinfra"), *words])
 
 
-def _confirm(
-    ask: Question,
-    inventory: str,
-    limit: Sequence[str],
-    options: Sequence[str],
-    files: Sequence[Path],
-) -> None:
-    """Show what the run of the deploys `files` would do, and ask; ends the process unless the
-    answer is yes, and without a question where nothing would be done.
+def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Sequence[str]) -> None:
+    """Show what the run would do, and ask; ends the process unless the answer is yes.
 
     What a host lacks is read again by the run itself: it may have changed until the answer.
     """
-    shown = [deploy_file(name) for name in ask.deploys]
-    words = arguments(inventory, shown, limit, [*options, *ask.options], yes=True)
-    with TemporaryDirectory(prefix="gpufleet-plan-", ignore_cleanup_errors=True) as folder:
-        report = os.environ.get(REPORT_OF) or str(Path(folder, "plan.json"))
-        status = run_child([*python_module("pyinfra"), *words], {**os.environ, REPORT_OF: report})
-        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
-            sys.exit(status)
-        planned = is_anything_planned(Path(report))
-    if not planned and all(map(is_shipped, files)):
-        note(NOTHING_TO_DO)
+    files = [deploy_file(name) for name in ask.deploys]
+    words = arguments(inventory, files, limit, [*options, *ask.options], yes=True)
+    status = run_child([*python_module("pyinfra"), *words], os.environ)
+    if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
         sys.exit(status)
     click.confirm(ask.text, abort=True, err=True)
-
-
-def is_anything_planned(report: Path) -> bool:
-    """Whether the report of a preview has a host to change; True where it cannot be read."""
-    try:
-        hosts = json.loads(report.read_text(encoding="utf-8"))["hosts"]
-        return any(host["status"] == PLANNED for host in hosts.values())
-    except (OSError, ValueError, LookupError, AttributeError, TypeError):
-        return True
-
-
-def is_shipped(deploy: Path) -> bool:
-    """Whether a deploy is gpufleet's own: the plan has all of its steps."""
-    return deploy.resolve().parent == shipped("deploys").resolve()
 
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:

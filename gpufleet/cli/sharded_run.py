@@ -12,17 +12,7 @@ from typing import NoReturn
 
 import click
 
-from gpufleet.cli.deploy import (
-    DRY,
-    NOTHING_TO_DO,
-    PLANNED,
-    Deploys,
-    Place,
-    Question,
-    deploy_file,
-    is_shipped,
-)
-from gpufleet.cli.output import note
+from gpufleet.cli.deploy import DRY, Deploys, Place, Question, deploy_file
 from gpufleet.cli.scheduled import Scheduled
 from gpufleet.cli.shard_request import Request, is_apart
 from gpufleet.cli.sharded import Sharded
@@ -55,10 +45,6 @@ def run_sharded(request: Request, deploys: Deploys, ask: Question | None) -> NoR
         shown = _whole(request, lambda _: list(ask.deploys), ask.options)
         status = _show(shown, request, ask.deploys, dry=True)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
-            sys.exit(status)
-        planned = any(part.status == PLANNED for part in shown.parts.values())
-        if not planned and all(map(is_shipped, map(deploy_file, deploys(list(request.targets))))):
-            note(NOTHING_TO_DO)
             sys.exit(status)
         click.confirm(ask.text, abort=True, err=True)
     done = _whole(request, deploys)

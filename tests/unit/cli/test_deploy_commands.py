@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -220,49 +218,6 @@ def test_a_dry_run_and_yes_ask_nothing(
     for words in (["apply", "inv.py", "--", "--dry"], ["apply", "inv.py", "--yes"]):
         done, became = answered(monkeypatch, "", *words)
         assert (done.exit_code, len(became), asked) == (0, 1, [])
-
-
-def a_plan(*statuses: str) -> Any:
-    """A child that writes the report of a preview and ends with the status of a blocked host."""
-
-    def child(words: list[str], env: dict[str, str]) -> int:
-        hosts = {str(number): {"status": status} for number, status in enumerate(statuses)}
-        Path(env["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
-        return 1 if "not reached" in statuses else 0
-
-    return child
-
-
-@pytest.mark.parametrize("verb", ["apply", "remove"])
-@pytest.mark.parametrize(
-    ("statuses", "asks"),
-    [(["converged"], 0), (["not reached", "converged"], 0), (["planned", "not reached"], 1)],
-)
-def test_nothing_is_asked_where_nothing_would_be_done(
-    monkeypatch: pytest.MonkeyPatch, asked: list[Any], verb: str, statuses: list[str], asks: int
-) -> None:
-    monkeypatch.setattr(deploy, "run_child", a_plan(*statuses))
-    done, became = answered(monkeypatch, "y\n", verb, "inv.py")
-    assert len(became) == asks
-    assert done.exit_code == (0 if asks else 1 if "not reached" in statuses else 0)
-    assert ("Nothing to do" in done.stderr) is (not asks)
-
-
-def test_a_deploy_of_the_users_own_is_asked_about_whatever_the_plan_says(
-    monkeypatch: pytest.MonkeyPatch, asked: list[Any], tmp_path: Path
-) -> None:
-    (tmp_path / "deploys").mkdir()
-    (tmp_path / "deploys/gpu_node.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(deploy, "run_child", a_plan("converged"))
-    done, became = answered(monkeypatch, "y\n", "apply", "inv.py")
-    assert (done.exit_code, len(became)) == (0, 1)
-
-
-def test_a_dry_run_without_a_terminal_needs_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
-    done, became = ended(monkeypatch, "apply", "inv.py", "--", "--dry")
-    assert (done.exit_code, len(became)) == (0, 1)
 
 
 def test_a_misspelt_command_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
