@@ -59,13 +59,22 @@ def summary(fleet: Fleet) -> Iterator[str]:
     flags = [f"{number} {flag}" for flag, number in group.flags.items()]
     clean = sum(not row.flags for row in fleet.rows)
     counts = ", ".join([*flags, f"{clean} without a flag"])
-    yield f"{counted(len(fleet.rows), 'host')}, {counted(group.gpus, 'GPU')}: {counts}"
+    yield f"{counted(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}"
     if fleet.clusters:
         names = ", ".join(folded(fleet.clusters))
         yield (
             f"{counted(len(fleet.clusters), 'cluster')}, not shown: {names} "
             "(`gpufleet plan`, `gpufleet verify`)"
         )
+
+
+def _gpus(rows: Sequence[Row], gpus: int) -> str:
+    """Their number, and of how many hosts it is where some did not answer."""
+    answered = [row for row in rows if "unreachable" not in row.flags]
+    if rows and not answered:
+        return ""
+    of = "" if len(answered) == len(rows) else f" on the {len(answered)} that answered"
+    return f", {counted(gpus, 'GPU')}{of}"
 
 
 def _hosts(rows: Sequence[Row]) -> Text:

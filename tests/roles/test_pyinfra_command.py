@@ -406,7 +406,7 @@ def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
     bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\ngpu_cluster = ['@local']\n")
     words = [PYINFRA.with_name("gpufleet"), "status", str(bench.inventory)]
     for limit, status, end in (
-        ([], 1, "1 host, 0 GPUs: 1 unreachable, 0 without a flag"),
+        ([], 1, "1 host: 1 unreachable, 0 without a flag"),
         (["--limit", "gpu_cl*"], 0, "0 hosts, 0 GPUs: 0 without a flag"),
         (["--limit", "nosuch"], 4, ""),
     ):
