@@ -11,9 +11,11 @@ from pathlib import Path
 import click
 
 from gpufleet.cli.child import run_child
-from gpufleet.cli.output import output_options, report_options, verbose_option, with_verbose
+from gpufleet.cli.output import note, output_options, report_options, verbose_option, with_verbose
+from gpufleet.cli.parsed import parsed
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
+from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
 from gpufleet.core.python import python_module
 from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
@@ -190,18 +192,21 @@ def run(
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
-    confirmed(ask is None, options)
+    dry = is_dry(options)
+    confirmed(ask is None or dry, options)
     every, targets = chosen(inventory, limit)
     if not place.is_here:
         from gpufleet.cli.shard_request import request_of
         from gpufleet.cli.sharded_run import run_sharded  # takes its time to load
 
-        run_sharded(request_of(inventory, every, targets, options, place), deploys, ask)
+        request = request_of(inventory, every, targets, options, place)
+        run_sharded(request, deploys, None if dry else ask)
     files = [deploy_file(name) for name in deploys(targets)]
-    if ask and DRY not in options:
+    if ask and not dry:
         _confirm(ask, inventory, limit, options)
     words = arguments(inventory, files, limit, options, yes=True)
-    click.echo(f"Running {' and '.join(map(str, files))}", err=True)  # options may hold secrets
+    if not is_quiet():
+        note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     os.execv(sys.executable, [*python_module("pyinfra"), *words])
 
 
@@ -216,6 +221,12 @@ def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Seque
     if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
         sys.exit(status)
     click.confirm(ask.text, abort=True, err=True)
+
+
+def is_dry(options: Sequence[str]) -> bool:
+    """Whether pyinfra's options are those of a preview: `--exclude --dry` is a name. Raises
+    click.UsageError."""
+    return DRY in options and parsed(options).dry
 
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:

@@ -53,10 +53,13 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """click's own, which suggests options but no commands."""
+        word = args[0]
         try:
             return super().resolve_command(ctx, args)
+        except click.NoSuchOption:
+            raise
         except click.UsageError as error:
-            close = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            close = get_close_matches(word, self.list_commands(ctx), n=1)
             if not close:
                 raise
             meant = f"{error.message} Did you mean {close[0]!r}?"

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from gpufleet.cli.deploy import DRY, Deploys, Place, Question, deploy_file
+from gpufleet.cli.deploy import Deploys, Place, Question, deploy_file, is_dry
 from gpufleet.cli.scheduled import Scheduled
 from gpufleet.cli.shard_request import Request, is_apart
 from gpufleet.cli.sharded import Sharded
@@ -41,7 +41,7 @@ def run_sharded(request: Request, deploys: Deploys, ask: Question | None) -> NoR
     except Stopped as stopped:
         say(stopped.findings[0])
         sys.exit(ExitStatus.USAGE)
-    if ask and DRY not in request.options:
+    if ask:
         shown = _whole(request, lambda _: list(ask.deploys), ask.options)
         status = _show(shown, request, ask.deploys, dry=True)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
@@ -49,7 +49,7 @@ def run_sharded(request: Request, deploys: Deploys, ask: Question | None) -> NoR
         click.confirm(ask.text, abort=True, err=True)
     done = _whole(request, deploys)
     names = deploys(list(request.targets))
-    dry = list(names) == ["preflight"] or DRY in request.options
+    dry = list(names) == ["preflight"] or is_dry(request.options)
     sys.exit(_show(done, request, names, dry=dry, files=files))
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 import click
 
-from gpufleet.core.python import python_code
+from gpufleet.cli.parsed import DEPLOY, INVENTORY, parsed
 from gpufleet.core.settings import RoleSettings
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.settings import ROLES
-from gpufleet.run.invocation import Invocation, parse
+from gpufleet.run.invocation import Invocation
 from gpufleet.upgrade.settings import UpgradeSettings
 
-INVENTORY, DEPLOY = "inventory", "deploy.py"  # stand for those of a step
 # In a process of its own: pyinfra's parser makes gevent replace parts of the standard library.
-MAIN = "from gpufleet.cli.upgrade_options import print_parsed; print_parsed()"
 # How hosts are reached and operations are run. All others are refused, those of later versions of
 # pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
 ALLOWED = frozenset(
@@ -72,7 +66,7 @@ RIGHTS = frozenset(
 
 def check_options(options: Sequence[str]) -> None:
     """Raises click.UsageError for options that would make a step another one."""
-    if options and (problem := why_refused(_parsed(options))):
+    if options and (problem := why_refused(parsed(options))):
         raise click.UsageError(problem)
 
 
@@ -100,21 +94,3 @@ def _why_not_data(key: str) -> str:
     if key.startswith("_") and key not in RIGHTS:
         return f"{shown} decides which operations of a step are carried out: leave it out."
     return ""
-
-
-def print_parsed() -> None:
-    """Parse the command line on standard input."""
-    asked = parse(json.loads(input()))
-    print("\n" + json.dumps(asdict(asked)))  # below what --support prints
-
-
-def _parsed(options: Sequence[str]) -> Invocation:
-    words = json.dumps([*options, INVENTORY, DEPLOY])  # not as arguments: they may hold secrets
-    done = subprocess.run(
-        python_code(MAIN), input=words, stdout=subprocess.PIPE, text=True, check=False
-    )
-    if done.returncode:
-        raise click.UsageError("pyinfra cannot parse the options that follow `--`.")
-    found = json.loads(done.stdout.splitlines()[-1])
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in found.items()}
-    return Invocation(**values)

@@ -72,7 +72,8 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
     own: dict[Finding, Finding] = {}
     general: list[tuple[str, Finding]] = []
     for name, finding in found:
-        remedy = finding.remedy.replace(f"--limit {one_line(name)}", "--limit HOST")
+        limit = rf"--limit {re.escape(one_line(name))}(?![\w-]|\.\w)"
+        remedy = re.sub(limit, "--limit HOST", finding.remedy)
         general.append((name, replace(finding, remedy=remedy)))
         own[general[-1][1]] = finding
     hosts = shared(general)

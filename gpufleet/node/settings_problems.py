@@ -12,7 +12,10 @@ from gpufleet.node.settings import load_settings
 
 
 def settings_problems(groups: Collection[str], data: Mapping[str, Any]) -> list[Finding]:
-    """What is wrong with the settings of a host, or of a cluster: that is by its `groups`."""
-    is_cluster = CLUSTERS in groups and NODES not in groups
-    load = load_cluster_settings if is_cluster else load_settings
-    return load(data)[1]
+    """What is wrong with the settings of a host, of a cluster, or of what is both by its groups."""
+    found: list[Finding] = []
+    if CLUSTERS not in groups or NODES in groups:
+        found += load_settings(data)[1]
+    if CLUSTERS in groups:
+        found += load_cluster_settings(data)[1]
+    return list(dict.fromkeys(found))

@@ -19,7 +19,7 @@ def begin(config: str, problems: Problems | None = None) -> None:
     """Begin the report where a deploy of gpufleet's, or one in deploys/ beside `config`, is run.
 
     `config`: the path of pyinfra's config.py; `problems`: what is wrong with the settings of a host
-    in such groups, for hosts that no deploy reads because they are unreachable.
+    in such groups, for hosts that a deploy of ours, or one of its name, cannot reach.
 
     Without it a report begins with the first reachable host: a run that reaches none, or whose
     limit matches none, would have no report.
@@ -31,4 +31,6 @@ def begin(config: str, problems: Problems | None = None) -> None:
     from gpufleet.run.reporting import RunReport
 
     RunReport.started = RunReport.begin(ctx_state.get())
-    RunReport.started.problems = problems or RunReport.started.problems
+    names = {deploy.name for deploy in shipped("deploys").glob("*.py")}
+    if problems and names.intersection(deploy.name for deploy in deploys):
+        RunReport.started.problems = problems

@@ -7,8 +7,9 @@ from gpufleet.core.findings import blocker, info
 REPORT_PATH = blocker(
     "GF001",
     "Report path is not writable",
-    "Cannot write the report {path} ({option}, {variable}): {why}. Nothing was done.",
-    "Give {option} a new file or an older report, in an existing, writable folder.",
+    "Cannot write the report {path}: {why}. Nothing was done.",
+    "Set {option} ({variable}) to a new file or an older report in an existing, writable folder; "
+    "or omit it.",
 )
 
 REPORT_LOST = blocker(

@@ -220,9 +220,24 @@ def test_a_dry_run_and_yes_ask_nothing(
         assert (done.exit_code, len(became), asked) == (0, 1, [])
 
 
+def test_the_name_of_a_preview_is_no_preview(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
+    done, became = ended(monkeypatch, "apply", "inv.py", "--", "--exclude", "--dry")
+    assert (done.exit_code, became) == (2, [])
+    assert "Add --yes" in done.stderr
+
+
+def test_a_dry_run_without_a_terminal_needs_no_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
+    done, became = ended(monkeypatch, "apply", "inv.py", "--", "--dry")
+    assert (done.exit_code, len(became)) == (0, 1)
+
+
 def test_a_misspelt_command_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     done, _ = ended(monkeypatch, "applyy", "inv.py")
     assert done.exit_code == 2
     assert "No such command 'applyy'. Did you mean 'apply'?" in done.stderr
+    done, _ = ended(monkeypatch, "--", "--plan")
+    assert (done.exit_code, "No such option '--plan'" in done.stderr) == (2, True)
     done, _ = ended(monkeypatch, "zzz")
     assert "Did you mean" not in done.stderr

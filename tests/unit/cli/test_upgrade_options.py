@@ -51,7 +51,8 @@ CASES = (
 JUDGED = """\
 import json, sys
 from pyinfra_cli.cli import cli
-from gpufleet.cli.upgrade_options import DEPLOY, INVENTORY, why_refused
+from gpufleet.cli.parsed import DEPLOY, INVENTORY
+from gpufleet.cli.upgrade_options import why_refused
 from gpufleet.run.invocation import parse
 asked = [parse([*words, INVENTORY, DEPLOY]) for words in json.load(sys.stdin)]
 names = [max(each.opts, key=len) for each in cli.params if each.param_type_name == "option"]

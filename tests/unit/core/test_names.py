@@ -53,5 +53,7 @@ def test_a_finding_that_names_its_host_in_a_command_is_shared() -> None:
     assert names == ("gpu-1", "gpu-10", "gpu-2")
     assert "--limit HOST`" in finding.remedy
     assert "gpu-1" not in finding.remedy
+    other = NO_ANSWER(host="gpu-1.lab")
+    assert same_findings([("gpu-1", other), ("b", other)]) == [(other, ("gpu-1", "b"))]
     ((alone, _),) = same_findings([("gpu-1", NO_ANSWER(host="gpu-1"))])
     assert "--limit gpu-1`" in alone.remedy

@@ -94,7 +94,9 @@ def test_no_file_of_another_kind_is_replaced(
         return
     with pytest.raises(Stopped) as refused:
         requested_reports()
-    assert f"{path} (--junit, GPUFLEET_JUNIT)" in refused.value.findings[0].message
+    (finding,) = refused.value.findings
+    assert f"Cannot write the report {path}: " in finding.message
+    assert "Set --junit (GPUFLEET_JUNIT) to" in finding.remedy
     assert path.read_text() == text
 
 
