@@ -7,17 +7,23 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-_WORD = re.compile(r"[^\s\"']+")
-_SLASHES = r"(?:\\?/){2}"  # JSON may escape a slash
+# colors and titles of a terminal, which part a name from its value
+_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\))"
+)
+_WORD = re.compile(r"(?:[^\s\"']|(?<=\w)'(?=\w))+")
+_SLASHES = r"(?:\\{0,9}/){2}"  # JSON may escape a slash, and JSON in JSON
 _PERCENT = r"%(?:25){0,4}"  # as URLs have it, and URLs within URLs
 QUOTE = rf"""(?:\\{{0,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])"""
 # text in quotes of another text: JSON in JSON, in HTML or in a URL; a quote of its own is escaped
 INNER = rf"""(?P<quote>\\{{1,9}}["']|&(?:quot|apos|\#(?:34|39|x22|x27));|{_PERCENT}2[27])
     (?:(?!(?<!\\)(?<!5C)(?P=quote))[^\n])*(?P=quote)"""
 # where a word follows the second quote, the value goes on: as shells have it, or it is no quote
-_ARGUMENT = (
-    rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')(?:["'\w][^\n]*)?)"""
-)
+_ARGUMENT = rf"""(?:{INNER}|(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|'[^'\n]*')
+    (?:(?:["'\w]|\\')[^\n]*)?)"""
+# more texts behind one in quotes, where the next is no key
+MORE = r"""(?:[ ]{0,9}[,+][ ]{0,9}(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    (?![ ]{0,9}[:=]|\w))*"""
 _OPENING = re.compile(r"[\[{][ \t]*\r?\n")
 # brackets that count; a text in quotes may have others, and may lack its second quote
 _BRACKETS = re.compile(
@@ -35,7 +41,7 @@ _OPENS = re.compile(QUOTE, re.VERBOSE | re.IGNORECASE)
 # what stands before @ in an address; a password may hold a / or an @ itself, a port does not
 _LOGIN = re.compile(
     rf"(?P<head>(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*:{_SLASHES})"
-    r"(?:[^\s/@:\"'?#]+:(?!\d+(?:[/?#\s\"']|$))[^\s\"']*@|[^\s/\"'?#]*@)",
+    r"(?:[^\s/@:\"'?#]+:(?!\d+(?:[/?#\s\"']|$))[^\s\"]*@|[^\s/\"'?#]*@)",
     re.IGNORECASE,
 )
 _LOGIN_IN_URL = re.compile(
@@ -44,14 +50,15 @@ _LOGIN_IN_URL = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 # a name is looked at from its beginning alone: a long one must not cost the square of its length
-NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential
-    |(?:api|access|private|routing|service|integration|signing|encryption|account|master|shared)[_-]?key
+NAME = r"""(?<![\w.-])(?=[\w.-]*(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|credential
+    |auth(?!or(?!ization)|enticat)|(?:api|access|private|routing|service|integration|signing|encryption
+    |account|master|shared|ngc|subscription)[_-]?key|jfrog-art-api|amz-signature
     |client-key-data|dockerconfigjson|dockercfg|pwd(?![a-z])|psk(?![a-z])|cookie|webhook[_-]?ur[il]|slack_api_url))[\w.-]+"""
 # as Kubernetes names parts: tokens[0], parameters[password], env[name="PASSWORD"].value
 PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
 _HEAD = rf"""["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*"""
-_VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w|[ ]{{0,9}}:)|'[^'\n]*'(?=\s*(?:[,}}\]\#]|$))
-    |[^\s"'][^\n]*|["'][^\n]*"""
+_VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w|[ ]{{0,9}}:){MORE}
+    |'[^'\n]*'(?=\s*(?:[,}}\]\#]|$)){MORE}|[^\s"'][^\n]*|["'][^\n]*"""
 _FLAGS = re.IGNORECASE | re.VERBOSE | re.MULTILINE
 _SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
 # what is in a list or an object: a comment, a text in quotes, words without; each may be a key
@@ -71,8 +78,9 @@ _SECRET_IN_URL = re.compile(
 _BLOCK = re.compile(
     r"""^(?P<head>(?P<indent>[ \t]*)(?:-[ \t]+)?["']?
         [\w.-]{0,99}(?:pass(?:word|wd|phrase|(?![a-z]))|secret|token|auth|credential|key|pwd)
-        [\w.-]{0,99}["']?[ \t]*:[ \t]*[|>][-+0-9]{0,2}[ \t]*\n)
-        (?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\n)+""",
+        [\w.-]{0,99}["']?[ \t]*:[ \t]*(?:[!&]\S{1,99}[ \t]+){0,2}[|>][-+0-9]{0,2}[ \t]*
+        (?:\#[^\n]*)?\r?\n)
+        (?:(?P=indent)[ \t]+\S[^\n]*(?:\n|\Z)|[ \t]*\r?\n)+""",
     re.IGNORECASE | re.VERBOSE | re.MULTILINE,
 )
 # an environment variable of a container: in Go, JSON and YAML
@@ -87,8 +95,10 @@ _VARIABLE = re.compile(
 # tokens of a netrc file, and names of variables with their value after a space
 _PAIR = re.compile(
     rf"""(?P<head>\blogin\s{{1,9}}\S{{1,300}}\s{{1,9}}pass(?:word|wd)\s{{1,9}}
-        |\b(?:sshpass|(?:docker|podman|nerdctl|registry)\W{{1,9}}login|(?:mysql|mariadb)\w{{0,9}})\b
-        (?:(?!:\s|\b(?:docker|podman|nerdctl)\W{{1,9}}run\b)[^\n|;]){{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
+        |\b(?:sshpass|(?:docker|podman|nerdctl|registry|buildah|oras|skopeo|crane)
+        \W{{1,9}}(?:--?[\w-]{{1,40}}[=\s]{{1,9}}(?:[^\s"'|;-]\S{{0,300}}\s{{1,9}})?){{0,4}}login
+        |(?:mysql|mariadb)\w{{0,9}})\b(?:(?!:\s|\b(?:docker|podman|nerdctl)\W{{1,9}}run\b)
+        (?:[^\n|;]|(?<=\\)\n)){{0,300}}?[\s"']-p(?:{_NEXT}|\s?)
         |(?<!\w)(?:[a-z0-9]{{1,40}}_){{1,6}}(?:key|token|secret|password)\s{{1,9}}(?=\S{{0,300}}\d)(?=\S{{12}}))
         (?P<value>{_ARGUMENT}|["']?[^\s"']+)""",
     re.IGNORECASE | re.VERBOSE,
@@ -101,17 +111,29 @@ _SCHEME = re.compile(
 # the name ends with the word: --password-stdin and --token-file take no secret
 _OPTION_VALUE = re.compile(
     rf"""(?P<head>(?<![\w-])--?(?:[\w.]+-){{0,4}}(?:password|passwd|passphrase|pass|secret|token|credentials?
-        |(?:api|access|secret|private|routing|integration)-?key|\w{{1,40}}_(?:key|token|secret|password))
+        |creds|auth|(?:api|access|secret|private|routing|integration|auth|certificate|activation)-?key
+        |\w{{1,40}}_(?:key|token|secret|password))
         (?:{_NEXT}|["']?[ \t]*\r?\n[ \t]*-[ \t]+|["']\s+(?=\S{{0,300}}\d)(?=\S{{8}})|\s+|=))
         (?P<value>{_ARGUMENT}|["'][^\n]*|(?!--?(?:(?-i:[a-z][a-z-]*)|[a-z])(?:[=\s]|\Z)
         |--(?-i:[a-z])[\w.-]*(?:=|{_END_OF_OPTION}(?:\s|\Z)))[^\s"']\S*)""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CURL_USER = re.compile(
-    rf"""(?P<head>\bcurl\b(?:[^\n|;]|&[\#\w]{{2,5}};){{0,300}}?(?<=[\s"';])
-        (?:-[a-zA-Z]{{0,20}}[uU]|--(?:proxy-)?user)(?:{_NEXT}|[\s=]*))
-        (?P<value>"[^"\n]*:[^"\n]*"|'[^'\n]*:[^'\n]*'|{INNER}|[^\s:]+:\S*)""",
+    rf"""(?P<head>\b(?:curl|ctr)\b(?:[^\n|;]|(?<=\\)\n|&[\#\w]{{2,5}};){{0,300}}?(?<=[\s"';])
+        (?:-[a-zA-Z]{{0,20}}[uU]|--(?:proxy-)?user)(?:{_NEXT}|[\s=]{{0,99}}))
+        (?P<value>"[^":\n]*:[^"\n]*"|'[^':\n]*:[^'\n]*'|{INNER}|["']?[^\s:"']{{1,100}}["']?:\S*)""",
     re.VERBOSE,
+)
+# a login of a proxy without a scheme
+_PROXY = re.compile(
+    r"""(?P<head>(?:proxy["']?\s{0,9}[=:\s]\s{0,9}|(?<=\s)-x\s{0,9})["']?)[^\s/:@"']{1,300}:[^\s@"']{1,300}@""",
+    re.IGNORECASE,
+)
+# apt.conf has no sign between a name and its value; people write names in two words
+_TWO_WORDS = re.compile(
+    r"""(?P<head>::(?:password|passwd|token)\s{1,9}"|\b(?:api|access|secret|private)\skey["']?\s{0,9}[:=]\s{0,9}["']?
+        (?=[^\s"']{0,300}\d)(?=[^\s"']{8}))[^\n"'\s]{1,999}""",
+    re.IGNORECASE | re.VERBOSE,
 )
 # a path segment with a digit after "hooks", "webhook" or "integration"
 _WEBHOOK = re.compile(
@@ -127,7 +149,13 @@ _QUERY = re.compile(
     re.IGNORECASE,
 )
 _KNOWN_FORM = re.compile(
-    r"(?:(?<![\w-])eyJ[\w-]{10,}|(?<=-)eyJ[\w-]{10,300})(?:\.[\w-]*){2,4}|\b(?:(?:sk|hf|nvapi|gh[pos]|github_pat|glpat|xox[abprs])[-_](?=[\w-]{0,99}\d)[\w-]{16,}|AKIA[0-9A-Z]{16}\b)"
+    r"""(?:(?<![\w-])eyJ[\w-]{10,}|(?<=-)eyJ[\w-]{10,300})(?:\.[\w-]*){2,4}
+    |\b(?:(?:sk|hf|nvapi|gh[oprsu]|github_pat|gl(?:pat|rt|sa)|glsa|xox[abprs]|dckr_pat)[-_](?=[\w-]{0,99}\d)[\w-]{16,}
+    |A[KS]IA[0-9A-Z]{16}\b|npm_[A-Za-z0-9]{36}\b|pypi-AgE[\w-]{16,}|hvs\.[\w-]{20,}|AIza[\w-]{35}
+    |ya29\.[\w-]{20,}|SG\.[\w-]{16,40}\.[\w-]{20,}|tskey-[a-z]{1,20}-[\w-]{16,}
+    # the base64 of a private key: its first line says of which kind
+    |LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0Eg|BFQyB|BPUEVOU1NI|BFTkNS|BEU0Eg)[\w+/=]*)""",
+    re.VERBOSE,
 )
 _TOKEN_FORM = re.compile(r"(?=\S*\d)\S{8,}")  # a name that is rather a token: `git` is none
 _PRIVATE_KEY = re.compile(
@@ -138,7 +166,12 @@ _PRIVATE_KEY = re.compile(
 def redact(text: str) -> str:
     """`text` with logins, secrets in arguments and in URLs, values of secret-looking keys and
     private keys masked."""
-    return "".join(shown for shown, _ in _parts(without_forms(text)))
+    return "".join(shown for shown, _ in _parts(without_forms(without_colors(text))))
+
+
+def without_colors(text: str) -> str:
+    """Without the sequences that color a terminal."""
+    return _TERMINAL.sub("", text) if "\x1b" in text else text
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -159,16 +192,33 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 def end_of_lines(text: str, begin: int) -> int:
     """Where a list or an object over several lines ends that begins there, `begin` if there is
     none. One that is not closed ends before a line that is indented no deeper than its first."""
-    if not (opening := _OPENING.match(text, begin)):
+    if text.startswith("- ", begin):
+        return _end_of_items(text, begin)
+    if text[begin : begin + 1] not in ("[", "{"):
         return begin
-    if end := _closings(text).get(begin):
+    if (end := _closings(text).get(begin)) and "\n" in text[begin:end]:
         return end
+    if end or not (opening := _OPENING.match(text, begin)):
+        return begin
     head = text[text.rfind("\n", 0, begin) + 1 : begin]
     deeper = re.compile(rf"[ \t]{{{len(head) - len(head.lstrip()) + 1}}}[^\n]*(?:\n|\Z)")
     end = opening.end()
     while end < len(text) and (line := deeper.match(text, end) or _GOES_ON.match(text, end)):
         end = line.end()
     return end if end == len(text) else end - 1
+
+
+def _end_of_items(text: str, begin: int) -> int:
+    """The same for the items of YAML, which begin on a line of their own."""
+    start = text.rfind("\n", 0, begin) + 1
+    if not start or text[start:begin].strip():
+        return begin
+    indent = begin - start
+    item = re.compile(rf"(?:[ \t]{{{indent}}}-[ \t]|[ \t]{{{indent + 1}}})[^\n]*(?:\n|\Z)")
+    end = start
+    while end < len(text) and (line := item.match(text, end)):
+        end = line.end()
+    return end if end == len(text) and not text.endswith("\n") else end - 1
 
 
 @lru_cache(maxsize=4)
@@ -190,7 +240,8 @@ def without_forms(text: str) -> str:
     text = _BLOCK.sub(r"\g<head>\g<indent>  ***\n", text)
     if "@" in text:
         text = _WORD.sub(_without_login, text)
-    for form in (_SCHEME, _WEBHOOK, _QUERY):
+        text = _PROXY.sub(r"\g<head>***@", text)
+    for form in (_SCHEME, _WEBHOOK, _QUERY, _TWO_WORDS):
         text = form.sub(r"\g<head>***", text)
     for form in (_CURL_USER, _OPTION_VALUE, _PAIR, _VARIABLE):
         text = form.sub(_mask, text)
@@ -205,6 +256,7 @@ def secrets_in(text: str) -> list[str]:
     """What `redact` masks in a text; of a login the password, or a token in the place of both, of
     a list or an object over several lines its own texts, what has a secret-looking key there, and
     what has the form of a token."""
+    text = without_colors(text)
     parts = list(_parts(without_forms(text)))
     of_lists = [item for _, values in parts if values for item in _items(values)]
     shown = "".join(f"{shown[:-3]}{values}" if values else shown for shown, values in parts)

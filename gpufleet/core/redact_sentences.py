@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.redact import INNER, NAME, PART, QUOTE, end_of_lines, without_forms
+from gpufleet.core.redact import (
+    INNER,
+    MORE,
+    NAME,
+    PART,
+    QUOTE,
+    end_of_lines,
+    without_colors,
+    without_forms,
+)
 
 MASK = "***"
 # a name that is no value, as one in front of the name that has the value
@@ -37,7 +46,7 @@ _OWN_HEADER = re.compile(r"X(?:-[A-Z][a-z]+)+\Z")  # X-Vault-Token: a word behin
 _LISTED = re.compile(r"[\[{-]")  # of JSON, YAML and Go
 _QUOTED = re.compile(
     rf"""(?:{INNER}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'
-        |`[^`\n]*`|`[^`'\n]*'|`[^\n]*)(?:["'\w]\S*)?""",
+        |`[^`\n]*`|`[^`'\n]*'|`[^\n]*)(?:{MORE}(?!["'\w]|\\')|["'\w]\S*|\\'[^\n]*)?""",
     re.IGNORECASE | re.VERBOSE,
 )
 _OPENED = re.compile(rf"{QUOTE}|`", re.IGNORECASE)
@@ -64,7 +73,7 @@ _OF_ACCOUNT = re.compile(
 def redact_sentences(text: str) -> str:
     """As `redact`, for what a program says in sentences: `auth: the certificate has expired` is no
     value of a key. What a quote opens and nothing closes is masked to the end of the text."""
-    text = without_forms(text)
+    text = without_forms(without_colors(text))
     shown: list[str] = []
     at = 0
     while head := _HEAD.search(text, at):
@@ -78,6 +87,8 @@ def redact_sentences(text: str) -> str:
 
 def _values(text: str, head: re.Match[str]) -> tuple[int, int]:
     """As `_value`, also the next one if it may be a name: `secret: DB_PASSWORD_2: swordfish`."""
+    if text.startswith(MASK, head.end()):
+        return head.end(), head.end()
     begin, end = _value(text, head)
     last = head.end()
     while end > begin and (further := _HEAD.match(text, last)) and further.end() >= end:
@@ -85,7 +96,7 @@ def _values(text: str, head: re.Match[str]) -> tuple[int, int]:
         if beyond <= end:
             break
         end = beyond
-    return begin, end
+    return begin, max(begin, begin + len(text[begin:end].rstrip(" \t")))
 
 
 def _value(text: str, head: re.Match[str]) -> tuple[int, int]:

@@ -26,7 +26,7 @@ def spellings(text: str) -> frozenset[str]:
     for once in (*_in_json(text), *_in_python(text)):
         found |= {*_in_json(once), *_in_html(once), *_in_urls(once), *_in_python(once)}
     found |= {twice for once in _in_urls(text) for twice in _in_urls(once)}
-    found |= {*_in_shells(text), text.replace("'", "''")}  # the latter YAML's
+    found |= {*_in_shells(text), text.replace("'", "''"), text.replace("/", "\\/")}  # YAML, JSON
     if len(text) >= SHORTEST:
         found |= set(_in_base64(text))
     return frozenset(found)
@@ -61,6 +61,7 @@ def _in_urls(text: str) -> Iterator[str]:
 
 def _in_shells(text: str) -> Iterator[str]:
     yield shlex.quote(text).strip("'")
+    yield text.replace("'", "'\\''")  # bash's set -x
     yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", text, flags=re.ASCII)  # bash's printf %q
 
 

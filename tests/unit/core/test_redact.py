@@ -164,6 +164,25 @@ def test_ordinary_text_stays(line: str) -> None:
         *("curl -x ", "u", "https://hooks.a/", "https://hooks.", "--a-", "?token=", "Basic "),
         *("http://a/b/", "http://", "http://a:", "http://a:1/", "a://b", "sk-a-", "login a "),
         *("mysql ", "sshpass -p", "a_b_key ", "key: |\n", " key: |\n ", "A_", "password"),
+        *(
+            'curl"-u=',
+            'curl -u ":',
+            "docker --a b ",
+            "\x1b[",
+            "\x1b]",
+            "token: [\n",
+            "token: [",
+            "ctr -u ",
+        ),
+        *(
+            'password: "a", ',
+            '"a", ',
+            "proxy=a:",
+            "https://a:b'c",
+            "token:\n- a\n",
+            "key: !a ",
+            "\\\n",
+        ),
     ],
 )
 @pytest.mark.parametrize("beginning", ["", "a@", "curl -"])
