@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.redact import (
-    INNER,
-    MORE,
-    NAME,
-    PART,
-    QUOTE,
-    end_of_lines,
-    without_colors,
-    without_forms,
-)
+from gpufleet.core.redact import PART, end_of_lines
+from gpufleet.core.secret_forms import INNER, MORE, NAME, QUOTE, without_colors, without_forms
 
 MASK = "***"
 # a name that is no value, as one in front of the name that has the value
