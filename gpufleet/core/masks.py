@@ -23,6 +23,10 @@ _SECRET = re.compile(
     r"|private[_-]?key|auth",
     re.IGNORECASE,
 )
+# secrets by which `redact` knows others: `client_secret: …`, `https://bob:…`
+_NAMES_ANOTHER = re.compile(
+    r"(?:pass(?:word|wd|phrase)|secret|token|credential|cookie)s?|https?", re.IGNORECASE
+)
 # in an inventory these too: `masked`, whose result marks releases, shows no text below them anyway
 _SECRET_DATA = re.compile(
     r"cookie|pwd(?![a-z])|psk(?![a-z])|webhook[_-]?ur[il]|slack_api_url"
@@ -116,7 +120,9 @@ def without(text: str, values: Any) -> str:
         for piece in spellings(line.strip())
         if len(piece) >= SHORTEST
     }
-    return redact(replaced(text, sorted(hidden, key=len, reverse=True)))
+    late = {piece for piece in hidden if _NAMES_ANOTHER.fullmatch(piece)}
+    text = redact(replaced(text, sorted(hidden - late, key=len, reverse=True)))
+    return replaced(text, sorted(late, key=len, reverse=True))
 
 
 def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:

@@ -169,3 +169,17 @@ def test_a_word_is_hidden_where_its_key_says_that_it_is_a_secret() -> None:
 def test_a_secret_that_begins_as_another_is_hidden_whole() -> None:
     values = {"password": "abcd1234", "token": "abcd1234efgh"}
     assert without("with abcd1234efgh and abcd1234", values) == "with *** and ***"
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        ("secret", "refused: client_secret: hunter2swordfish"),
+        ("password", 'refused: {"password": "hunter2swordfish"}'),
+        ("https", "GET https://bob:hunter2swordfish@host/"),
+    ],
+)
+def test_a_secret_that_is_a_word_does_not_show_another(secret: str, text: str) -> None:
+    shown = without(text, {"admin": {"password": secret}})
+    assert "hunter2" not in shown
+    assert secret not in shown
