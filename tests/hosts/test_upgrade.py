@@ -172,7 +172,9 @@ def test_requests_end_a_run_after_what_it_has_begun(fleet: Fleet, hosts: list[Ho
     waiting.join()
     assert done.returncode == 0, done.stdout
     assert fleet.status()["state"] == "paused"
-    assert fleet.states() == {NAMES[0]: "done", NAMES[1]: "waiting"}
+    states = fleet.states()
+    assert states[NAMES[0]] == "done"
+    assert states[NAMES[1]] in ("waiting", "prepared"), "it was begun where the pause came late"
     other = fleet.run("start", "--to", NEW, "--yes")
     assert "GF062" in other.stdout
     with hosts[1].fault("gpu-busy"):

@@ -60,7 +60,7 @@ class Controlled:
         words = [sys.executable, "-c", CONTROLLER, self.fake, scheduler, *names]
         streams = streams or {"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL}
         self.processes.append(subprocess.Popen(words, text=True, **streams))
-        assert wait_until(Path("waits").exists, 30)
+        assert wait_until(Path("waits").exists, 300)
         return self.processes[-1]
 
     def end(self) -> None:
