@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 
-# colors and titles of a terminal, which part a name from its value
-_TERMINAL = re.compile(
-    r"\x1b(?:\[[0-?]{0,99}[ -/]{0,9}[@-~]|\][^\x07\x1b\n]{0,999}(?:\x07|\x1b\\))"
-)
+# colors of a terminal, which part a name from its value; other sequences are for people to see
+_COLOR = re.compile(r"\x1b\[[0-9;:]{0,99}m")
 _WORD = re.compile(r"(?:[^\s\"']|(?<=\w)'(?=\w))+")
 _SLASHES = r"(?:\\{0,9}/){2}"  # JSON may escape a slash, and JSON in JSON
 _PERCENT = r"%(?:25){0,4}"  # as URLs have it, and URLs within URLs
@@ -157,7 +155,7 @@ def without_forms(text: str) -> str:
 
 def without_colors(text: str) -> str:
     """Without the sequences that color a terminal."""
-    return _TERMINAL.sub("", text) if "\x1b" in text else text
+    return _COLOR.sub("", text) if "\x1b" in text else text
 
 
 def _without_login(found: re.Match[str]) -> str:

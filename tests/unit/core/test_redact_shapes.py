@@ -103,5 +103,6 @@ def test_a_reason_stays_behind_a_value() -> None:
     assert redact_sentences(text) == "login failed with password=*** connection refused"
 
 
-def test_colors_are_dropped() -> None:
-    assert redact("\x1b[1mE\x1b[0m: \x1b]0;title\x07no space") == "E: no space"
+def test_colors_are_dropped_and_other_sequences_stay() -> None:
+    text = "\x1b[1mE\x1b[0m: \x1b]0;title\x07no space\x1b[2J"
+    assert redact(text) == "E: \x1b]0;title\x07no space\x1b[2J"
