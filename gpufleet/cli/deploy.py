@@ -12,7 +12,6 @@ import click
 
 from gpufleet.cli.child import run_child
 from gpufleet.cli.output import note, output_options, report_options, verbose_option, with_verbose
-from gpufleet.cli.parsed import parsed
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.live import is_quiet
@@ -200,7 +199,7 @@ def run(
         from gpufleet.cli.sharded_run import run_sharded  # takes its time to load
 
         request = request_of(inventory, every, targets, options, place)
-        run_sharded(request, deploys, None if dry else ask)
+        run_sharded(request, deploys, None if dry else ask, dry=dry)
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         _confirm(ask, inventory, limit, options)
@@ -226,7 +225,11 @@ def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Seque
 def is_dry(options: Sequence[str]) -> bool:
     """Whether pyinfra's options are those of a preview: `--exclude --dry` is a name. Raises
     click.UsageError."""
-    return DRY in options and parsed(options).dry
+    if DRY not in options:
+        return False
+    from gpufleet.cli.parsed import parsed  # it loads pyinfra
+
+    return parsed(options).dry
 
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:

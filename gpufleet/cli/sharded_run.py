@@ -12,7 +12,7 @@ from typing import NoReturn
 
 import click
 
-from gpufleet.cli.deploy import Deploys, Place, Question, deploy_file, is_dry
+from gpufleet.cli.deploy import Deploys, Place, Question, deploy_file
 from gpufleet.cli.scheduled import Scheduled
 from gpufleet.cli.shard_request import Request, is_apart
 from gpufleet.cli.sharded import Sharded
@@ -31,10 +31,13 @@ from gpufleet.run.shards import Shard, cut, in_order, not_begun
 Reports = Sequence[tuple[ReportFile, Renderer]]
 
 
-def run_sharded(request: Request, deploys: Deploys, ask: Question | None) -> NoReturn:
+def run_sharded(
+    request: Request, deploys: Deploys, ask: Question | None, *, dry: bool = False
+) -> NoReturn:
     """Run deploys on several workers; ends this process with the status of the whole.
 
-    `ask`: what is confirmed first, below the plan that its deploys show.
+    `ask`: what is confirmed first, below the plan that its deploys show; `dry`: pyinfra's options
+    are those of a preview.
     """
     try:
         files = requested_reports()
@@ -49,7 +52,7 @@ def run_sharded(request: Request, deploys: Deploys, ask: Question | None) -> NoR
         click.confirm(ask.text, abort=True, err=True)
     done = _whole(request, deploys)
     names = deploys(list(request.targets))
-    dry = list(names) == ["preflight"] or is_dry(request.options)
+    dry = dry or list(names) == ["preflight"]
     sys.exit(_show(done, request, names, dry=dry, files=files))
 
 

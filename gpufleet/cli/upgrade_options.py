@@ -13,7 +13,6 @@ from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.run.invocation import Invocation
 from gpufleet.upgrade.settings import UpgradeSettings
 
-# In a process of its own: pyinfra's parser makes gevent replace parts of the standard library.
 # How hosts are reached and operations are run. All others are refused, those of later versions of
 # pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
 ALLOWED = frozenset(

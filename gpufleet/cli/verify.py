@@ -15,8 +15,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import printed
-from gpufleet.gpu_stack.settings import load_cluster_settings
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings_problems import settings_problems
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
 from gpufleet.verify.inventory import Target, VerifyError
 from gpufleet.verify.progress import CheckProgress
@@ -63,9 +62,8 @@ class Settings:
 
     @pytest.hookimpl
     def pytest_gpufleet_problems(self, target: Target) -> tuple[str, ...]:
-        load = load_cluster_settings if target.is_cluster else load_settings
         try:
-            _, problems = load(target.data)
+            problems = settings_problems(target.groups, target.data)
         except Exception as error:  # noqa: BLE001 the boundary: checks of other hosts go on
             why = redact(printed(error, str))
             return (f"they cannot be read ({type(error).__name__}: {why})",)

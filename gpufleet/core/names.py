@@ -73,9 +73,9 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
     general: list[tuple[str, Finding]] = []
     for name, finding in found:
         limit = rf"--limit {re.escape(one_line(name))}(?![\w-]|\.\w)"
-        remedy = re.sub(limit, "--limit HOST", finding.remedy)
-        general.append((name, replace(finding, remedy=remedy)))
-        own[general[-1][1]] = finding
+        same = replace(finding, remedy=re.sub(limit, "--limit HOST", finding.remedy))
+        general.append((name, same))
+        own[same] = finding
     hosts = shared(general)
     return [
         (each if len(hosts[each]) > 1 else own[each], hosts[each]) for each in by_severity(hosts)

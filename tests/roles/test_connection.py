@@ -6,6 +6,7 @@ import errno
 import getpass
 import io
 import socket
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,55 +20,49 @@ from pyinfra.connectors.ssh import SSHConnector
 from gpufleet.run import connection
 
 
-def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def unreached(monkeypatch: pytest.MonkeyPatch, fail: Callable[[], object], said: str) -> str:
+    """Why a host is not reached where `fail` raises, of which pyinfra says `said`."""
+
     def connect(connector: SSHConnector) -> None:
         try:
-            getpass._raw_input(stream=io.StringIO(), input=io.StringIO())  # type: ignore[attr-defined]
-        except EOFError as error:
-            raise ConnectError(f"EOF error ({error})")  # noqa: B904 - as pyinfra does
+            fail()
+        except (EOFError, OSError) as error:
+            raise ConnectError(f"{said} ({error})")  # noqa: B904 - as pyinfra does
 
     monkeypatch.setattr(connection, "_connect", connect)
     monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
     connection.stop_alone()
-    state = State(Inventory((["one"], {}), {}), Config())
-    host = state.inventory.get_host("one")
+    host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
     host.connect()
     assert not host.connected
-    assert "set ssh_key_password" in connection.why_unreached(host)
+    return connection.why_unreached(host)
+
+
+def raises(error: Exception) -> Callable[[], object]:
+    def fail() -> None:
+        raise error
+
+    return fail
+
+
+def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def prompt() -> object:
+        return getpass._raw_input(stream=io.StringIO(), input=io.StringIO())  # type: ignore[attr-defined]
+
+    assert "set ssh_key_password" in unreached(monkeypatch, prompt, "EOF error")
 
 
 def test_another_end_of_a_file_is_not_taken_for_a_passphrase(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def connect(connector: SSHConnector) -> None:
-        try:
-            raise EOFError("banner")
-        except EOFError as error:
-            raise ConnectError(f"EOF error ({error})")  # noqa: B904 - as pyinfra does
-
-    monkeypatch.setattr(connection, "_connect", connect)
-    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
-    connection.stop_alone()
-    host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
-    host.connect()
-    assert "EOF error (banner)" in connection.why_unreached(host)
+    why = unreached(monkeypatch, raises(EOFError("banner")), "EOF error")
+    assert "EOF error (banner)" in why
 
 
 def test_a_refused_connection_says_so_and_names_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {("10.0.0.7", 22): ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")}
-
-    def connect(connector: SSHConnector) -> None:
-        try:
-            raise NoValidConnectionsError(refused)
-        except OSError as error:
-            raise ConnectError(f"Could not connect ({error})")  # noqa: B904 - as pyinfra does
-
-    monkeypatch.setattr(connection, "_connect", connect)
-    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
-    connection.stop_alone()
-    host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
-    host.connect()
-    assert connection.why_unreached(host) == "Connection refused (port 22)"
+    why = unreached(monkeypatch, raises(NoValidConnectionsError(refused)), "Could not connect")
+    assert why == "Connection refused (port 22)"
 
 
 def test_a_silent_connection_seldom_wakes_up() -> None:

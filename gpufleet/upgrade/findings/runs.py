@@ -41,8 +41,8 @@ NO_RUN = blocker(
     "GF063",
     "No such run",
     "There is no {run} in {folder}.",
-    "Runs are recorded on the machine, and for the user, that started them: run the command there, "
-    "with the name of the run if you give one.",
+    "A run is recorded on the machine and for the user that started it: run the command there. "
+    "Without a name it takes the newest run.",
 )
 
 RECORD_DAMAGED = blocker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -241,3 +242,10 @@ def test_a_misspelt_command_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (done.exit_code, "No such option '--plan'" in done.stderr) == (2, True)
     done, _ = ended(monkeypatch, "zzz")
     assert "Did you mean" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["gpufleet.cli.deploy", "gpufleet.cli.workers"])
+def test_only_the_process_that_runs_pyinfra_loads_it(module: str) -> None:
+    """It makes gevent replace parts of the standard library: of a worker of Dask too."""
+    code = f"import sys, {module}; sys.exit('pyinfra' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

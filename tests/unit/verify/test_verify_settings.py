@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -38,10 +39,10 @@ def test_a_misspelt_key_fails(groups: tuple[str, ...], key: str) -> None:
 def test_settings_that_break_their_reader_fail_on_that_host(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(data: dict[str, Any]) -> None:
+    def broken(groups: Collection[str], data: dict[str, Any]) -> None:
         raise RuntimeError("unforeseen")
 
-    monkeypatch.setattr("gpufleet.cli.verify.load_settings", broken)
+    monkeypatch.setattr("gpufleet.cli.verify.settings_problems", broken)
     with pytest.raises(CheckFailed, match=r"cannot be read \(RuntimeError: unforeseen"):
         judged(("gpu_nodes",)).expect_settings(SETTINGS)
 
