@@ -126,8 +126,8 @@ class OwnModule:
         ) as process:  # fmt: skip
             assert process.stderr
             watchdog = Timer(BUILD_SECONDS, os.killpg, (process.pid, signal.SIGKILL))
-            watchdog.start()
             try:
+                watchdog.start()
                 for number, line in enumerate(process.stderr):
                     last.append(line)
                     if time.monotonic() - reported >= REPORT_EVERY:

@@ -95,6 +95,26 @@ def test_a_build_that_is_terminated(module: OwnModule, tmp_path: Path, whom: str
     assert until(lambda: is_gone(tmp_path))
 
 
+# A SIGTERM that comes when the build's limit begins to run: the limit must not outlive it.
+AT_ITS_LIMIT = """
+import signal
+from threading import Timer
+from gpufleet_sandbox.cluster import modules
+class Terminated(Timer):
+    def start(self):
+        super().start()
+        os.kill(os.getpid(), signal.SIGTERM)
+modules.Timer = Terminated
+"""
+
+
+def test_a_build_that_is_terminated_as_its_limit_begins(module: OwnModule, tmp_path: Path) -> None:
+    head, build = PARENT.split("folder =", 1)
+    code = f"{head}{AT_ITS_LIMIT}folder ={build}"
+    words = [sys.executable, "-c", code, str(tmp_path)]
+    assert subprocess.run(words, capture_output=True, check=False, timeout=120).returncode == 143
+
+
 def test_a_command_that_times_out(module: OwnModule, tmp_path: Path) -> None:
     done = run([module.go, "build"], check=False, timeout=1, group=True)
     assert done.returncode == 124
