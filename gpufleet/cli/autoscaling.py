@@ -87,7 +87,7 @@ def _scaling(options: dict[str, Any]) -> Scaling:
 
 @click.group()
 def autoscaling() -> None:
-    """Show GPU metrics for autoscalers, and print manifests that use them."""
+    """Show GPU metrics for autoscalers, and print manifests."""
 
 
 @autoscaling.command()
@@ -102,7 +102,7 @@ def metrics() -> None:
 
 @autoscaling.command()
 def rules() -> None:
-    """Print the rules as config.yaml of prometheus-adapter, for your own adapter."""
+    """Print the rules as config.yaml of prometheus-adapter."""
     catalog = load_autoscaling()
     config = {"rules": custom_rules(catalog), "externalRules": external_rules(catalog)}
     click.echo(yaml.safe_dump(config, sort_keys=False, width=1000), nl=False)
@@ -114,7 +114,7 @@ def rules() -> None:
 )
 @_wanted
 def hpa_(kubernetes: str, **options: Any) -> None:
-    """Print a HorizontalPodAutoscaler in the API version of the cluster."""
+    """Print a HorizontalPodAutoscaler for the cluster's version."""
     catalog = load_autoscaling()
     try:
         minor = kubernetes_minor(kubernetes)

@@ -30,6 +30,7 @@ from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
 ANY_KERNEL = "<kernel>-<flavour>"
+HEADINGS = {"architectures": "arch"}  # of columns that would be too wide for 80
 
 _distro = click.option(
     "--distro",
@@ -201,7 +202,9 @@ def _list(rows: list[dict[str, str]], as_json: bool) -> None:
         click.echo(json.dumps(rows, indent=2))
         return
     columns = [key for key in rows[0] if key not in ("also", "source")]
-    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(HEADINGS.get(column, column))
     for row in rows:
         table.add_row(*(row[key] for key in columns))
     result_console().print(table)

@@ -30,7 +30,7 @@ from gpufleet.status.text import show, show_findings
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 @output_options
 def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:
-    """Show one host of INVENTORY in depth, or what is wrong with many.
+    """Show one host in depth, or the findings of many.
 
     Changes nothing. With one host: hardware, driver, packages, runtimes, work on its GPUs, its
     plan and every finding. With several: hosts that look the same in one line, and each finding

@@ -62,7 +62,7 @@ def meaning(kind: Kind) -> tuple[str, str]:
 
 def _entry(code: str) -> str:
     if code not in KINDS:
-        return f"{code} is a finding of the sandbox\n\n{address_of(code)}"
+        return f"{code} is a finding of the sandbox.\n\n{address_of(code)}"
     kind = KINDS[code]
     body = "\n\n".join(textwrap.fill(text, WIDTH) for text in meaning(kind))
     return f"{code} {kind.severity.value}: {kind.title}\n\n{body}\n\n{address_of(code)}"

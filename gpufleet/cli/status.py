@@ -66,7 +66,7 @@ def status(
     html: str | None,
     drift: bool,
 ) -> None:
-    """Show the hosts of INVENTORY in one table: GPUs, versions, and what is wrong.
+    """Show hosts in one table: GPUs, versions and findings.
 
     Changes nothing. Hosts that look the same share a line; each flag is explained below the table.
     """

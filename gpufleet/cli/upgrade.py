@@ -63,11 +63,10 @@ UNFINISHED = click.option(
 
 @click.group(cls=UpgradeGroup, subcommand_metavar="INVENTORY [OPTIONS] | COMMAND [OPTIONS]")
 def upgrade() -> None:
-    """Change the driver of the hosts of INVENTORY, canaries first, then in waves; or their
-    container toolkit (--toolkit), or reboot them (--reboot).
+    """Change the driver of hosts, canaries first, then in waves.
 
-    A host that fails gets its earlier packages back. `gpufleet upgrade start --help` has the
-    options.
+    With --toolkit it changes the container toolkit instead, with --reboot it only reboots. A host
+    that fails gets its earlier packages back.
     """
 
 
@@ -203,10 +202,10 @@ def resume(name: str) -> None:
 @output_options
 @boundary
 def abort(name: str, cluster_gone: bool, yes: bool) -> None:
-    """End a run: stop drains, check changed hosts and return them to service.
+    """End a run: check its hosts and return them to service.
 
-    With --cluster-gone it asks for each unreachable cluster whether it is gone: its nodes then
-    count as deleted, and those that still exist stay cordoned.
+    Its drains stop. With --cluster-gone it asks for each unreachable cluster whether it is gone:
+    its nodes then count as deleted, and those that still exist stay cordoned.
     """
     store = to_change(name)
     if cluster_gone:
@@ -230,9 +229,10 @@ def abort(name: str, cluster_gone: bool, yes: bool) -> None:
 @output_options
 @boundary
 def rollback(name: str, yes: bool) -> None:
-    """Return the hosts that a run changed to their earlier version, its waves in reverse.
+    """Return the hosts of a run to their earlier version.
 
-    The packages come from the hosts' own folders; no repository is asked.
+    Its waves are taken in reverse. The packages come from the hosts' own folders; no repository is
+    asked.
     """
     run: PlannedRun = plan_rollback(to_change(name, unfinished=False), say)
     confirmed(yes, ())

@@ -13,9 +13,16 @@ NEAR = 0.75
 
 
 class UpgradeGroup(click.Group):
-    """`upgrade INVENTORY` is `upgrade start INVENTORY`."""
+    """`upgrade INVENTORY` is `upgrade start INVENTORY`: its help shows the options of both."""
 
     default = "start"
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.commands[self.default].format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.commands[self.default].format_epilog(ctx, formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "--help"):

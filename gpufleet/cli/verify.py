@@ -122,7 +122,7 @@ def verify(
     json_report: str | None,
     expression: str | None,
 ) -> None:
-    """Check what was installed on the hosts and clusters of INVENTORY.
+    """Check what was installed on hosts and clusters.
 
     Also runs your own checks: the files test_*.py in the folder checks/ of the working directory.
 

@@ -14,7 +14,7 @@ from gpufleet.core.inventory import is_missing, unprintable
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import printed
 from gpufleet.facts.model import NodeFacts
-from gpufleet.run.findings import INVENTORY, NO_INVENTORY, UNREACHABLE
+from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +168,9 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 
 def _gathered(host: Any, known: Answer | None) -> Gathered:
-    from gpufleet.run.connection import misspelt, why_unreached
+    from gpufleet.run.connection import misspelt, unreached
 
-    answer, beside = known or (UNREACHABLE(host=host.name, cause=why_unreached(host)), None)
+    answer, beside = known or (unreached(host), None)
     facts, problem = (answer, None) if isinstance(answer, NodeFacts) else (None, answer)
     return Gathered(
         host.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 import time
 import traceback
@@ -12,7 +13,7 @@ from functools import cache, wraps
 from typing import Any
 
 import paramiko
-from paramiko.ssh_exception import NoValidConnectionsError
+from paramiko.ssh_exception import BadHostKeyException, NoValidConnectionsError
 from pyinfra.api import Host
 from pyinfra.api.arguments import all_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
@@ -21,10 +22,12 @@ from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 from gpufleet.core.findings import Finding
 from gpufleet.core.redact import redact
 from gpufleet.core.visible import one_line
+from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 from gpufleet.run.near_misses import groups_meant, near_misses
 
 _connect = SSHConnector.connect
-_WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection
+_WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection: a finding
+_UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
 _PROMPT = "getpass"  # the module of Python that asks for a passphrase
 _SILENCE = 1.0  # seconds until paramiko checks whether it is to send a keepalive or to end
 _CONNECT_FAILED = 2  # how sshd refuses a session too many: RFC 4254, 5.1
@@ -46,9 +49,12 @@ def stop_alone() -> None:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
 
 
-def why_unreached(host: Host) -> str:
+def unreached(host: Host) -> Finding:
     """Why the last attempt to connect to a host failed."""
-    return str(host.connector_data.get(_WHY) or "see pyinfra's output above")
+    found = host.connector_data.get(_WHY)
+    if isinstance(found, Finding):
+        return found
+    return UNREACHABLE(host=host.name, cause="see pyinfra's output above")
 
 
 def hang_up(hosts: Iterable[Host]) -> None:
@@ -90,9 +96,9 @@ def _connect_or_say_why(connector: SSHConnector) -> None:
     try:
         _connect(connector)
     except Exception as error:  # a boundary: the connection of one host
-        why = one_line(redact(_cause(error)))  # a peer may say anything
-        connector.host.connector_data[_WHY] = why
-        raise ConnectError(why) from error
+        found = _unreached(connector.host, error)
+        connector.host.connector_data[_WHY] = found
+        raise ConnectError(_cause(error)) from error
     transport = connector.client.get_transport() if connector.client else None
     if transport is not None:
         transport.open_session = _patient(transport.open_session)  # type: ignore[method-assign]
@@ -116,7 +122,31 @@ def _patient(open_session: Callable[..., paramiko.Channel]) -> Callable[..., par
     return opened
 
 
+def _unreached(host: Host, error: Exception) -> Finding:
+    reason = error.__context__ or error
+    if isinstance(reason, BadHostKeyException):
+        key, known = (
+            f"{key.algorithm_name} {key.fingerprint}" for key in (reason.key, reason.expected_key)
+        )
+        whom = _whom(host, reason.hostname)
+        return HOST_KEY_CHANGED(host=host.name, whom=whom, key=key, known=known)
+    if unknown := _UNKNOWN_KEY.fullmatch(str(reason)):
+        return HOST_KEY_UNKNOWN(host=host.name, whom=_whom(host, unknown["address"]))
+    return UNREACHABLE(host=host.name, cause=_cause(error))
+
+
+def _whom(host: Host, address: str) -> str:
+    """Whose key is meant: the host's, or that of another on the way to it."""
+    own = str(host.data.get("ssh_hostname") or host.name)
+    return "this host" if address.partition("]:")[0].lstrip("[") == own else one_line(address)
+
+
 def _cause(error: Exception) -> str:
+    """Without secrets and on one line: a peer may say anything."""
+    return one_line(redact(_said(error)))
+
+
+def _said(error: Exception) -> str:
     reason = error.__context__ or error
     calls = traceback.walk_tb(reason.__traceback__)
     if isinstance(reason, EOFError) and any(

@@ -50,6 +50,27 @@ UNREACHABLE = blocker(
     "--limit {host}.",
 )
 
+HOST_KEY_UNKNOWN = blocker(
+    "GF017",
+    "SSH host key is not known",
+    "The SSH host key of {whom} is not in the known hosts file, and the inventory's "
+    "ssh_strict_host_key_checking accepts no new ones. The host was not changed.",
+    "Connect once with `ssh`, compare the fingerprint that it shows with that of "
+    "`ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the host's console and accept it; then "
+    "run again with --limit {host}.",
+)
+
+HOST_KEY_CHANGED = blocker(
+    "GF018",
+    "SSH host key has changed",
+    "The SSH host key of {whom} is {key}; the known hosts file has {known}. Nothing was sent to "
+    "the host.",
+    "Another machine may answer at this address. If the host was reinstalled, compare the new "
+    "fingerprint with that of `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on its console, "
+    "replace the old key in the known hosts file (`ssh-keygen -R` removes it), then run again with "
+    "--limit {host}.",
+)
+
 NOT_BEGUN = blocker(
     "GF006",
     "Host was not started",

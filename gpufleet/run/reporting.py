@@ -19,7 +19,7 @@ from gpufleet.core.redact import redacted_lines
 from gpufleet.core.streams import prepare_streams
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
-from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, why_unreached
+from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, unreached
 from gpufleet.run.display import Display
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import BAD, HostReport
@@ -179,7 +179,7 @@ class RunReport(BaseStateCallback):
             part.changed = 0 if part.failed else len(part.steps)
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
-            part.findings.append(findings.UNREACHABLE(host=part.name, cause=why_unreached(host)))
+            part.findings.append(unreached(host))
             part.findings += self._unread_settings(host)
         elif part.failed:
             part.status = "failed"

@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -84,8 +83,11 @@ class Report:
 
     def table(self, width: int = WIDTH) -> str:
         """One row per host, then why checks were skipped."""
-        table = Table(box=box.SIMPLE_HEAD, title="Checks per host", title_justify="left")
-        table.add_column("host")
+        table = Table(
+            title="Checks per host", title_justify="left", box=None, padding=(0, 2, 0, 0),
+            pad_edge=False,
+        )  # fmt: skip
+        table.add_column("host", overflow="fold")
         for title in ("passed", "failed", "skipped"):
             table.add_column(title, justify="right")
         table.add_column("failed checks", overflow="fold")
@@ -108,7 +110,8 @@ class Report:
             if skips := self._skips_by_reason():
                 console.print(SKIPPED, soft_wrap=True)
             for (reason, number), hosts in skips.items():
-                where = f"{counted(number, 'check')} on {few(hosts)}"
+                each = "" if len(hosts) == 1 else "each of "
+                where = f"{counted(number, 'check')} on {each}{few(hosts)}"
                 console.print(f"  {where}: {one_line(reason)}", soft_wrap=True)
         return captured.get()
 

@@ -50,7 +50,10 @@ def _on_sandbox(command: F) -> F:
 
 @click.group(cls=LazyGroup, lazy={"cluster": "gpufleet_sandbox.cluster.cli:cluster"})
 def sandbox() -> None:
-    """Test hosts on this machine: real systemd, packages and SSH, simulated kernel and GPU."""
+    """Test hosts and clusters on this machine.
+
+    systemd, packages and SSH are real; kernel and GPUs are simulated.
+    """
 
 
 @sandbox.command()
@@ -67,7 +70,7 @@ def sandbox() -> None:
 )
 @_on_sandbox
 def up(box: Sandbox, kinds: tuple[str, ...], copies: int, images: str) -> None:
-    """Start hosts and their package mirror: all kinds, or only the given ones."""
+    """Start hosts and their package mirror: every kind, or those given."""
     box.images = images
     box.up(kinds or GPU_KINDS, copies)
 
@@ -76,7 +79,10 @@ def up(box: Sandbox, kinds: tuple[str, ...], copies: int, images: str) -> None:
 @click.option("--all", "everything", is_flag=True, help="Remove all sandboxes and their images.")
 @_on_sandbox
 def down(box: Sandbox, everything: bool) -> None:
-    """Remove the hosts, their network and their state, but not the cached images."""
+    """Remove the hosts, their network and their state.
+
+    Cached images stay.
+    """
     for one in every_sandbox() if everything else [box]:
         click.echo(f"removed {one.down()} hosts of the sandbox {one.name!r}")
     if everything:

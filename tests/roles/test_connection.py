@@ -7,6 +7,7 @@ import getpass
 import io
 import socket
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,9 @@ from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
 from pyinfra.connectors.ssh import SSHConnector
+from ssh_servers import ssh_server
 
+from gpufleet.core.findings import Finding
 from gpufleet.run import connection
 
 
@@ -35,7 +38,7 @@ def unreached(monkeypatch: pytest.MonkeyPatch, fail: Callable[[], object], said:
     host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
     host.connect()
     assert not host.connected
-    return connection.why_unreached(host)
+    return connection.unreached(host).message
 
 
 def raises(error: Exception) -> Callable[[], object]:
@@ -62,7 +65,7 @@ def test_another_end_of_a_file_is_not_taken_for_a_passphrase(
 def test_a_refused_connection_says_so_and_names_no_address(monkeypatch: pytest.MonkeyPatch) -> None:
     refused = {("10.0.0.7", 22): ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")}
     why = unreached(monkeypatch, raises(NoValidConnectionsError(refused)), "Could not connect")
-    assert why == "Connection refused (port 22)"
+    assert why.startswith("Connection failed: Connection refused (port 22). ")
 
 
 def test_a_silent_connection_seldom_wakes_up() -> None:
@@ -102,3 +105,35 @@ def test_a_session_is_refused_while_that_of_the_command_before_ends(
         with pytest.raises(paramiko.ChannelException):
             transport.open_session()
         assert len(asked) > 1 if code == 2 else len(asked) == 1
+
+
+def reached(monkeypatch: pytest.MonkeyPatch, known: Path, **data: Any) -> Finding | None:
+    """Why pyinfra does not reach a host whose key it looks for in a file; None where it does."""
+    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
+    connection.stop_alone()
+    keys = {"ssh_known_hosts_file": str(known), "ssh_strict_host_key_checking": "yes"}
+    login = {"ssh_user": "one", "ssh_allow_agent": False, "ssh_look_for_keys": False}
+    inventory = Inventory((["one"], {**keys, **login, **data}), {})
+    host = State(inventory, Config(CONNECT_TIMEOUT=10)).inventory.get_host("one")
+    host.connect()
+    return None if host.connected else connection.unreached(host)
+
+
+@pytest.mark.parametrize(("state", "code"), [("unknown", "GF017"), ("changed", "GF018")])
+def test_the_key_of_a_host_that_is_not_the_known_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, code: str
+) -> None:
+    known = tmp_path / "known_hosts"
+    with ssh_server() as server:
+        other = paramiko.ECDSAKey.generate()
+        line = f"[127.0.0.1]:{server.port} {other.get_name()} {other.get_base64()}\n"
+        known.write_text(line if state == "changed" else "")
+        at = {"ssh_hostname": "127.0.0.1", "ssh_port": server.port, "ssh_password": "unused"}
+        found = reached(monkeypatch, known, **at)
+        assert found is not None
+        assert found.code == code
+        assert "of this host " in found.message
+        assert "--limit one" in found.remedy
+        for key in (server.key, other):
+            assert (key.fingerprint in found.message) is (state == "changed")  # type: ignore[attr-defined]
+    assert server.users == []

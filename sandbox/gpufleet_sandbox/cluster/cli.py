@@ -69,7 +69,10 @@ def _progress() -> Callable[[str], None]:
 
 @click.group()
 def cluster() -> None:
-    """Control planes for tests: real etcd and Kubernetes servers, nodes simulated by kwok."""
+    """Clusters for tests: of kubeadm, or with simulated nodes.
+
+    Control planes are real etcd and Kubernetes servers; kwok simulates nodes.
+    """
 
 
 @cluster.command()
@@ -111,7 +114,10 @@ def up(
     name: str, kubernetes: str, nodes: int, gpus: str | None, labels: bool,
     real_node: str | None, real: bool, sandbox: str,
 ) -> None:  # fmt: skip
-    """Start a control plane; the first run fetches or builds its programs."""
+    """Start a control plane, or a kubeadm cluster (--real).
+
+    The first run fetches or builds its programs.
+    """
     progress = _progress()
     if real:
         _up_real(Sandbox(sandbox, progress), kubernetes, max(nodes, 1), gpus or "")
@@ -227,7 +233,7 @@ def down(name: str, everything: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @_named
 def status(name: str, as_json: bool) -> None:
-    """Show whether a cluster is up, its version, kubeconfig and processes."""
+    """Show a cluster's state, version, kubeconfig and processes."""
     found = Cluster.find(name)
     if found is None:
         raise SandboxError(kinds.CLUSTER_NOT_UP(name=name))

@@ -134,3 +134,11 @@ def test_lists(command: str, word: str) -> None:
     assert word in run(command).output
     rows = json.loads(run(command, "--json").output)
     assert all(row["source"] for row in rows)
+
+
+@pytest.mark.parametrize("command", ["branches", "distributions"])
+def test_lists_fit_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = run(command).output.splitlines()
+    assert "end of life" in lines[0]
+    assert [line for line in lines if "…" in line or len(line) > 80] == []

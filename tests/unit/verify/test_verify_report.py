@@ -34,6 +34,16 @@ def test_table_has_hosts_failures_and_reasons() -> None:
     assert lines[-2:] == [SKIPPED, "  2 checks on gpu-2: not reachable"]
 
 
+def test_names_of_checks_are_whole_at_80_columns() -> None:
+    result, host = Report(), "gpu-node-01.example.com"
+    names = ["containerd-default-runtime", "fabric-manager", "gpu-count"]
+    for name in names:
+        result.add(host, name, Result("failed", "GF402"))
+    text = result.table(80)
+    assert [name for name in (host, *names) if name not in text] == []
+    assert max(map(len, text.splitlines())) <= 80
+
+
 def test_names_and_reasons_in_brackets_stay() -> None:
     result = Report()
     result.add("gpu-1", "module[nvidia]", Result("failed"))
@@ -49,7 +59,7 @@ def test_skips_of_a_fleet_are_a_line_for_each_reason() -> None:
         for check in ("a", "b"):
             result.add(f"gpu-{number:02}", check, Result("skipped", message="no GPU"))
     lines = result.table(80).splitlines()
-    assert lines[-1] == "  2 checks on 40 hosts (gpu-[01-40]): no GPU"
+    assert lines[-1] == "  2 checks on each of 40 hosts (gpu-[01-40]): no GPU"
     assert max(map(len, lines)) <= 80
 
 
