@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from itertools import repeat
 from typing import Any
@@ -23,14 +23,13 @@ _SECRET = re.compile(
     r"|private[_-]?key|auth",
     re.IGNORECASE,
 )
-# secrets by which `redact` knows others: `client_secret: …`, `https://bob:…`
-_NAMES_ANOTHER = re.compile(
-    r"(?:pass(?:word|wd|phrase)|secret|token|credential|cookie)s?|https?", re.IGNORECASE
-)
+# secrets by which `redact` may know others: `client_secret: …`, `https://bob:…`
+_WORD = re.compile(r"[A-Za-z][A-Za-z_-]*")
 # in an inventory these too: `masked`, whose result marks releases, shows no text below them anyway
 _SECRET_DATA = re.compile(
-    r"cookie|pwd(?![a-z])|psk(?![a-z])|webhook[_-]?ur[il]|slack_api_url"
-    r"|(routing|service|integration|signing|encryption|account|master|shared)[_-]?key",
+    r"cookie|pwd(?![a-z])|psk(?![a-z])|webhook[_-]?ur[il]|slack_api_url|(?<![a-z])pass(?![a-z])"
+    r"|(routing|service|integration|signing|encryption|account|master|shared|ngc|subscription)"
+    r"[_-]?key|client-key-data|dockerconfigjson|dockercfg|jfrog-art-api",
     re.IGNORECASE,
 )
 # names of Secrets and fields, which are no secrets themselves
@@ -120,9 +119,7 @@ def without(text: str, values: Any) -> str:
         for piece in spellings(line.strip())
         if len(piece) >= SHORTEST
     }
-    late = {piece for piece in hidden if _NAMES_ANOTHER.fullmatch(piece)}
-    text = redact(replaced(text, sorted(hidden - late, key=len, reverse=True)))
-    return replaced(text, sorted(late, key=len, reverse=True))
+    return hide(text, sorted(hidden, key=len, reverse=True))
 
 
 def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:
@@ -139,7 +136,7 @@ def guarded(value: Any, *, keys: tuple[str, ...] = ()) -> Any:
 
 
 def secret_texts(values: Any, shortest: int = SHORTEST) -> list[str]:
-    """What stands below secret keys, and the secrets within other texts, for `replaced`: every line
+    """What stands below secret keys, and the secrets within other texts, for `hide`: every line
     in all its spellings, the longest first."""
     found = {
         piece
@@ -153,8 +150,14 @@ def secret_texts(values: Any, shortest: int = SHORTEST) -> list[str]:
     return sorted(found, key=len, reverse=True)
 
 
+def hide(text: str, secrets: Sequence[str]) -> str:
+    """`redact`, and these secrets masked, the longest first. What is but a word is masked last:
+    it may be the name of another."""
+    text = redact(replaced(text, (piece for piece in secrets if not _WORD.fullmatch(piece))))
+    return replaced(text, (piece for piece in secrets if _WORD.fullmatch(piece)))
+
+
 def replaced(text: str, secrets: Iterable[str]) -> str:
-    """`text` with these masked, the longest first."""
     for piece in secrets:
         text = text.replace(piece, MASK)
     return text

@@ -22,6 +22,18 @@ PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
 _HEAD = rf"""["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*"""
 _VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w|[ ]{{0,9}}:){MORE}
     |'[^'\n]*'(?=\s*(?:[,}}\]\#]|$)){MORE}|[^\s"'][^\n]*|["'][^\n]*"""
+# what programs say after the name of a file or of a step, where no value has such words
+_REASON = re.compile(
+    r"""(?:unexpected\sstatus|is\s(?:required|invalid|missing|expired|not\s)|failed\sto\s|cannot\s
+        |could\snot\s|unable\sto\s|permission\sdenied|no\ssuch\sfile|read-only\sfile\ssystem
+        |is\sa\sdirectory|not\sa\sdirectory|not\sfound\b|connection\srefused|input/output\serror
+        |(?:true|false|null|<none>)[\s,}\]]*\Z
+        |(?:Pre-?)?(?:Depends|Breaks|Conflicts|Recommends|Replaces|Requires|Obsoletes):\s)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_SOURCE = re.compile(r"\.(?:go|py|rs|cc?|java):\Z")  # a file, before the number of its line
+# keys or items of YAML
+_ENTRY = re.compile(r"-[ ]|[\"']?[\w.-]{1,99}[\"']?:(?:\s|\Z)")
 _FLAGS = re.IGNORECASE | re.VERBOSE | re.MULTILINE
 _SECRET = re.compile(rf"(?P<head>{_HEAD})(?P<value>{_VALUE})", _FLAGS)
 # what is in a list or an object: a comment, a text in quotes, words without; each may be a key
@@ -45,7 +57,12 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
     at = 0
     while found := _SECRET.search(text, at):
         begin = found.start("value")
-        end = end_of_lines(text, begin)
+        end = end_of_entries(text, found.start(), begin)
+        if end < begin or _is_reason(found):
+            yield text[at:begin], ""
+            at = begin
+            continue
+        end = max(end, end_of_lines(text, begin))
         yield text[at : found.start()], ""
         if end > begin:
             yield f"{found['head']}***", text[begin:end]
@@ -53,6 +70,30 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
             yield mask(found), ""
         at = max(end, found.end())
     yield text[at:], ""
+
+
+def _is_reason(found: re.Match[str]) -> bool:
+    """Whether what follows is no value, but why something failed, or the line of a file."""
+    if _SOURCE.search(found["head"]):
+        return found["value"][0].isdigit()
+    return found["head"][-1].isspace() and bool(_REASON.match(found["value"]))
+
+
+def end_of_entries(text: str, key: int, begin: int) -> int:
+    """Where the entries of YAML end that a key has on the lines below its own, deeper than it;
+    `begin` if there are none, -1 if what is there is the next key, and this one has no value."""
+    if "\n" not in text[key:begin] or not _ENTRY.match(text, begin):
+        return begin
+    start, own = text.rfind("\n", 0, begin) + 1, text.rfind("\n", 0, key) + 1
+    if text[own:key].strip(" \t-"):
+        return begin
+    if begin - start <= key - own:
+        return begin if text.startswith("- ", begin) else -1
+    deeper = re.compile(rf"(?:[ \t]{{{key - own + 1}}}[^\n]*|[ \t]*)(?:\n|\Z)")
+    end = start
+    while end < len(text) and (line := deeper.match(text, end)):
+        end = line.end()
+    return len(text[:end].rstrip())
 
 
 def end_of_lines(text: str, begin: int) -> int:
@@ -112,7 +153,8 @@ def secrets_in(text: str) -> list[str]:
 
 
 def _items(values: str) -> Iterator[str]:
-    named = _replaced(values[1:], _SECRET.sub(mask, values[1:]))
+    inner = values[1:] if values[0] in "[{" else values
+    named = _replaced(inner, _SECRET.sub(mask, inner))
     yield from (item for item in named if item not in ("[", "{"))
     for found in _ITEM.finditer(values):
         item = _unquoted(found["text"]) if found["text"] else found["single"] or found["bare"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.redact import PART, end_of_lines
+from gpufleet.core.redact import PART, end_of_entries, end_of_lines
 from gpufleet.core.secret_forms import INNER, MORE, NAME, QUOTE, without_colors, without_forms
 
 MASK = "***"
@@ -94,8 +94,11 @@ def _values(text: str, head: re.Match[str]) -> tuple[int, int]:
 def _value(text: str, head: re.Match[str]) -> tuple[int, int]:
     """Where a value begins and ends; both are the same where prose follows."""
     begin, before = head.end(), head.start("name")
-    if _is_prose(text, head):
+    entries = end_of_entries(text, head.start(), begin)
+    if entries < begin or (entries == begin and _is_prose(text, head)):
         return begin, begin
+    if entries > begin:
+        return begin, entries
     is_header = _HEADER.search(head["name"])
     if (is_header and _OF_HEADER.match(text, begin)) or _LISTED.match(text, begin):
         return begin, max(end_of_lines(text, begin), _end(_LINE, text, begin))

@@ -40,6 +40,8 @@ def _in_json(text: str) -> Iterator[str]:
 
 def _in_python(text: str) -> Iterator[str]:
     yield repr(text)[1:-1]
+    yield (escaped := ascii(text)[1:-1])
+    yield re.sub(r"\\[xuU][0-9a-f]+", lambda found: found[0][:2] + found[0][2:].upper(), escaped)
     yield repr(f'"{text}')[2:-1]  # beside other quotes
     yield repr(_bytes(text))[2:-1]
 
@@ -62,6 +64,7 @@ def _in_urls(text: str) -> Iterator[str]:
 def _in_shells(text: str) -> Iterator[str]:
     yield shlex.quote(text).strip("'")
     yield text.replace("'", "'\\''")  # bash's set -x
+    yield re.sub(r'([$`"\\])', r"\\\1", text)  # in double quotes
     yield re.sub(r"([^\w@%+=:,./-])", r"\\\1", text, flags=re.ASCII)  # bash's printf %q
 
 

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.core.masks import file_difference, masked, without
+from gpufleet.core.masks import file_difference, hide, masked, secret_texts, without
 from gpufleet.core.redact import redact
 from gpufleet.helm.chart_values import values_diff
 
@@ -177,9 +177,20 @@ def test_a_secret_that_begins_as_another_is_hidden_whole() -> None:
         ("secret", "refused: client_secret: hunter2swordfish"),
         ("password", 'refused: {"password": "hunter2swordfish"}'),
         ("https", "GET https://bob:hunter2swordfish@host/"),
+        ("x-api-key", "x-api-key: hunter2swordfish"),
+        ("private", "private_key: hunter2swordfish"),
+        ("Bearer", "with Bearer hunter2swordfish"),
+        ("docker", "docker login -p hunter2swordfish"),
     ],
 )
 def test_a_secret_that_is_a_word_does_not_show_another(secret: str, text: str) -> None:
-    shown = without(text, {"admin": {"password": secret}})
-    assert "hunter2" not in shown
-    assert secret not in shown
+    data = {"admin": {"password": secret}}
+    for shown in (without(text, data), hide(text, secret_texts(data))):
+        assert "hunter2" not in shown
+        assert secret not in shown
+
+
+@pytest.mark.parametrize("key", ["ngc_key", "subscriptionKey", "X-JFrog-Art-Api", "db_pass_1"])
+def test_what_an_inventory_has_below_a_secret_key_is_known(key: str) -> None:
+    assert "hunter2swordfish" in secret_texts({key: "hunter2swordfish"})
+    assert not secret_texts({"bypass_mode": "hunter2swordfish"})
