@@ -118,7 +118,7 @@ PROSE = (
 
 REASONS = (
     'failed to fetch anonymous token: unexpected status: 403 Forbidden"',
-    'token_manager.go:121] "Couldn\'t update it"',
+    'token_manager.go:121] "Could not update it"',
     "tee: /etc/pam.d/common-password: Read-only file system",
     "bash: line 3: /var/lib/rancher/k3s/server/token: Permission denied",
     " libpam-passwdqc : Depends: libpam0g (>= 1.4) but it is not going to be installed",
