@@ -25,6 +25,7 @@ KUBERNETES = "1.36"
 KINDS = {"ubuntu2404": 2, "debian12": 1}  # the first is the control plane
 GPUFLEET = (sys.executable, "-c", "from gpufleet.cli import main; main(prog_name='gpufleet')")
 MAY_CHANGE = ("Hosts", "GPU stack")  # phases; the others only look
+CREATING = ("Hosts", "Nodes", "GPU stack")  # phases; the others check before and after
 LIMIT_SECONDS = 900
 
 
@@ -41,6 +42,11 @@ class Creation:
     typed: float
     again: float
     floor: float
+
+    @property
+    def creating(self) -> float:
+        """Of the phases that do what the script does."""
+        return sum(seconds for name, seconds in self.phases if name in CREATING)
 
 
 @dataclass(frozen=True, slots=True)

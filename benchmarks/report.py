@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.cluster import ConvergedCluster
 from benchmarks.converged import Converged
-from benchmarks.creation import Creation
+from benchmarks.creation import CREATING, Creation
 from benchmarks.first import First
 from benchmarks.many import Many
 from benchmarks.stats import Summary, Verdict, digits, growth
@@ -80,7 +80,12 @@ def page(
         ]
     for creation in creations:
         head = ("phase", "s")
-        rows = [*creation.phases, ("whole command", creation.ours), ("script", creation.typed)]
+        rows = [
+            *creation.phases,
+            ("whole command", creation.ours),
+            (f"of it {', '.join(CREATING)}", creation.creating),
+            ("script", creation.typed),
+        ]
         lines = [(name, digits(seconds)) for name, seconds in rows]
         parts += [f"## Cluster on {creation.hosts} bare hosts", CREATION, table(head, lines)]
     if upgrades:
@@ -125,7 +130,8 @@ CREATION = """\
 `gpufleet cluster create` on bare hosts, packages and images in the sandbox's mirror: preflight,
 driver, toolkit, Kubernetes, device plugin, checks. The script (`benchmarks/creation.py`) types
 what changes the hosts and nothing else: apt's commands by its own log, the files that gpufleet
-wrote, the same reboot, kubeadm, flannel, helm."""
+wrote, the same reboot, kubeadm, flannel, helm; it ends when every node advertises its GPUs, as the
+phase "GPU stack" does. It has no counterpart of the phases "Preflight" and "Checks"."""
 MANY = """\
 `gpufleet status INVENTORY --drift` and the floor with several names for each host: every name is a
 connection and a command of its own. Seconds of wall time, minimum / median / maximum."""

@@ -29,6 +29,7 @@ ADMIN = "/etc/kubernetes/admin.conf"
 KUBECTL = f"kubectl --kubeconfig {ADMIN}"
 IGNORED = "--ignore-preflight-errors=SystemVerification"
 READY = "5m"
+OFFERED = r"jsonpath={.status.allocatable.nvidia\.com/gpu}"
 HASH = (
     "openssl x509 -pubkey -noout -in /etc/kubernetes/pki/ca.crt | "
     "openssl pkey -pubin -outform der | sha256sum | cut -d ' ' -f 1"
@@ -102,6 +103,7 @@ class TypedCluster:
                 "install", release["name"], str(chart), "--namespace", release["namespace"],
                 "--create-namespace", "--wait", "--values", self.values[release["name"]],
             )  # fmt: skip
+        self._on(plane, f"{KUBECTL} wait node --all --for={shlex.quote(OFFERED)} --timeout={READY}")
 
     def _init(self, plane: Host, version: str) -> None:
         flannel, network = load_catalog().kubernetes.flannel, self.settings.pod_subnet
