@@ -14,12 +14,16 @@ from gpufleet_sandbox.errors import SandboxError, kinds
 from gpufleet_sandbox.kinds import MIRROR, HostKind
 from gpufleet_sandbox.mirror.signing import key_ring
 from gpufleet_sandbox.paths import cache_dir
+from gpufleet_sandbox.process import checked
 
 if TYPE_CHECKING:
     from gpufleet_sandbox.host import Host
 
 KEY_FILES = r"(\.pub|/gpgkey)$"  # in the mirror's tree
 SCRIPTS = Path(__file__).parent / "fault_scripts"
+# runc does not freeze a host that starts processes meanwhile, and leaves trying again to its
+# caller: https://github.com/opencontainers/runc/pull/4388
+BUSY, FREEZES = "unable to freeze", 20
 
 
 class Fault(Protocol):
@@ -65,8 +69,13 @@ class Frozen:
     summary: str = "the host hangs: it accepts connections and does not respond"
 
     def on(self, host: Host) -> None:
-        if not host.is_paused:
-            host.engine("pause", host.state.container)
+        words = ("pause", host.state.container)
+        for left in reversed(range(FREEZES)):
+            if host.is_paused:
+                return
+            done = host.engine(*words, check=False)
+            if not left or BUSY not in done.stderr:
+                checked(words, done)
 
     def off(self, host: Host) -> None:
         if host.is_paused:

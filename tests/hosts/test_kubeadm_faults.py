@@ -254,9 +254,11 @@ def test_a_host_is_lost_and_a_kubelet_does_not_start_during_a_join(site: Site) -
     broken = "/etc/systemd/system/kubelet.service.d/zz.conf"
     second.put(broken, "[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --no-such-flag\n")
     second.run("systemctl daemon-reload")
-    done = site.apply(at=once(first, BEGUN, lambda: first.set_fault("frozen", True)))
-    first.set_fault("frozen", False)
-    second.run(f"rm {broken}; systemctl daemon-reload")
+    try:
+        done = site.apply(at=once(first, BEGUN, lambda: first.set_fault("frozen", True)))
+    finally:
+        first.set_fault("frozen", False)
+        second.run(f"rm {broken}; systemctl daemon-reload")
     assert done.failures() == [FIRST, SECOND], done.output
     assert "no response for" in done.output
     assert "GF947" in kinds(done)[SECOND]
@@ -274,9 +276,11 @@ def test_the_control_plane_reboots_and_a_disk_is_full_during_a_join(site: Site) 
         second.set_fault("disk-full", True)
         plane.reboot(wait=False)
 
-    done = site.apply(at=once(first, BEGUN, disturb))
-    second.set_fault("disk-full", False)
-    plane.wait_started(seconds=SECONDS)
+    try:
+        done = site.apply(at=once(first, BEGUN, disturb))
+    finally:
+        second.set_fault("disk-full", False)
+        plane.wait_started(seconds=SECONDS)
     for name in done.failures():
         assert kinds(done)[name], done.output
         remedied(done, name)
