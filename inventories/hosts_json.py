@@ -29,6 +29,7 @@ _all: dict[str, Any] = {
     "_sudo": _user != "root",
     "kubernetes_enabled": True,
     "kubernetes_kubeconfig": _kubeconfig,
+    "toolkit_default_runtime": True,  # pods with GPUs need no RuntimeClass
     "node_reboot": "if_needed",
 }
 if _key := os.environ.get("GPUFLEET_SSH_KEY"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
+from gpufleet.cli.output import Function
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
@@ -48,6 +50,12 @@ _fingerprint = click.option(
 )
 
 
+def _chosen(option: str, values: list[str], text: str) -> Callable[[Function], Function]:
+    """An option with fixed values, of which the first is the default."""
+    kind = click.Choice(values)
+    return click.option(option, type=kind, default=values[0], show_default=True, help=text)
+
+
 @click.group(
     cls=LazyGroup,
     lazy={
@@ -69,10 +77,10 @@ def catalog() -> None:
 @click.option("--kernel", default=ANY_KERNEL, help="Kernel release, as in `uname -r`.")
 @click.option("--branch", help="Driver branch, such as 580.")
 @click.option("--version", help="Exact driver version.")
-@click.option("--modules", type=click.Choice(["auto", "open", "proprietary"]), default="auto")
-@click.option("--build", type=click.Choice(["dkms", "precompiled"]), default="dkms")
-@click.option("--profile", type=click.Choice(["compute", "full"]), default="compute")
-@click.option("--source", type=click.Choice(["nvidia", "distro"]), default="nvidia")
+@_chosen("--modules", ["auto", "open", "proprietary"], "Kernel modules; auto: by GPU and branch.")
+@_chosen("--build", ["dkms", "precompiled"], "Kernel modules built on the host, or precompiled.")
+@_chosen("--profile", ["compute", "full"], "compute: without X and GL packages.")
+@_chosen("--source", ["nvidia", "distro"], "NVIDIA's repository, or the distribution's packages.")
 @click.option("--nvswitch", is_flag=True, help="The host has an NVSwitch.")
 @_repo_url
 @_fingerprint

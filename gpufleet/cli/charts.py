@@ -22,8 +22,9 @@ from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findi
 )
 @click.option("--chart", "wanted", multiple=True, help="Only this chart; repeatable.")
 @click.option(
-    "--policy", type=click.Choice(["careful", "newest"]), default="careful", show_default=True
-)
+    "--policy", type=click.Choice(["careful", "newest"]), default="careful", show_default=True,
+    help="careful: documented and tested for this Kubernetes; newest: that its API accepts.",
+)  # fmt: skip
 @click.option(
     "--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Pin a chart; repeatable."
 )

@@ -41,7 +41,7 @@ JSON = click.option("--json", "json_path", metavar="FILE", help="Write the repor
 
 @click.group()
 def cluster() -> None:
-    """Kubernetes clusters of bare hosts."""
+    """Create, inspect and destroy Kubernetes clusters on bare hosts."""
 
 
 @cluster.command(

@@ -11,7 +11,14 @@ from pathlib import Path
 import click
 
 from gpufleet.cli.child import run_child
-from gpufleet.cli.output import note, output_options, report_options, verbose_option, with_verbose
+from gpufleet.cli.output import (
+    LIMIT,
+    note,
+    output_options,
+    report_options,
+    verbose_option,
+    with_verbose,
+)
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.live import is_quiet
@@ -29,19 +36,24 @@ SUCCESS = {
     "remove": "the removal is complete on every host and cluster",
 }
 EPILOG = (
-    "Exit status: 0 {success}; 1 one was stopped, failed or is "
+    "Exit status: 0 {success}; 1 one was blocked, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
 
 
 INVENTORY = click.argument("inventory", type=click.Path())
-LIMIT = click.option("--limit", multiple=True, metavar="HOST|GROUP", help="Only these; repeatable.")
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
 WORKERS = click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Run N parts of the hosts at a time."
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Split the hosts into parts; run N parts in parallel.",
 )
 SCHEDULER = click.option(
-    "--scheduler", default="", metavar="ADDRESS", help="Run the parts on workers of a Dask cluster."
+    "--scheduler",
+    default="",
+    metavar="ADDRESS",
+    help="Run the parts on the Dask cluster at ADDRESS.",
 )
 OPTIONS = click.argument(
     "options",

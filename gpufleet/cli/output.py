@@ -14,7 +14,12 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
 
 Function = TypeVar("Function", bound=Callable[..., object])
-
+LIMIT = click.option(
+    "--limit",
+    multiple=True,
+    metavar="HOST|GROUP",
+    help="Only this host or group; wildcards allowed; repeatable.",
+)
 
 VERBOSE = "gpufleet.verbose"  # in a context
 

@@ -42,7 +42,8 @@ class Scheduled:
             from distributed import Client
         except ImportError as error:
             raise click.UsageError(
-                "--scheduler needs Dask: pip install 'gpufleet[scale]', here and on the workers."
+                "--scheduler needs Dask: install gpufleet with its extra `scale`, here and on the "
+                "workers (docs/how-to/workers.md)."
             ) from error
         self._client: Client | None = None
         try:

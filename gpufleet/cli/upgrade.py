@@ -13,14 +13,13 @@ import click
 
 from gpufleet.cli.deploy import (
     INVENTORY,
-    LIMIT,
     OPTIONS,
     YES,
     confirmed,
     no_extra_argument,
     targets_of,
 )
-from gpufleet.cli.output import output_options
+from gpufleet.cli.output import LIMIT, output_options
 from gpufleet.cli.upgrade_group import StartCommand, UpgradeGroup
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
@@ -61,7 +60,11 @@ UNFINISHED = click.option(
 )
 
 
-@click.group(cls=UpgradeGroup, subcommand_metavar="INVENTORY [OPTIONS] | COMMAND [OPTIONS]")
+@click.group(
+    cls=UpgradeGroup,
+    options_metavar="INVENTORY [OPTIONS] [-- PYINFRA_OPTIONS...]",
+    subcommand_metavar="| COMMAND [OPTIONS]",
+)
 def upgrade() -> None:
     """Change the driver of hosts, canaries first, then in waves.
 
@@ -109,9 +112,11 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
     metavar="VERSION",
     help="Version to install. Default: that of the inventory.",
 )
-@click.option("--branch", metavar="BRANCH", help="The newest version of a branch in the catalog.")
+@click.option(
+    "--branch", metavar="BRANCH", help="Install the newest version of this branch in the catalog."
+)
 @click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
-@click.option("--reboot", is_flag=True, help="Reboot the hosts, change nothing.")
+@click.option("--reboot", is_flag=True, help="Reboot the hosts without changing driver or toolkit.")
 @LIMIT
 @click.option(
     "--metrics",

@@ -32,14 +32,14 @@ NO_INVENTORY = blocker(
     "GF003",
     "Inventory not found",
     "No inventory file {path}. Nothing was done.",
-    "Correct the path; inventories/prod.py is an example.",
+    "Correct the path. `gpufleet init DIR` creates an example, inventories/prod.py.",
 )
 
 NOTHING_MATCHES = blocker(
     "GF004",
     "No host selected",
     "{selection} matches no host of {inventory}. Nothing was done.",
-    "Correct the name of the host or group; --limit takes one name and may be repeated.",
+    "Correct the name; --limit takes a host, a group or a wildcard ('gpu-0*') and may be repeated.",
 )
 
 UNREACHABLE = blocker(
@@ -117,7 +117,7 @@ STEP_FAILED = blocker(
 
 NO_ANSWER = blocker(
     "GF008",
-    "pyinfra stopped the host",
+    "Host dropped from the run",
     "Fact gathering failed or the connection was lost; see pyinfra's output above.",
     "Run `gpufleet doctor INVENTORY --limit {host}`, then run again with --limit {host}.",
 )

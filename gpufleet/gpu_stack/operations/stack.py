@@ -139,7 +139,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     + name: of the class and of its handler; an existing one is not changed; None: none
     """
     if name is None:
-        host.noop("nvidia is the default runtime; no RuntimeClass is needed")
+        host.noop("device_plugin_runtime_class is not set: no RuntimeClass is created")
         return
     group = api.get("/apis/node.k8s.io")["preferredVersion"]["groupVersion"]
     classes = f"/apis/{group}/runtimeclasses"

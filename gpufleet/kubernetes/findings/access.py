@@ -42,8 +42,8 @@ NOT_NODES = blocker(
     "Hosts are missing from their cluster",
     "The cluster has {nodes:node|nodes} for {hosts:host|hosts}; it knows no name or "
     "address of {names}.",
-    "If the node was deleted manually, systemctl restart kubelet on the host registers it again. "
-    "Otherwise run gpufleet cluster create.",
+    "If the node was deleted manually, run `systemctl restart kubelet` on the host to register it "
+    "again. Otherwise run `gpufleet cluster create INVENTORY`.",
 )
 NO_KUBECONFIG = blocker(
     "GF957",
