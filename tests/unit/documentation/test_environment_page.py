@@ -20,7 +20,7 @@ OTHERS = {  # of CI systems, of Go's own programs, set for pyinfra
 @cache
 def code() -> str:
     paths = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
-    return "\n".join(path.read_text() for path in paths if path.suffix in (".py", ".sh"))
+    return "\n".join(path.read_text() for path in paths if path.suffix in (".py", ".sh", ".yml"))
 
 
 def read() -> set[str]:
@@ -33,7 +33,7 @@ def test_the_page_has_every_variable_and_no_other() -> None:
     named = {name for row in rows for name in re.findall(r"`([A-Z_]{3,})(?:=\w+)?`", row)}
     product = {name for name in read() if name.startswith(("GPUFLEET", "KUBE", "XDG"))}
     assert product - named == set()
-    gone = {name for name in named - LIBRARIES if not re.search(rf'["{{]{name}\b', code())}
+    gone = {name for name in named - LIBRARIES if not re.search(rf'["{{$]{name}\b', code())}
     assert gone == set()
 
 
