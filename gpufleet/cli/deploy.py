@@ -12,7 +12,7 @@ import click
 
 from gpufleet.cli.child import run_child
 from gpufleet.cli.output import (
-    LIMIT,
+    limit_option,
     note,
     output_options,
     report_options,
@@ -66,7 +66,7 @@ OPTIONS = click.argument(
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["plan"]))
 @INVENTORY
-@LIMIT
+@limit_option
 @WORKERS
 @SCHEDULER
 @report_options
@@ -90,7 +90,7 @@ def plan(
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
 @INVENTORY
-@LIMIT
+@limit_option
 @YES
 @WORKERS
 @SCHEDULER
@@ -109,9 +109,8 @@ def apply(
     """Install what INVENTORY configures.
 
     Driver, container toolkit and exporter on hosts, the GPU stack on clusters. Shows the plan and
-    asks, unless --yes is given. Runs pyinfra with
-    deploys/gpu_node.py for hosts and deploys/gpu_cluster.py for clusters: those of the working
-    directory, else gpufleet's own.
+    asks, unless --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts and
+    deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
     """
     ask = None if yes else Question("Apply these changes?", ("preflight",))
     run(inventory, needed, limit, options, ask, Place(workers, scheduler))
@@ -119,7 +118,7 @@ def apply(
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
 @INVENTORY
-@LIMIT
+@limit_option
 @YES
 @report_options
 @output_options

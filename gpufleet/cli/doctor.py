@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from gpufleet.cli.output import LIMIT, output_options
+from gpufleet.cli.output import limit_option, output_options
 from gpufleet.cli.reading import read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
@@ -26,7 +26,7 @@ from gpufleet.status.text import show, show_findings
 
 @click.command()
 @click.argument("inventory", type=click.Path())
-@LIMIT
+@limit_option
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
 @output_options
 def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:

@@ -14,7 +14,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
 
 Function = TypeVar("Function", bound=Callable[..., object])
-LIMIT = click.option(
+limit_option = click.option(
     "--limit",
     multiple=True,
     metavar="HOST|GROUP",

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.output import LIMIT, output_options
+from gpufleet.cli.output import limit_option, output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
@@ -48,7 +48,7 @@ class StatusCommand(click.Command):
 
 @click.command(cls=StatusCommand, epilog=EPILOG)
 @click.argument("inventory", type=click.Path())
-@LIMIT
+@limit_option
 @click.option(
     "--group-by", "by", type=click.Choice(PROPERTIES), help="One line for each value of it."
 )

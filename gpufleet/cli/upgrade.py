@@ -19,7 +19,7 @@ from gpufleet.cli.deploy import (
     no_extra_argument,
     targets_of,
 )
-from gpufleet.cli.output import LIMIT, output_options
+from gpufleet.cli.output import limit_option, output_options
 from gpufleet.cli.upgrade_group import StartCommand, UpgradeGroup
 from gpufleet.cli.upgrade_options import check_options
 from gpufleet.cli.upgrade_run import (
@@ -117,7 +117,7 @@ def metrics_file(context: click.Context, option: click.Parameter, path: str | No
 )
 @click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
 @click.option("--reboot", is_flag=True, help="Reboot the hosts without changing driver or toolkit.")
-@LIMIT
+@limit_option
 @click.option(
     "--metrics",
     metavar="FILE",

@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from gpufleet.cli.output import LIMIT as ONLY
-from gpufleet.cli.output import output_options
+from gpufleet.cli.output import limit_option, output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
 from gpufleet.core.redact import redact
@@ -106,7 +105,7 @@ def pytest_arguments(
 
 @click.command(epilog=EPILOG)
 @click.argument("inventory", type=click.Path())
-@ONLY
+@limit_option
 @click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--json", "json_report", metavar="FILE", help="Write the results as JSON.")
 @click.option("-k", "expression", metavar="EXPR", help="Run only matching checks, as in pytest.")

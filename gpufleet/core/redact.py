@@ -22,7 +22,8 @@ PART = rf"(?:\[[^\]\n]{{0,99}}\]|{QUOTE}?\](?:\.[\w.-]{{1,99}})?)?"
 _HEAD = rf"""["']?{NAME}{PART}{QUOTE}?\s*(?::=|=>|[=:])\s*"""
 _VALUE = rf"""{INNER}|"(?:\\.|[^"\\\n])*"(?!\w|[ ]{{0,9}}:){MORE}
     |'[^'\n]*'(?=\s*(?:[,}}\]\#]|$)){MORE}|[^\s"'][^\n]*|["'][^\n]*"""
-# what programs say after the name of a file or of a step, where no value has such words
+# what programs say after the name of a file or of a step, where no value has such words; what they
+# quote behind it may be the value
 _REASON = re.compile(
     r"""(?:unexpected\sstatus|is\s(?:required|invalid|missing|expired|not\s)|failed\sto\s|cannot\s
         |could\snot\s|unable\sto\s|permission\sdenied|no\ssuch\sfile|read-only\sfile\ssystem
@@ -31,6 +32,7 @@ _REASON = re.compile(
         |(?:Pre-?)?(?:Depends|Breaks|Conflicts|Recommends|Replaces|Requires|Obsoletes):\s)""",
     re.IGNORECASE | re.VERBOSE,
 )
+_QUOTES = re.compile(r"""[^\n"'`]{0,300}(["'`])[^\n]{0,300}\1""")
 _SOURCE = re.compile(r"\.(?:go|py|rs|cc?|java):\Z")  # a file, before the number of its line
 # keys or items of YAML
 _ENTRY = re.compile(r"-[ ]|[\"']?[\w.-]{1,99}[\"']?:(?:\s|\Z)")
@@ -76,7 +78,8 @@ def _is_reason(found: re.Match[str]) -> bool:
     """Whether what follows is no value, but why something failed, or the line of a file."""
     if _SOURCE.search(found["head"]):
         return found["value"][0].isdigit()
-    return found["head"][-1].isspace() and bool(_REASON.match(found["value"]))
+    reason = found["head"][-1].isspace() and _REASON.match(found["value"])
+    return bool(reason) and not _QUOTES.match(found["value"])
 
 
 def end_of_entries(text: str, key: int, begin: int) -> int:

@@ -175,6 +175,8 @@ def test_what_is_masked_has_no_quotes_of_its_list() -> None:
             "auth:\n",
             "auth:\n  a:\n",
             "auth:\n- a:\n",
+            "token: is required ",
+            'token: cannot "',
             "kind: Secret\ndata:\n",
             'kind: Secret "data": {',
         ),

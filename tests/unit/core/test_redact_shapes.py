@@ -151,6 +151,13 @@ def test_why_something_failed_is_no_value(text: str) -> None:
     assert redact(text) == text
 
 
+@pytest.mark.parametrize(
+    "text", ["password: is not strong: 'hunter2'", 'token: cannot use "hunter2"']
+)
+def test_what_a_reason_quotes_is_masked(text: str) -> None:
+    assert "hunter2" not in redact(text)
+
+
 def test_the_key_of_certificates_is_masked() -> None:
     text = f"[upload-certs] Using certificate key:\n{'0a1b2c3d' * 8}\n"
     assert redact(text) == redact_sentences(text) == "[upload-certs] Using certificate key:\n***\n"
