@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection, Mapping
 from urllib.parse import urlsplit
 
 from gpufleet.core.visible import one_line
 
 # Source: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/ and
 # https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
-QUERY = 'ALERTS{alertstate="firing"}'
+# `upgrade: ignore`: label of rules that an upgrade causes without naming a host; users may set it.
+QUERY = 'ALERTS{alertstate="firing",severity!="info",upgrade!="ignore"}'
 SHOWN = 80  # characters of a name
+HOST_LABELS = ("node", "kubernetes_node", "nodename", "hostname", "Hostname", "host", "instance")
 
 
 def check_url(value: str) -> str:
@@ -34,15 +37,24 @@ def check_names(value: str) -> str:
     return value
 
 
-def firing(answer: bytes, ignored: str) -> tuple[str, ...]:
-    """The names of the alerts, without those that `ignored` matches as a whole. Raises ValueError
-    for what is no answer of a Prometheus."""
+def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
+    """The names of the alerts, without those that `ignored` matches as a whole, and without those
+    about hosts that are `away`: names and addresses of hosts that the upgrade has out of service.
+    Raises ValueError for what is no answer of a Prometheus."""
+    out = {name.lower() for name in away}
     try:
         data = json.loads(answer)
         if data["status"] != "success":
             raise ValueError(one_line(str(data.get("error"))))
-        names = {str(each["metric"]["alertname"]) for each in data["data"]["result"]}
+        found = [each["metric"] for each in data["data"]["result"]]
+        names = {str(labels["alertname"]) for labels in found if not _hosts(labels) & out}
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError("it is no result of a query") from error
     spared = re.compile(ignored)
     return tuple(sorted(one_line(name)[:SHOWN] for name in names if not spared.fullmatch(name)))
+
+
+def _hosts(labels: Mapping[str, str]) -> set[str]:
+    """The hosts that an alert names, in lower case; an instance has a port, which is left out."""
+    texts = (str(labels.get(name) or "").lower() for name in HOST_LABELS)
+    return {re.sub(r":\d+$", "", text).strip("[]") for text in texts if text}

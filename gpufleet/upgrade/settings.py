@@ -74,7 +74,8 @@ class UpgradeSettings(RoleSettings):
     alerts: Annotated[str, AfterValidator(check_url)] | None = Field(
         None,
         description="Address of a Prometheus: while an alert fires there, or while it does not "
-        "answer, no host is taken out of service.",
+        "answer, no host is taken out of service. Alerts of severity info, with the label "
+        "`upgrade: ignore`, and about hosts that the run has out of service do not count.",
     )
     alerts_ignored: Annotated[str, AfterValidator(check_names)] = Field(
         "Watchdog|InfoInhibitor",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection
 from urllib.parse import urlencode
 
 import urllib3
@@ -19,8 +20,9 @@ TIMEOUT = 10.0  # seconds to connect, and between two parts of the answer
 ALERTS = Limit("the alerts of a Prometheus", 16 * MIB, 60)
 
 
-def alerts_of(url: str, ignored: str) -> tuple[str, ...]:
-    """What fires; where it cannot be said, why: then no host is begun either."""
+def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
+    """What fires about hosts that are not `away`; where it cannot be said, why: then no host is
+    begun either."""
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': QUERY})}"
 
     def work(given_up: threading.Event) -> tuple[str, ...]:
@@ -30,7 +32,7 @@ def alerts_of(url: str, ignored: str) -> tuple[str, ...]:
         data = read_response(answer, ALERTS, given_up)
         if answer.status != 200:
             raise ValueError(f"status {answer.status}")
-        return firing(data, ignored)
+        return firing(data, ignored, away)
 
     try:
         return within(ALERTS.seconds, work)

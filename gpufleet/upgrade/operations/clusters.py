@@ -242,7 +242,7 @@ def _same(names: Sequence[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[s
     wanted = {name.lower() for name in names}
     if found := _known(wanted, nodes):
         return found
-    return _known({address for name in names for address in _addresses(name)}, nodes)
+    return _known({address for name in names for address in addresses_of(name)}, nodes)
 
 
 def _known(wanted: Collection[str], nodes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -254,10 +254,11 @@ def _known(wanted: Collection[str], nodes: Sequence[Mapping[str, Any]]) -> Mappi
     return None
 
 
-def _addresses(name: str) -> list[str]:
+def addresses_of(name: str) -> list[str]:
+    """The addresses of a host by its name; none where only ssh knows it."""
     try:
         return [str(found[4][0]).lower() for found in socket.getaddrinfo(name, None)]
-    except (OSError, UnicodeError):  # it is known to ssh alone
+    except (OSError, UnicodeError):
         return []
 
 

@@ -17,6 +17,7 @@ from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.changing import change, mark_left, restore
 from gpufleet.upgrade.operations.cluster import ClusterNodes
+from gpufleet.upgrade.operations.clusters import addresses_of
 from gpufleet.upgrade.operations.draining import drain, leave, ready
 from gpufleet.upgrade.operations.preparing import prepare, release
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
@@ -187,7 +188,17 @@ def _leave_alone(
 
 def _alerts(run: Run) -> tuple[str, ...]:
     limits = run.plan.limits
-    return alerts_of(limits.alerts, limits.alerts_ignored) if limits.alerts else ()
+    if not limits.alerts:
+        return ()
+    return alerts_of(limits.alerts, limits.alerts_ignored, _names_away(run))
+
+
+def _names_away(run: Run) -> set[str]:
+    """The hosts that the run has out of service, as alerts may name them."""
+    hosts = [name for name, state in run.progress.states.items() if state in OUT_OF_SERVICE]
+    nodes = {run.clusters[name].nodes[name] for name in hosts if name in run.clusters}
+    names = {*hosts, *nodes}
+    return names.union(*(addresses_of(name) for name in names))
 
 
 def _reboots(run: Run, hosts: Sequence[str], passed: set[ClusterNodes]) -> tuple[str, ...]:

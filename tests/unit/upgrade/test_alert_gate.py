@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,7 +20,7 @@ from gpufleet.upgrade.load import load_settings
 from gpufleet.upgrade.operations import alert_gate, runner
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.states import Event
-from tests.unit.upgrade.running import Steps, planned, running
+from tests.unit.upgrade.running import CHANGING, Steps, planned, running
 
 
 def answer(*names: str, **more: Any) -> bytes:
@@ -31,6 +32,29 @@ def test_alerts_that_are_not_ignored() -> None:
     found = firing(answer("Watchdog", "NodeDown", "NodeDown", "WatchdogLate"), "Watchdog|Info.*")
     assert found == ("NodeDown", "WatchdogLate")
     assert firing(answer("a\nb\x1b[2J"), "")[0].isprintable()
+
+
+def about(**labels: str) -> bytes:
+    result = [{"metric": {"alertname": "Down", "alertstate": "firing", **labels}}]
+    return json.dumps({"status": "success", "data": {"result": result}}).encode()
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [{"node": "gpu-1"}, {"instance": "192.0.2.9:9400"}, {"instance": "GPU-1:9100"},
+     {"instance": "[2001:db8::9]:9100"}, {"instance": "192.0.2.1:8080", "node": "gpu-1"}],
+)  # fmt: skip
+def test_alerts_about_hosts_out_of_service_do_not_count(labels: dict[str, str]) -> None:
+    away = ("gpu-1", "192.0.2.9", "2001:db8::9")
+    assert firing(about(**labels), "", away) == ()
+    assert firing(about(**labels), "") == ("Down",)
+    assert firing(about(**labels), "", ("gpu-2", "gpu")) == ("Down",)
+
+
+def test_severity_info_and_rules_that_say_so_do_not_count() -> None:
+    """Prometheus leaves them out: kured's --prometheus-url practice with gpufleet's own rules."""
+    assert 'severity!="info"' in QUERY
+    assert 'upgrade!="ignore"' in QUERY
 
 
 @pytest.mark.parametrize(
@@ -121,10 +145,28 @@ def test_it_is_asked_only_before_a_host_is_taken_out(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     asked: list[str] = []
-    monkeypatch.setattr(runner, "alerts_of", lambda url, ignored: asked.append(url) or ("A",))
+    monkeypatch.setattr(runner, "alerts_of", lambda url, *_: asked.append(url) or ("A",))
     run = running(planned(alerts="http://p"), Steps())
     runner._decided(run)
     assert asked == []
     run.write(Event.PREPARED, "h")
     assert "alerts: A" in getattr(runner._decided(run), "reason", "")
     assert asked == ["http://p"]
+
+
+def test_hosts_out_of_service_are_named_to_the_gate(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its node is cordoned, the exporter restarts, it reboots: such alerts end with that."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(runner, "addresses_of", lambda name: [f"address of {name}"])
+    said: list[set[str]] = []
+    monkeypatch.setattr(runner, "alerts_of", lambda url, ignored, away: said.append(away) or ())
+    nodes = SimpleNamespace(nodes={"h": "node-h"}, post_event=lambda *_: None)
+    run = running(planned(alerts="http://p"), Steps(), *CHANGING, clusters={"h": nodes})
+    assert runner._alerts(run) == ()
+    assert said == [{"h", "node-h", "address of h", "address of node-h"}]
+    run.write(Event.CHANGED, "h")
+    run.write(Event.RETURNED, "h")
+    runner._alerts(run)
+    assert said[1] == set()
