@@ -50,8 +50,6 @@ API_PAGES = 2_000
 KEY = Limit("a key", MIB, 120)
 # Metadata of one repository on a host. The largest file of a distribution has about 500 MB.
 METADATA = Limit("a file of a repository", 1024 * MIB, 900)
-# k3s' program has 70 MB, its archive of images, not compressed, up to 800 MB.
-K3S_FILE = Limit("a file of k3s", 2048 * MIB, 3600)
 # What a command of a host prints. The checks read packages and configurations, at most some MB.
 ANSWER = Limit("the output of a command", 16 * MIB, 600)
 OWN_ANSWER = Limit("the output of a command of your own checks", 16 * MIB, 3600)

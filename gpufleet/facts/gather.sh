@@ -644,8 +644,8 @@ for path in /etc/kubernetes/*.conf /etc/kubernetes/manifests/* /etc/kubernetes/p
 /etc/rancher/*/*.yaml /var/lib/rancher/*/server /var/lib/rancher/*/agent; do
 [ -e "$path" ] && say "path $path"
 done
-for path in /etc/kubernetes/pki/ca.crt /var/lib/rancher/k3s/agent/server-ca.crt; do
-[ -r "$path" ] || continue
+path=/etc/kubernetes/pki/ca.crt
+if [ -r "$path" ]; then
 while read -r text; do
 case $text in
 -----BEGIN*) line= ;;
@@ -653,7 +653,7 @@ case $text in
 *) line=$line$text ;;
 esac
 done <"$path"
-done
+fi
 
 section end
 date '+clock %s'

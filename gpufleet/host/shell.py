@@ -17,11 +17,6 @@ LINE = 16_384  # characters of base64, a multiple of 4
 SHARED = {  # file of functions -> the scripts that use them
     "host/gpu_work": ("toolkit/activate", "driver/end_work", "host/reboot", "driver/unload"),
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
-    "kubernetes/k3s": (
-        "kubernetes/k3s_access", "kubernetes/k3s_ready", "kubernetes/k3s_reset",
-        "kubernetes/k3s_restart", "kubernetes/k3s_start", "kubernetes/k3s_token",
-    ),
-    "kubernetes/rules": ("kubernetes/k3s_reset", "kubernetes/reset"),
     "upgrade/gpu_units": (
         "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take",
         "upgrade/validate",

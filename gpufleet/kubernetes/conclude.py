@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.images import with_archives
-from gpufleet.kubernetes.k3s.plan import K3sPlan
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
@@ -38,16 +37,3 @@ def conclude(
         **with_archives(settings.image_archives, old),
     )
     return RoleResult(carried(entry, old), digests(plan.wanted_files), version)
-
-
-def conclude_k3s(facts: NodeFacts, plan: K3sPlan) -> RoleResult:
-    """What the host has now, by k3s."""
-    old = facts.provenance.entry(KubernetesEntry)
-    entry = KubernetesEntry(
-        version=plan.version,
-        part=plan.part,
-        network=plan.network,
-        distribution="k3s",
-        k3s={each.name: each.sha256 for each in plan.release},
-    )
-    return RoleResult(carried(entry, old), digests(plan.wanted_files), plan.version)

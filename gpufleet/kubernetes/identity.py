@@ -11,7 +11,6 @@ from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.notes import (
     JOINED,
 )
-from gpufleet.kubernetes.record import KubernetesEntry
 
 
 def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
@@ -27,9 +26,8 @@ def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
 
 def newer(version: str, plane: NodeFacts) -> Iterator[Finding]:
     """Whether a host is to get a newer minor than the control plane of its cluster has."""
-    kubelet, entry = plane.packages.get("kubelet"), plane.provenance.entry(KubernetesEntry)
-    runs = entry.version if entry.distribution == "k3s" else kubelet and kubelet.upstream
-    if not runs or JOINED not in plane.cluster_host.paths:
+    kubelet = plane.packages.get("kubelet")
+    if kubelet is None or JOINED not in plane.cluster_host.paths:
         return
-    if version_tuple(version)[:2] > version_tuple(runs)[:2]:
-        yield found.VERSION_AHEAD(installed=version, cluster=runs)
+    if version_tuple(version)[:2] > version_tuple(kubelet.upstream)[:2]:
+        yield found.VERSION_AHEAD(installed=version, cluster=kubelet.upstream)

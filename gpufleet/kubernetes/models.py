@@ -82,38 +82,6 @@ class Flannel(Sourced):
     plugin: str
 
 
-class K3sTemplate(Sourced):
-    """The name of containerd's template from a version of k3s on, and below another ("": all)."""
-
-    since: str
-    below: str
-    file: str
-
-
-class K3s(Sourced):
-    """k3s: programs by architecture, options of servers alone, templates of containerd's file."""
-
-    binaries: dict[str, str]
-    images: dict[str, str]
-    oldest: str
-    server_options: frozenset[str]
-    template: str
-    templates: tuple[K3sTemplate, ...]
-
-    def images_of_others(self, architecture: str) -> frozenset[str]:
-        """What names of archives with images for other architectures have before their ending."""
-        return frozenset(self.images.values()) - {self.images.get(architecture)}
-
-    def template_of(self, version: str) -> str:
-        """The name of containerd's template for a version such as v1.32.2+k3s1."""
-        wanted = version_tuple(version)
-        for each in self.templates:
-            newest = not each.below or wanted < version_tuple(each.below)
-            if newest and version_tuple(each.since) <= wanted:
-                return each.file
-        return self.template
-
-
 class _Since(Protocol):
     @property
     def since(self) -> str: ...
@@ -144,7 +112,6 @@ class Kubernetes(Sourced):
     hosts: HostLimits
     pause: tuple[PauseImage, ...]
     flannel: Flannel
-    k3s: K3s
 
     def requires(self, name: str, minor: str) -> bool:
         """Whether a minor (1.36) has a requirement."""

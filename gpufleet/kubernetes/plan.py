@@ -15,7 +15,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.archives import ImageArchive
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
-from gpufleet.kubernetes.findings import choice, cluster, k3s
+from gpufleet.kubernetes.findings import choice, cluster
 from gpufleet.kubernetes.images import pending, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.member import Member, fits, is_installed, member_of
@@ -209,9 +209,6 @@ def _problems(
 ) -> Iterator[Finding]:
     """Why no plan can be made at all."""
     known, version, minor = catalog.kubernetes, member.version, member.minor
-    if "+k3s" in version:
-        yield k3s.VERSION_OF_K3S(version=version)
-        return
     managers = {name for layout in known.repository.layouts for name in layout.managers}
     if system is None or system.manager not in managers:
         title = system.title if system else "this distribution"

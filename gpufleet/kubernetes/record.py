@@ -17,7 +17,5 @@ class KubernetesEntry(RoleEntry):
 
     part: str = ""  # control-plane or worker
     network: str = ""  # flannel or none
-    distribution: str = ""  # k3s; "": kubeadm
-    k3s: dict[str, str] = Field(default_factory=dict)  # name -> sha256
     containerd: FilePart = FilePart()
     archives: list[str] = Field(default_factory=list)  # digests of those that were imported

@@ -11,7 +11,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.containerd import plan_without
-from gpufleet.kubernetes.made_by import NODE, made_by
+from gpufleet.kubernetes.notes import NODE
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
@@ -26,7 +26,6 @@ Turn = Literal["worker", "control-plane", "last"]
 class KubernetesRemoval(Removal):
     """What is removed besides packages and files."""
 
-    distribution: str = "kubeadm"
     reset: bool = False
     authorities: tuple[str, ...] = ()  # of the cluster that the host is taken out of
     turn: Turn = "worker"
@@ -37,8 +36,7 @@ class KubernetesRemoval(Removal):
     findings: tuple[Finding, ...] = ()
 
     def first(self) -> Mapping[str, object]:
-        how = "kubeadm reset" if self.distribution == "kubeadm" else "k3s and its data are removed"
-        return {f"take the host out of its cluster ({how})": self.reset}
+        return {"take the host out of its cluster (kubeadm reset)": self.reset}
 
     def before(self) -> Mapping[str, object]:
         change = self.containerd and self.containerd.change
@@ -71,7 +69,6 @@ def plan_kubernetes_removal(
     leads = listed and place.position == 0
     last = whole and (leads or not place.control_planes)
     return KubernetesRemoval(
-        distribution=made_by(facts) or settings.distribution,
         reset=ours,
         authorities=tuple(sorted(facts.cluster_host.authorities)) if ours else (),
         turn=("last" if last else "control-plane") if controls else "worker",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
@@ -11,16 +11,13 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.identity import elsewhere, newer
-from gpufleet.kubernetes.k3s.config import CONTAINERD, FOLDER, UNIT_FILES, read_files
-from gpufleet.kubernetes.k3s.config import PORTS as K3S_PORTS
-from gpufleet.kubernetes.k3s.plan import K3sPlan, changed, plan_k3s
-from gpufleet.kubernetes.made_by import NODE
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
     BEGUN,
     JOINED,
     KUBELET,
     MODULES,
+    NODE,
     SYSCTLS,
 )
 from gpufleet.kubernetes.plan import (
@@ -43,11 +40,9 @@ from gpufleet.role.protocol import (
     repository_name,
 )
 
-AnyPlan: TypeAlias = KubernetesPlan | K3sPlan
 
-
-class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
-    """A node of a Kubernetes cluster, by kubeadm or k3s."""
+class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
+    """A node of a Kubernetes cluster, by kubeadm."""
 
     name = "kubernetes"
     needs_gpu = False
@@ -55,12 +50,9 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
     entry = KubernetesEntry
 
     def ports(self, settings: KubernetesSettings) -> tuple[int, ...]:
-        ports = K3S_PORTS if settings.distribution == "k3s" else PORTS
-        return ports["control-plane"] if settings.enabled else ()
+        return PORTS["control-plane"] if settings.enabled else ()
 
     def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
-        if settings.enabled and settings.distribution == "k3s":
-            return read_files()
         return tuple(file.path for file in host_files(settings)) if settings.enabled else ()
 
     def requires(
@@ -68,8 +60,6 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
     ) -> Mapping[str, str]:
         if not settings.enabled:
             return {}
-        if settings.distribution == "k3s":
-            return {}  # it has its own
         known = catalog.kubernetes
         minor = ".".join((settings.version or known.newest).split(".")[:2])
         return {"containerd": known.containerd(minor)}
@@ -80,8 +70,7 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
         """Where a cluster begins: whether it is there already."""
         paths = facts.cluster_host.paths
         leads = CONTROL_PLANE in place.groups and place.position == 0
-        done = {JOINED} if settings.distribution == "k3s" else {JOINED, KUBELET}
-        if not settings.enabled or not leads or done <= paths:
+        if not settings.enabled or not leads or {JOINED, KUBELET} <= paths:
             return None
         own = BEGUN in paths  # what answers then may be what an earlier run began
         several = len(place.control_planes) > 1
@@ -89,18 +78,12 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
 
     def plan(
         self, settings: KubernetesSettings, context: RoleContext
-    ) -> tuple[AnyPlan | None, tuple[Finding, ...]]:
-        if not settings.enabled:
-            return None, ()
-        if another := tuple(changed(settings.distribution, context.facts)):
-            return None, another
-        if settings.distribution == "k3s":
-            return plan_k3s(settings, context.catalog, context)
+    ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
         return plan_kubernetes(settings, context.catalog, context)
 
     def beside(
         self,
-        plan: AnyPlan | None,
+        plan: KubernetesPlan | None,
         settings: KubernetesSettings,
         facts: NodeFacts,
         plane: NodeFacts,
@@ -111,12 +94,10 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
         if plan and not plan.joined:
             yield from newer(plan.version, plane)
 
-    def converged(self, plan: AnyPlan, driver: str | None) -> bool:
+    def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
         return plan.converged
 
-    def steps(self, plan: AnyPlan, context: RoleContext) -> list[str]:
-        if isinstance(plan, K3sPlan):
-            return named(self.name, plan.steps())
+    def steps(self, plan: KubernetesPlan, context: RoleContext) -> list[str]:
         by = plan.sources[0] if plan.sources else plan.control_plane
         joins = f"join the cluster of {by}"
         if plan.part == "control-plane":
@@ -138,23 +119,24 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
         }
         return named(self.name, done)
 
-    def describe(self, plan: AnyPlan) -> dict[str, Any]:
+    def describe(self, plan: KubernetesPlan) -> dict[str, Any]:
         return plan.describe()
 
-    def versions(self, plan: AnyPlan, entry: KubernetesEntry) -> tuple[str | None, str | None]:
+    def versions(
+        self, plan: KubernetesPlan, entry: KubernetesEntry
+    ) -> tuple[str | None, str | None]:
         return plan.before, plan.version if plan.needed else plan.before
 
-    def files(self, plan: AnyPlan) -> tuple[FileWrite, ...]:
+    def files(self, plan: KubernetesPlan) -> tuple[FileWrite, ...]:
         return plan.files
 
-    def repository(self, plan: AnyPlan) -> RepositoryPlan | None:
-        return None if isinstance(plan, K3sPlan) else plan.repository
+    def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
+        return plan.repository
 
     def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
         layouts = catalog.kubernetes.repository.layouts
         sources = {name for each in layouts for name in (each.file, each.keyring)}
-        own = (f"{CERTS}/", f"{FOLDER}/", f"{CONTAINERD}/")
-        return path in {MODULES, SYSCTLS, *UNIT_FILES, *sources} or path.startswith(own)
+        return path in {MODULES, SYSCTLS, *sources} or path.startswith(f"{CERTS}/")
 
     def removal(
         self, settings: KubernetesSettings, context: RemovalContext[KubernetesEntry]
@@ -164,9 +146,7 @@ class KubernetesRole(Role[KubernetesSettings, AnyPlan, KubernetesEntry]):
     def began(
         self, facts: NodeFacts, written: tuple[str, ...], images: tuple[str, ...], catalog: Any
     ) -> bool:
-        """k3s needs no packages, and its program is no file of these."""
-        noted = not NODE.isdisjoint(facts.cluster_host.paths)
-        return noted or not UNIT_FILES.isdisjoint(written)
+        return not NODE.isdisjoint(facts.cluster_host.paths)
 
     def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
         return ("kubelet",)

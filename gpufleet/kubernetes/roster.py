@@ -15,7 +15,7 @@ from gpufleet.role.protocol import RoleContext
 Part = Literal["control-plane", "worker"]
 # a cluster has one of each, read when it is created
 COMMON = (
-    "enabled", "distribution", "version", "endpoint", "network", "pod_subnet", "service_subnet",
+    "enabled", "version", "endpoint", "network", "pod_subnet", "service_subnet",
     "kubelet", "kube_proxy", "etcd_tag",
 )  # fmt: skip
 

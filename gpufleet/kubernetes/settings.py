@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address, ip_network
-from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal
 
-import tomlkit
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
-from tomlkit.exceptions import TOMLKitError
 
 from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
 from gpufleet.kubernetes.archives import expand, read_archive
-from gpufleet.kubernetes.k3s.files import sha256_of
 
 _NUMBER = "(0|[1-9][0-9]*)"
 _EXACT = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
-_VERSION = rf"{_EXACT}|{_NUMBER}\.{_NUMBER}|v{_EXACT}\+k3s[0-9]+"
+_VERSION = rf"{_EXACT}|{_NUMBER}\.{_NUMBER}"
 _LABEL = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 _DNS = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 API_PORT = 6443
-NOT_FOR_USERS = frozenset({
-    "server", "data-dir", "cluster-init", "cluster-reset", "datastore-endpoint", "tls-san",
-    "docker", "cluster-cidr", "service-cidr", "flannel-backend", "disable-network-policy",
-    "node-label", "node-taint", "write-kubeconfig", "write-kubeconfig-mode",
-    "container-runtime-endpoint", "rootless", "disable-agent", "private-registry", "node-name",
-    "with-node-id", "https-listen-port", "config",
-    "cluster-secret", "datastore-cafile", "datastore-certfile", "datastore-keyfile", "vpn-auth",
-    "etcd-s3-access-key", "etcd-s3-secret-key",
-    "c", "d", "o", "s", "t",  # short for config, data-dir, write-kubeconfig, server, token
-})  # fmt: skip
 
 
 def _quoted(value: Any) -> Any:
@@ -73,7 +59,7 @@ def _is_address(text: str, version: int) -> bool:
 Version = Annotated[
     str,
     BeforeValidator(_quoted),
-    matching(_VERSION, "a minor or a version: 1.36 or 1.36.3, or of k3s: v1.36.3+k3s1"),
+    matching(_VERSION, "a minor or a version: 1.36 or 1.36.3"),
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
@@ -125,17 +111,6 @@ def _archives(value: list[str]) -> list[str]:
 ImageArchives = Annotated[list[str], AfterValidator(_archives)]
 
 
-def _k3s_files(value: list[str]) -> list[str]:
-    """The paths of files that can be read, of one release."""
-    paths = expand(value)
-    for path in paths:
-        sha256_of(path)
-    names = [PurePosixPath(path).name for path in paths]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"must be of one release: there are several files {', '.join(twice)}")
-    return paths
-
-
 def _plain(value: dict[str, Any]) -> dict[str, Any]:
     """Fields that a file of YAML can have."""
     try:
@@ -148,27 +123,8 @@ def _plain(value: dict[str, Any]) -> dict[str, Any]:
 Fields = Annotated[dict[str, Any], AfterValidator(_plain)]
 
 
-def _k3s_config(value: dict[str, Any]) -> dict[str, Any]:
-    """k3s adds the values of `name+` to those of `name`."""
-    secret = sorted(name for name in value if name.rstrip("+") in NOT_FOR_USERS or "token" in name)
-    if secret:
-        raise ValueError(f"must not have {', '.join(secret)}: gpufleet sets it, or it is a secret")
-    return value
-
-
-def _toml(value: str) -> str:
-    try:
-        tomlkit.parse("" if "{{" in value else value)  # a template is k3s' to read
-    except TOMLKitError as error:
-        raise ValueError(f"is no TOML: {error}") from error
-    return value
-
-
-Digest = Annotated[str, matching(r"[0-9a-f]{64}", "a sha256 in lower-case hexadecimal digits")]
-
-
 class KubernetesSettings(RoleSettings):
-    """Kubernetes on this host, by kubeadm or k3s. Disabled by default."""
+    """Kubernetes on this host, by kubeadm. Disabled by default."""
 
     prefix = "kubernetes_"
 
@@ -177,15 +133,10 @@ class KubernetesSettings(RoleSettings):
         description="Make the host a node of a Kubernetes cluster: a control plane if it is in the "
         "group `control_plane`, else a worker.",
     )
-    distribution: Literal["kubeadm", "k3s"] = Field(
-        "kubeadm",
-        description="How the host becomes a node. `k3s` has never been run: see "
-        "roles/kubernetes/README.md.",
-    )
     version: Version | None = Field(
         None,
         description='Minor or exact version, for example "1.36". Default: the catalog\'s newest '
-        'minor; a node keeps its own. k3s: exact, for example "v1.36.3+k3s1", without a default.',
+        "minor; a node keeps its own.",
     )
     endpoint: Endpoint | None = Field(
         None,
@@ -239,28 +190,3 @@ class KubernetesSettings(RoleSettings):
         None, description="Fingerprint of the mirror's signing key, if it is not Kubernetes'."
     )
     hold: bool = Field(True, description="Hold the packages at the installed version.")
-    k3s_files: Annotated[list[str], AfterValidator(_k3s_files)] = Field(
-        default_factory=list,
-        description="k3s and its archives of images on the controller, by path or pattern, under "
-        "the names that they have in a release: k3s, k3s-airgap-images-amd64.tar.zst.",
-    )
-    k3s_url: Url | None = Field(
-        None,
-        description="URL of a mirror that hosts fetch these files from, up to what precedes "
-        "`/v1.36.3+k3s1/k3s`; needs `kubernetes_k3s_sha256`.",
-    )
-    k3s_sha256: dict[str, Digest] = Field(
-        default_factory=dict,
-        description="sha256 of each file, by its name. Those of the mirror are the ones that are "
-        "fetched; those of `kubernetes_k3s_files` are compared.",
-    )
-    k3s_config: Annotated[Fields, AfterValidator(_k3s_config)] = Field(
-        default_factory=dict,
-        description="Further options in /etc/rancher/k3s/config.yaml: "
-        '{"default-runtime": "nvidia"}.',
-    )
-    k3s_containerd: Annotated[str, AfterValidator(_toml)] | None = Field(
-        None,
-        description="TOML that is appended to k3s' own configuration of containerd, in the file's "
-        "version that this k3s has: 3 with containerd 2, else 2.",
-    )

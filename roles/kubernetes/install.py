@@ -7,10 +7,9 @@ from gpufleet.core.render import render
 from gpufleet.host import files
 from gpufleet.host.operation import role
 from gpufleet.kubernetes.access import leads_elsewhere
-from gpufleet.kubernetes.conclude import conclude, conclude_k3s
+from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.job import kubernetes_job
-from gpufleet.kubernetes.k3s.plan import K3sPlan
-from gpufleet.kubernetes.operations import control_planes, images, joining, k3s
+from gpufleet.kubernetes.operations import control_planes, images, joining
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
@@ -29,35 +28,15 @@ def install(node: Node) -> None:
     plan = node.plan.of(KUBERNETES)
     if plan is None or _settled(node, plan):
         return
-    if isinstance(plan, K3sPlan):
-        _apply_k3s(node, plan)
-    else:
-        _apply(node, plan)
+    _apply(node, plan)
 
 
-@role("Kubernetes")
-def _apply_k3s(node: Node, plan: K3sPlan) -> None:
-    """The container toolkit is there by now: k3s finds its runtime when it starts."""
-    path, access = node.settings.of(KUBERNETES).kubeconfig, k3s.access_command(plan)
-    k3s.begin("Begin to make the host a node", plan)
-    k3s.install("Install k3s and its images", plan.missing)
-    files.write("Write the configuration of k3s", node.facts, plan.files)
-    k3s.restart("Restart k3s", plan)
-    k3s.start("Start the server", plan)
-    k3s.join("Join the cluster", plan)
-    k3s.wait_ready("Wait until the node is Ready", plan)
-    joining.fetch_access("Write the kubeconfig", plan, path, access)
-    provenance.record("Record what was installed", node, lambda: conclude_k3s(node.facts, plan))
-
-
-def _settled(node: Node, plan: KubernetesPlan | K3sPlan) -> bool:
+def _settled(node: Node, plan: KubernetesPlan) -> bool:
     """Whether no step has anything to do: such steps cost more than asking the host."""
     settings = node.settings.of(KUBERNETES)
     lacks = _lacks_access(settings.kubeconfig, node.facts.cluster_host.authorities)
     if not plan.converged or (lacks and plan.part == "control-plane"):
         return False
-    if isinstance(plan, K3sPlan):
-        return provenance.is_current(node, conclude_k3s(node.facts, plan))
     return provenance.is_current(node, conclude(settings, node.facts, plan, None))
 
 
@@ -68,8 +47,7 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
 
     def latest() -> KubernetesPlan:
         """By a containerd that the run has installed before."""
-        again = node.plan.of(KUBERNETES)
-        return again if isinstance(again, KubernetesPlan) else plan
+        return node.plan.of(KUBERNETES) or plan
 
     known = load_catalog().kubernetes.flannel
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)

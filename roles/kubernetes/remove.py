@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.kubernetes.operations import control_planes, joining, k3s
+from gpufleet.kubernetes.operations import control_planes, joining
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.toolkit import operations as runtimes
@@ -11,11 +11,6 @@ from gpufleet.toolkit import operations as runtimes
 def first(node: RemovalNode) -> None:
     """Take the host out of its cluster: workers, then control planes one by one, the first last."""
     plan = node.plan.of(KUBERNETES)
-    if plan.distribution == "k3s":
-        k3s.leave("Take agents out of the cluster", plan, "worker")
-        k3s.forget_access("Remove the kubeconfig", plan)
-        k3s.leave("Take the server out of the cluster", plan, "control-plane", "last")
-        return
     joining.reset(
         "Take workers out of the cluster", plan.reset and plan.turn == "worker", plan.network
     )

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyinfra.api import StringCommand
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.kubernetes.operations import joining, tokens
@@ -68,9 +67,8 @@ def test_a_kubeconfig_that_cannot_be_written(
 ) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
-    asked = StringCommand("true")
     monkeypatch.setattr(joining, "_access", lambda *_: "new")
     for path in (tmp_path / "folder", tmp_path / "file" / "kubeconfig"):
         with pytest.raises(Stopped) as stopped:
-            joining._fetch(None, None, str(path), True, asked)  # type: ignore[arg-type]
+            joining._fetch(None, None, str(path), True)  # type: ignore[arg-type]
         assert [each.code for each in stopped.value.findings] == ["GF293"]

@@ -7,8 +7,8 @@ from gpufleet.core.findings import blocker
 ACCESS_UNUSABLE = blocker(
     "GF964",
     "Kubeconfig of the control plane is not usable",
-    "The administrator's kubeconfig on the host is not one that kubeadm or k3s writes: {problem}.",
-    "Look at it (/etc/kubernetes/admin.conf; k3s: /etc/rancher/k3s/k3s.yaml): gpufleet copies "
+    "The administrator's kubeconfig on the host is not one that kubeadm writes: {problem}.",
+    "Look at it (/etc/kubernetes/admin.conf): gpufleet copies "
     "certificates and a server, and nothing that runs programs.",
 )
 KUBECONFIG_NOT_WRITTEN = blocker(

@@ -20,7 +20,6 @@ from gpufleet.kubernetes.access import administrator, may_replace
 from gpufleet.kubernetes.findings import access, cluster, hosts
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.images import FOLDER as UPLOADS
-from gpufleet.kubernetes.k3s.plan import K3sPlan
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     init_configuration,
@@ -156,29 +155,26 @@ def wait_ready(plan: KubernetesPlan) -> Commands:
 
 
 @operation
-def fetch_access(
-    plan: KubernetesPlan | K3sPlan, path: str | None, asked: StringCommand | None = None
-) -> Commands:
+def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
     """
     Write the administrator's kubeconfig on this machine, readable by its owner alone.
 
     + plan: of the host
     + path: of the file; None: it is not wanted
-    + asked: the command that prints it on the host; kubeadm's file without
     """
     if path is None or plan.part != "control-plane":
         host.noop("no kubeconfig is wanted of this host")
         return
-    yield FunctionCommand(_fetch, (path, plan.leads, asked or command("cat", ADMIN)), {})
+    yield FunctionCommand(_fetch, (path, plan.leads), {})
 
 
-def _fetch(state: State, host: Host, path: str, leads: bool, asked: StringCommand) -> bool:
+def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
     """Write it if it differs; that of a further control plane, which has its own user, only where
     there is none. Never printed, not even at -vvv."""
     file = expanded(path)
     if path.startswith("~") and str(file) == path:
         raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem="no such user"))
-    text = _access(host, asked)
+    text = _access(host)
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
         if not may_replace(there, text):
@@ -191,11 +187,11 @@ def _fetch(state: State, host: Host, path: str, leads: bool, asked: StringComman
     return True
 
 
-def _access(host: Host, asked: StringCommand) -> str:
+def _access(host: Host) -> str:
     """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
     runs programs or reads other files here. Raises Stopped."""
     try:
-        return administrator(ask(host, framed(asked)))
+        return administrator(ask(host, framed(command("cat", ADMIN))))
     except ValueError as error:
         raise Stopped(access.ACCESS_UNUSABLE(problem=str(error))) from error
 

@@ -35,10 +35,9 @@ def ask(there: Host, asked: StringCommand) -> str:
     return "\n".join(lines) + "\n"
 
 
-def token_of(sources: Sequence[str], made_by: StringCommand | None = None) -> JoinToken:
-    """A token of the first control plane that makes one. `made_by`: the command; kubeadm's without.
-    Raises Stopped."""
-    asked = made_by or script("kubernetes/token", str(TOKEN_MINUTES))
+def token_of(sources: Sequence[str]) -> JoinToken:
+    """A token of the first control plane that makes one. Raises Stopped."""
+    asked = script("kubernetes/token", str(TOKEN_MINUTES))
     return _first(sources, lambda there: _token(there, asked))[1]
 
 

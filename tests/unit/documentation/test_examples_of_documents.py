@@ -26,7 +26,7 @@ CHARTS = {  # data key -> chart with those values
     "monitoring_node_problems_values": "node-problem-detector",
 }
 SUBCHARTS = ("grafana.",)  # a chart within a chart has values that the outer one does not list
-FILES = ("kubernetes_image_archives", "kubernetes_k3s_files")  # are read as they are set
+FILES = ("kubernetes_image_archives",)  # are read as they are set
 INLINE = re.compile(r"`([a-z_]+) = ([^`]+)`")
 
 
