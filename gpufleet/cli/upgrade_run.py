@@ -263,7 +263,7 @@ def _never_reboots(
 
 
 def _reboot_of(target: Target) -> str:
-    """The node_reboot of a host, also by its former name; "" for an invalid one."""
+    """The node_reboot of a host; "" for an invalid one."""
     settings = load_role(HostSettings, target.data, [])
     return settings.reboot if settings else ""
 

@@ -35,10 +35,6 @@ def known_keys(roles: Roles) -> list[str]:
     return [role.prefix + name for role in roles for name in role.model_fields]
 
 
-def _old_keys(roles: Roles) -> list[str]:
-    return [key for role in roles for key in role.old_keys]
-
-
 def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
     """A finding for each key that is meant for a role and that none of `roles` reads."""
     return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
@@ -47,7 +43,7 @@ def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
 @lru_cache(maxsize=4096)  # hosts have the same keys, and comparing words takes long
 def _is_unknown(key: object, roles: Roles) -> bool:
     """Whether a key has a role's prefix, or nearly a role's name, and no role reads it."""
-    if not isinstance(key, str) or key in (*known_keys(roles), *_old_keys(roles)):
+    if not isinstance(key, str) or key in known_keys(roles):
         return False
     reserved = tuple(role.prefix for role in roles if role.reserved)
     return key.startswith(reserved) or _near_miss(key, roles) is not None
@@ -77,7 +73,6 @@ def load_role(
 ) -> RoleModel | None:
     """The settings of one role; None where an invalid value was added to `problems`."""
     keys = {name: model.prefix + name for name in model.model_fields}
-    keys |= {name: old for old, name in model.old_keys.items() if keys[name] not in data}
     try:
         return model.model_validate({name: data[key] for name, key in keys.items() if key in data})
     except ValidationError as error:
@@ -87,20 +82,6 @@ def load_role(
         known = KnownSecrets(data)
         problems += [_invalid(key, details, known) for key, details in by_key.items()]
         return None
-
-
-def renamed_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
-    """A finding for each key in `data` that has another name now: an error where both are set."""
-    found = []
-    for role in roles:
-        for old in sorted(set(role.old_keys) & set(data)):
-            key = role.prefix + role.old_keys[old]
-            if key in data and data[key] != data[old]:
-                problem = f"{old} is the former name of {key}"
-                found.append(findings.CONTRADICTION(first=key, second=old, problem=problem))
-            else:
-                found.append(findings.RENAMED_KEY(old=old, key=key))
-    return found
 
 
 def _invalid(key: str, details: list[Mapping[str, Any]], known: KnownSecrets) -> Finding:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
@@ -113,7 +112,7 @@ HostFile = Annotated[str, AfterValidator(_check_path)]
 class RoleSettings(BaseModel):
     """Settings of one role; `prefix` plus a field's name is the data key.
 
-    `reserved`: other keys with the prefix are errors. `old_keys`: former names of keys -> field.
+    `reserved`: other keys with the prefix are errors.
 
     Strict: "yes" is no boolean and "9400" no number. The command line gives both their types.
     """
@@ -121,4 +120,3 @@ class RoleSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     prefix: ClassVar[str]
     reserved: ClassVar[bool] = True
-    old_keys: ClassVar[Mapping[str, str]] = {}

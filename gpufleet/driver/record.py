@@ -18,7 +18,7 @@ class DriverEntry(RoleEntry):
     modules: str = ""  # open or proprietary
     source: str = ""
     build: str = ""  # dkms or precompiled
-    load: list[str] = Field(default_factory=list)  # modules, in order; empty: by an earlier version
+    load: list[str] = Field(default_factory=list)  # modules, in order
     prerequisites: list[str] | None = None  # modules of the kernel, loaded for the driver
     repository: str | None = None
     keyring: str | None = None

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-SCHEMA = 1  # of the records that this version writes
-UNNUMBERED = 1  # schema of a record without a number
-# schema -> the migration to the next schema
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+SCHEMA = 1
 
 
 class Part(BaseModel):
@@ -32,7 +29,6 @@ class RoleEntry(Part):
     version: str | None = None
     packages: dict[str, str] = {}  # name -> version, as installed
     added: list[str] = []  # packages that transactions of gpufleet installed
-    unsure: list[str] | None = None  # of `added`; None: an earlier version wrote the entry
     held: bool = False
 
     @property
@@ -52,7 +48,7 @@ AnyEntry = TypeVar("AnyEntry", bound=RoleEntry)
 class HostRecord(Part):
     """The record; `entry` gives the part of a role. An empty one where the host has none."""
 
-    schema_: int = Field(default=UNNUMBERED, alias="schema")
+    schema_: int = Field(default=SCHEMA, alias="schema")
     files: dict[str, str] = {}  # path -> sha256 of what gpufleet wrote
     history: list[dict[str, str | None]] = []
     _entries: dict[type[RoleEntry], RoleEntry] = PrivateAttr(default_factory=dict)
@@ -104,12 +100,10 @@ def read_record(text: str | bytes) -> HostRecord:
         raise ValueError("it is not valid JSON: its values are nested too deep") from error
     if not isinstance(data, dict):
         raise ValueError("it is not a JSON object")
-    schema = data.get("schema", UNNUMBERED)
-    if type(schema) is not int or not UNNUMBERED <= schema <= SCHEMA:
+    schema = data.get("schema", SCHEMA)
+    if type(schema) is not int or schema != SCHEMA:
         known = f"this version of gpufleet knows {SCHEMA}"
         raise ValueError(f"its schema is {str(schema)[:20]}, and {known}")
-    for number in range(schema, SCHEMA):
-        data = MIGRATIONS[number](data) if number in MIGRATIONS else data
     try:
         return HostRecord.model_validate(data)
     except ValidationError as error:

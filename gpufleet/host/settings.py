@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -15,17 +14,6 @@ class HostSettings(RoleSettings):
 
     prefix = "node_"
     reserved = False
-    old_keys: ClassVar[Mapping[str, str]] = {
-        f"driver_{name}": name
-        for name in (
-            "reboot",
-            "reboot_timeout",
-            "lock_timeout",
-            "archives",
-            "archives_url",
-            "archives_key_fingerprint",
-        )
-    }
 
     reboot: Literal["never", "if_needed"] = Field(
         "never", description="Whether to reboot a host if a change requires it."

@@ -91,14 +91,6 @@ NOT_ENDED = info(
     "No action required.",
 )
 
-MAY_BE_ANOTHERS = info(
-    "GF573",
-    "Packages of unknown origin",
-    "The record was written by an earlier version of gpufleet, which did not distinguish these "
-    "packages from those installed by others at the time; they stay: {packages}.",
-    "Remove manually what is not needed (apt-get autoremove, yum autoremove).",
-)
-
 RECORD_MOVED = blocker(
     "GF574",
     "Record changed during the run",

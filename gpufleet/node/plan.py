@@ -98,10 +98,9 @@ def plan_node(
     first = context.logins.get(node_roles()[0].name, Logins())
     planned = [part for part in parts if part.plan is not None]
     if not facts.gpus and not planned and not any(part.findings for part in parts):
-        return NodePlan((*settings.findings, findings.NO_GPU()))
+        return NodePlan((findings.NO_GPU(),))
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
-        *settings.findings,
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,

@@ -13,7 +13,6 @@ from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
-from gpufleet.packages.added import unsure
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, Removal, RemovalContext, RoleContext
@@ -106,7 +105,7 @@ def plan_removal(
     if not (facts.provenance.exists if only is None else entries) and not left.there:
         return RemovalPlan(findings=(findings.NO_RECORD(),), only=only.name if only else "")
     files = _files(facts, catalog, roles)
-    added, kept, doubtful = _packages(entries, facts)
+    added, kept = _packages(entries)
     changed = [path for path, digest in files if _differs(facts, path, digest)]
     written = (*(path for path, _ in files), *left.written)
     parts = _parts(settings, facts, catalog, entries, written, place, roles)
@@ -118,11 +117,9 @@ def plan_removal(
         files=files,
         written=left.written,
         findings=(
-            *settings.findings,
             *(finding for _, removal in parts for finding in removal.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
-            *((findings.MAY_BE_ANOTHERS(packages=", ".join(doubtful)),) if doubtful else ()),
             *(() if only else _began(entries, facts, left)),
         ),
         roles=tuple(
@@ -195,20 +192,11 @@ def _held(left: Unfinished, facts: NodeFacts, roles: Sequence[AnyRole]) -> tuple
     return tuple(dict.fromkeys(names))
 
 
-def _packages(
-    entries: Mapping[str, RoleEntry], facts: NodeFacts
-) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Packages that gpufleet installed, those of its families that were installed before, and
-    those in an earlier version's record that may be another's."""
+def _packages(entries: Mapping[str, RoleEntry]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Packages that gpufleet installed, and those of its families that were installed before."""
     parts = [entries[role.name] for role in reversed(node_roles()) if role.name in entries]
-    sure = tuple(
-        dict.fromkeys(
-            name for part in parts for name in part.added if name not in unsure(part, facts)
-        )
-    )
-    named = [name for part in parts for name in part.packages]
-    doubtful = [name for part in parts for name in unsure(part, facts)]
-    return sure, _without(named, sure), _without(doubtful, sure)
+    added = tuple(dict.fromkeys(name for part in parts for name in part.added))
+    return added, _without((name for part in parts for name in part.packages), added)
 
 
 def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.load_settings import load_role, renamed_keys, unknown_keys
+from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.host.settings import HostSettings
@@ -21,7 +21,6 @@ class NodeSettings:
 
     host: HostSettings
     by_role: Mapping[str, RoleSettings]
-    findings: tuple[Finding, ...] = ()
 
     def of(self, role: Role[SettingsOf, Any, Any]) -> SettingsOf:
         """The settings of one role."""
@@ -30,8 +29,7 @@ class NodeSettings:
 
 def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
     """The typed settings in `data`, or None and all errors."""
-    renamed = renamed_keys(data, (HostSettings,))
-    problems = [*unknown_keys(data, ROLES), *(each for each in renamed if each.blocks)]
+    problems = unknown_keys(data, ROLES)
     host = load_role(HostSettings, data, problems)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}
     by_role = {role.name: settings for role, settings in loaded.items() if settings}
@@ -39,4 +37,4 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
         problems += role.contradictions(settings) if settings else []
     if problems or host is None or len(by_role) < len(loaded):
         return None, problems
-    return NodeSettings(host, by_role, tuple(renamed)), []
+    return NodeSettings(host, by_role), []

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import Catalog
-from gpufleet.packages.added import unsure
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import AnyRole
 
@@ -90,7 +89,6 @@ def _begun(
             "version": old.version or (common[0][0] if common else None),
             "packages": {n: p.version for n, p in there.items()} | old.packages,
             "added": sorted({*old.added, *came}),
-            "unsure": [name for name in unsure(old, facts) if name not in came],
         }
     )
 

@@ -29,8 +29,8 @@ CONTRADICTION = blocker(
     "Conflicting settings",
     "{first} conflicts with {second}: {problem}.",
     "Change or remove one of the two.",
-    description="Two keys exclude each other: a key under its present and its former name with "
-    "different values, or two sources of charts; the message shows both. A driver_version of "
+    description="Two keys exclude each other, such as two sources of charts; the message "
+    "shows both. A driver_version of "
     "another driver_branch is GF118. Nothing was done.",
 )
 
@@ -39,13 +39,6 @@ NEAR_MISS = warning(
     "Key unknown to pyinfra",
     "The inventory sets {key}, which neither pyinfra nor any role reads; it has no effect.",
     "Did you mean {meant}? If this is your own data, give it another name.",
-)
-
-RENAMED_KEY = warning(
-    "GF206",
-    "Renamed setting",
-    "The inventory sets {old}, which is now called {key}; its value applies.",
-    "Rename the key to {key}.",
 )
 
 MISSPELT_GROUP = blocker(

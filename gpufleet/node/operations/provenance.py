@@ -115,7 +115,7 @@ def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str
     # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
     node.note(result)
-    result = replace(result, entry=with_added(result.entry, added, old, node.facts))
+    result = replace(result, entry=with_added(result.entry, added))
     known = node.record.as_json()
     merged = merge(known, result.as_json(), now)
     noted = [f"{NOTES}/{key}.json" for key in notes]

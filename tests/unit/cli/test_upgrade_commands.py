@@ -183,15 +183,12 @@ def test_a_step_selects_its_hosts_alone(tmp_path: Path, monkeypatch: pytest.Monk
     assert given[:-1] == [*limit, "-v", "--data", "a=b", "prod.py"]
 
 
-@pytest.mark.parametrize("key", ["node_reboot", "driver_reboot"])  # the latter is its former name
 @pytest.mark.parametrize(
     ("value", "reboot", "drain"),
     [("if_needed", "if_needed", "all"), ("never", "never", "gpu"), ("maybe", "", "gpu")],
 )
-def test_what_leaves_a_node_depends_on_its_reboot(
-    key: str, value: str, reboot: str, drain: str
-) -> None:
-    target = Target("h", ("gpu_nodes",), {key: value})
+def test_what_leaves_a_node_depends_on_its_reboot(value: str, reboot: str, drain: str) -> None:
+    target = Target("h", ("gpu_nodes",), {"node_reboot": value})
     assert upgrade_run._reboot_of(target) == reboot
     assert upgrade_run._settings(target, "driver").drain == drain
 

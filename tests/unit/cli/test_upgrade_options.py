@@ -37,7 +37,7 @@ CASES = (
     (["--support"], "--support"),
     (["--group-data", "more"], "group_data/"),
     (["--data", "node_reboot=if_needed"], "node_reboot in the inventory"),
-    (["--data", "driver_reboot=True"], "inventory"),
+    (["--data", "node_reboot=True"], "inventory"),
     (["--data=cluster_kubeconfig=other"], "inventory"),
     (["--data", "a=b", "--data", "ssh_hostname=10.0.0.1"], "inventory"),
     (["--data", "_ignore_errors=True"], "_ignore_errors"),

@@ -38,7 +38,6 @@ ENTRY = {
     "version": "1.7.28",
     "packages": {"containerd": "1.7.28-1"},
     "added": ["containerd", "runc"],
-    "unsure": [],
 }
 
 

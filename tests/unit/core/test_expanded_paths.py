@@ -47,5 +47,5 @@ def test_what_has_the_path_of_nobody_says_so(tmp_path: Path, monkeypatch: Any) -
     with pytest.raises(ValueError, match=NOBODY):
         expand([NOBODY])
     with pytest.raises(Stopped, match="no such user"):
-        _fetch(None, None, NOBODY, True, None)  # type: ignore[arg-type]
+        _fetch(None, None, NOBODY, True)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

@@ -258,7 +258,7 @@ def test_removal_stops_what_is_ours() -> None:
     facts = converged_host()
     assert plan_removal(settings(), facts, CATALOG).of(EXPORTER_ROLE).units == ()
     names = ["datacenter-gpu-manager-exporter"]
-    ours = installed(facts, exporter_for(facts), added=names, unsure=[])
+    ours = installed(facts, exporter_for(facts), added=names)
     plan = plan_removal(settings(), ours, CATALOG)
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm-exporter.service", "nvidia-dcgm.service")
     assert "datacenter-gpu-manager-exporter" in plan.packages

@@ -161,26 +161,6 @@ def test_keys_of_others_are_theirs(key: Any) -> None:
     assert found == []
 
 
-def test_a_key_may_have_its_former_name_with_a_warning() -> None:
-    settings, found = load_settings({"driver_reboot": "if_needed", "driver_lock_timeout": 7})
-    assert settings is not None, found
-    assert (settings.host.reboot, settings.host.lock_timeout) == ("if_needed", 7)
-    assert [(each.code, each.blocks) for each in settings.findings] == [("GF206", False)] * 2
-    assert "driver_lock_timeout, which is now called node_lock_timeout" in str(settings.findings[0])
-
-
-def test_a_former_name_is_named_where_its_value_is_wrong() -> None:
-    (found,) = problems({"driver_lock_timeout": "60"})
-    assert found.startswith("GF202 driver_lock_timeout = '60' must be a whole number")
-
-
-def test_a_key_under_both_names_needs_one_value() -> None:
-    (found,) = problems({"driver_reboot": "if_needed", "node_reboot": "never"})
-    assert found.startswith("GF203 node_reboot conflicts with driver_reboot")
-    settings, _ = load_settings({"driver_reboot": "never", "node_reboot": "never"})
-    assert settings is not None
-
-
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [

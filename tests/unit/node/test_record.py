@@ -12,7 +12,6 @@ import pytest
 
 from gpufleet.driver.record import DriverEntry
 from gpufleet.exporter.record import ExporterEntry
-from gpufleet.facts import record as records
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
@@ -87,16 +86,6 @@ def test_a_record_without_a_number_is_of_the_first_schema() -> None:
     record = read_record('{"driver": {"version": "1"}}')
     assert record.schema_ == 1
     assert record.as_json() == {"driver": {"version": "1"}}
-
-
-def test_a_record_of_an_older_schema_is_migrated(monkeypatch: pytest.MonkeyPatch) -> None:
-    def second(data: dict[str, Any]) -> dict[str, Any]:
-        return {**data, "schema": 2, "driver": {"version": data["version"]}}
-
-    monkeypatch.setattr(records, "SCHEMA", 2)
-    monkeypatch.setitem(records.MIGRATIONS, 1, second)
-    assert read_record('{"version": "580"}').entry(DriverEntry).version == "580"
-    assert read_record('{"schema": 2, "version": "5"}').entry(DriverEntry).version is None
 
 
 @pytest.mark.parametrize(

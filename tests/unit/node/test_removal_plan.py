@@ -30,7 +30,7 @@ RUNTIME = {
     "changes": {"created": True, "skeleton": "", "edits": []},
 }
 RECORD: dict[str, Any] = {
-    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "unsure": [], "held": True},
+    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "held": True},
     "toolkit": {
         "packages": {"t": "1"},
         "added": ["t"],
@@ -159,30 +159,12 @@ def test_a_changed_file_is_named() -> None:
     assert "GF561" in codes(plan(changed))
 
 
-def test_a_record_of_an_earlier_version_takes_only_what_is_surely_ours() -> None:
-    """It counted every package that appeared during a run, including those of others."""
-    old = {
-        "version": "580.1",
-        "packages": {"a": "580.1-1"},
-        "added": ["a", "lib", "dkms", "customers-db"],
-    }
-    there = {"a": "580.1-1", "lib": "580.1-2", "dkms": "3.0"}
-    packages = {name: Package(name, version, "amd64") for name, version in there.items()}
-    done = plan(host(provenance=record_of(driver=old), packages=packages))
-    assert done.packages == ("a", "lib")
-    (reported,) = [finding for finding in done.findings if finding.code == "GF573"]
-    assert "; they stay: dkms, customers-db." in reported.message
-    exact = plan(host(provenance=record_of(driver={**old, "unsure": []}), packages=packages))
-    assert exact.packages == ("a", "lib", "dkms", "customers-db")
-    assert "GF573" not in codes(exact)
-
-
 class TestOfOneRole:
     """`gpufleet cluster destroy`: driver and toolkit stay."""
 
     def host(self, **changes: Any) -> NodeFacts:
         names = ("kubelet", "a", "b", "lib", "t")
-        entry = {"packages": {"kubelet": "1"}, "added": ["kubelet"], "unsure": [], "held": True}
+        entry = {"packages": {"kubelet": "1"}, "added": ["kubelet"], "held": True}
         files = {**RECORD["files"], MODULES: "x", "/etc/containerd/certs.d/ghcr.io/hosts.toml": "y"}
         packages = {name: Package(name, "1", "amd64") for name in names}
         record = record_of(**{**RECORD, "kubernetes": entry, "files": files})

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
-from gpufleet.packages.added import carried, unsure, with_added
+from gpufleet.packages.added import carried, with_added
 from gpufleet.packages.apt_trial import added
 from gpufleet.packages.rpm_trial import read_trial
-from tests.unit.hosts import bare_host
 from tests.unit.packages.test_rpm_trial import YUM
 
 OLD = RoleEntry(version="1.20.1", packages={"t": "1.20.1-1"}, added=["db", "t"])
-FACTS = bare_host(packages={"t": Package("t", "1.20.1-1", "amd64")})
 
 
 def test_what_apt_would_add() -> None:
@@ -47,28 +44,7 @@ def test_what_yum_would_add() -> None:
     )
 
 
-def test_a_first_entry_is_sure_of_all() -> None:
-    entry = with_added(
-        carried(RoleEntry(version="1"), RoleEntry()), ["t", "lib"], RoleEntry(), FACTS
-    )
-    assert (entry.added, entry.unsure) == (["lib", "t"], [])
-    assert unsure(entry, FACTS) == ()
-    assert carried(RoleEntry(version="1"), RoleEntry()).as_json() == {
-        "version": "1",
-        "added": [],
-        "unsure": [],
-    }
-
-
-def test_an_entry_of_an_earlier_version_stays_as_it_is_until_packages_come() -> None:
-    assert carried(RoleEntry(), OLD).as_json() == {"added": ["db", "t"]}
-    assert with_added(OLD, [], OLD, FACTS) is OLD
-    assert unsure(OLD, FACTS) == ("db",)
-
-
-def test_what_comes_to_it_is_sure_and_the_rest_is_not() -> None:
-    entry = with_added(carried(RoleEntry(version="1.21"), OLD), ["new"], OLD, FACTS)
-    assert entry.added == ["db", "new", "t"]
-    assert unsure(entry, FACTS) == ("db",)
-    again = with_added(carried(RoleEntry(version="1.21"), entry), ["db"], entry, FACTS)
-    assert unsure(again, FACTS) == ()
+def test_an_entry_counts_what_earlier_runs_added() -> None:
+    entry = with_added(carried(RoleEntry(version="2"), OLD), ["lib"])
+    assert entry.added == ["db", "lib", "t"]
+    assert with_added(OLD, []) is OLD

@@ -274,7 +274,7 @@ def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(clusters, "_addresses", lambda name: asked.append(name) or [])
+    monkeypatch.setattr(clusters, "addresses_of", lambda name: asked.append(name) or [])
     nodes = [node(f"n{number}", "1") for number in range(20)]
     views = [HostView(f"h{number}", machine="1") for number in range(20)]
     known = {view.name: (view.name,) for view in views}
