@@ -21,6 +21,7 @@ from gpufleet.gpu_stack.counters import (
 from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.release import Release
+from gpufleet.helm.user_values import combined
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alerting import silent_alerts
@@ -89,6 +90,9 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         wanted=merged(wanted.exporter_values, counters.over),
         pods=pods,
     )
+    chosen = release.values["serviceMonitor"] or {}
+    if chosen.get("enabled") and not monitors.findings:
+        build.findings += monitors.not_selected(chosen.get("additionalLabels") or {})
     lists = list_objects(wanted, counters.text)
     return ExporterPlan(release, counters.collected, lists, monitor)
 
@@ -132,7 +136,9 @@ def _monitored(
     theirs = wanted.exporter_values.get("serviceMonitor", {})
     if not plain["enabled"] or theirs is None or "enabled" in theirs:
         return {**values, "serviceMonitor": plain}, _monitors(wanted, ())
-    body = _service_monitor(merged(ours, theirs), monitors.labels, wanted)
+    chart = build.catalog.charts[EXPORTER]
+    chosen = combined(chart, {"serviceMonitor": ours}, {"serviceMonitor": theirs})
+    body = _service_monitor(chosen["serviceMonitor"], monitors.labels, wanted)
     objects = _monitors(wanted, (body,))
     if not monitors.findings:
         build.findings += monitors.not_selected(objects.labelled()[MONITOR]["metadata"]["labels"])

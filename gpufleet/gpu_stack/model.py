@@ -16,7 +16,8 @@ class StackPlan:
     """The releases of a cluster, in the order of installation.
 
     `gpu_nodes`: nodes known to have GPUs. `label_nodes`: those that get `label`.
-    `secret`: namespace and name of the Secret with Grafana's password, created if missing.
+    `secret`: namespace and name of the Secret with the password of Grafana's `grafana_user`,
+    created if missing; None where Grafana uses none of ours.
     `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs. `counters`: the
     ConfigMap with the exporter's list. `exporter_monitor`: its ServiceMonitor, where its chart has
     none that suffices; None: what is there stays.
@@ -29,6 +30,7 @@ class StackPlan:
     label: str
     label_value: str
     secret: tuple[str, str] | None
+    grafana_user: str
     dashboards: ObjectSet
     alerts: ObjectSet
     counters: ObjectSet

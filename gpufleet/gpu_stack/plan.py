@@ -6,27 +6,35 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import plan_operator
 from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.reliances import conflicts
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
-from gpufleet.monitoring.adapter import plan_adapter
+from gpufleet.monitoring.adapter import adapter_url, plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
 from gpufleet.monitoring.dashboards import plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
+from gpufleet.monitoring.prometheus_stack import (
+    GRAFANA_SECRET,
+    USER,
+    alertmanager_namespace,
+    grafana_of,
+    password_secret,
+)
 
 OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of its CRDs
-GRAFANA_SECRET = "gpufleet-grafana"
 
 
 def plan_stack(
@@ -57,7 +65,8 @@ def plan_stack(
     monitoring = settings.monitoring
     monitors = plan_monitors(monitoring, facts)
     build.findings += monitors.findings
-    parts = [_prometheus(build, monitors)]
+    prometheus = _prometheus(build, monitors)
+    parts = [prometheus]
     exporter = no_exporter(build)
     if access.stack == "gpu-operator":
         parts.append(plan_operator(build, monitors, named))
@@ -65,27 +74,39 @@ def plan_stack(
         parts += [_nfd(build, bool(label_nodes)), _plugin(build)]
         exporter = plan_exporter(build, monitors)
         parts.append(exporter.release)
-    parts += [plan_adapter(build, monitoring, monitors), plan_detector(build, monitoring, monitors)]
+    parts += [
+        plan_adapter(build, monitoring, prometheus),
+        plan_detector(build, monitoring, monitors),
+    ]
+    releases = tuple(release for release in parts if release)
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))
-    secret = (settings.monitoring.namespace, GRAFANA_SECRET)
-    dashboards, too_large = plan_dashboards(settings.monitoring, _has_grafana(settings, monitors))
-    alerts, unheard = plan_alerts(settings.monitoring, facts, monitors, exporter.collected)
+    grafana = grafana_of(prometheus)
+    dashboards, too_large = plan_dashboards(monitoring, grafana)
+    alerts, unheard = plan_alerts(monitoring, facts, monitors, exporter.collected)
     build.findings += [*too_large, *unheard]
-    makes_secret = monitors.install and not settings.monitoring.grafana_existing_secret
+    shown = ["dashboards"] if grafana is not None and dashboards.objects else []
+    evaluated = ["alerts"] if monitors.install and alerts.objects else []
+    build.findings += conflicts(
+        releases,
+        [*_asked(settings, monitors), *shown, *evaluated],
+        catalog,
+        _named_settings(settings),
+    )
     return StackPlan(
-        releases=tuple(release for release in parts if release),
+        releases=releases,
         gpu_nodes=known,
         label_nodes=label_nodes,
         label=label,
         label_value=value,
-        secret=secret if makes_secret else None,
+        secret=password_secret(prometheus),
+        grafana_user=value_at(grafana, "adminUser") or USER,
         dashboards=dashboards,
         alerts=alerts,
         counters=exporter.counters,
         exporter_monitor=exporter.monitor,
-        receivers=_receivers(settings, monitors),
+        receivers=_receivers(settings, prometheus),
         findings=tuple(dict.fromkeys(build.findings)),
     )
 
@@ -103,16 +124,11 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         grafana_secret=wanted.grafana_existing_secret or GRAFANA_SECRET,
         admission_webhooks=wanted.admission_webhooks,
         folder_annotation=load_grafana().sidecar.folder,
-        alertmanager_secret=CONFIG_SECRET if _receivers(build.settings, monitors) else None,
+        alertmanager_secret=CONFIG_SECRET if wanted.alert_receivers else None,
     )
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )
-
-
-def _has_grafana(settings: ClusterSettings, monitors: MonitorPlan) -> bool:
-    wanted = settings.monitoring.values.get("grafana") or {}
-    return monitors.install and wanted.get("enabled") is not False
 
 
 def _nfd(build: StackBuilder, labels_nodes: bool) -> Release | None:
@@ -147,11 +163,41 @@ def _plugin(build: StackBuilder) -> Release:
     return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
 
 
-def _receivers(settings: ClusterSettings, monitors: MonitorPlan) -> tuple[str, str] | None:
+def _receivers(settings: ClusterSettings, stack: Release | None) -> tuple[str, str] | None:
+    wanted = settings.monitoring.alert_receivers
+    return (alertmanager_namespace(stack), wanted) if stack and wanted else None
+
+
+def _asked(settings: ClusterSettings, monitors: MonitorPlan) -> list[str]:
+    """The parts of reliances.yaml that the settings ask for."""
     wanted = settings.monitoring
-    if not monitors.install or not wanted.alert_receivers:
-        return None
-    return (wanted.namespace, wanted.alert_receivers)
+    asked = {
+        "metrics": monitors.scrape != "none",
+        "scrape-config": monitors.scrape == "scrape-config",
+        "autoscaling": wanted.autoscaling and not adapter_url(wanted),
+        "prometheus-url": wanted.prometheus_url,
+        "adapter-rules": wanted.autoscaling,
+        "receivers": wanted.alert_receivers,
+        "grafana-secret": wanted.grafana_existing_secret,
+        "node-port": wanted.node_port,
+        "grafana-node-port": wanted.grafana_node_port,
+        "time-slicing": settings.device_plugin.time_slicing,
+        "node-problems": wanted.node_problems,
+        "node-labels": True,
+    }
+    return [name for name, is_asked in asked.items() if is_asked]
+
+
+def _named_settings(settings: ClusterSettings) -> dict[str, object]:
+    """The settings that reliances.yaml has in brackets."""
+    wanted = settings.monitoring
+    return {
+        "namespace": wanted.namespace,
+        "grafana_secret": wanted.grafana_existing_secret,
+        "node_port": wanted.node_port,
+        "grafana_node_port": wanted.grafana_node_port,
+        "prometheus_url": wanted.prometheus_url,
+    }
 
 
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:

@@ -16,6 +16,7 @@ from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import ChartSource, Readiness, Release
 from gpufleet.helm.settings import ClusterAccess
+from gpufleet.helm.user_values import combined
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
@@ -52,14 +53,15 @@ class ReleaseBuilder:
         choice = self.charts[chart]
         self.findings += choice.findings
         access = self.access
-        may_be_empty = dict.fromkeys(self.catalog.charts[chart].may_be_empty, 0)
+        known = self.catalog.charts[chart]
+        may_be_empty = dict.fromkeys(known.may_be_empty, 0)
         return Release(
             name=chart,
             namespace=namespace,
             chart=chart,
             version=choice.version,
             source=chart_source(choice, access),
-            values=merged(merged(values, choice.values), wanted),
+            values=combined(known, merged(values, choice.values), wanted),
             ready=Readiness({**may_be_empty, **(pods or {})}, access.timeout),
             crd_version=crd_version,
             adopt=access.adopt_releases,

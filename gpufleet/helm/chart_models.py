@@ -69,6 +69,9 @@ class Chart(Sourced):
     crd_groups: tuple[str, ...] = ()
     object_owners: tuple[str, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
+    values_key: str
+    named_lists: dict[str, str] = Field(default_factory=dict)
+    gives_way: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]
 
 

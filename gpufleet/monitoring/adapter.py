@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
-from gpufleet.helm.builder import ADAPTER, STACK, ReleaseBuilder, chart_values
+from gpufleet.helm.builder import ADAPTER, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ApiService
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
-from gpufleet.monitoring.monitors import MonitorPlan
+from gpufleet.monitoring.prometheus_stack import installed_url, prometheus_url
 from gpufleet.monitoring.settings import MonitoringSettings
 
 
 def plan_adapter(
-    build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
+    build: ReleaseBuilder, wanted: MonitoringSettings, stack: Release | None
 ) -> Release | None:
-    """prometheus-adapter with rules for GPUs, where it is enabled and its API is free or ours."""
+    """prometheus-adapter with rules for GPUs, where it is enabled and its API is free or ours.
+
+    `stack`: the release of kube-prometheus-stack, where one is installed.
+    """
     if not (wanted.enabled and wanted.autoscaling):
         return None
     catalog = load_autoscaling()  # read only where it is needed
@@ -26,7 +30,7 @@ def plan_adapter(
             findings.METRICS_API_TAKEN(api=catalog.apis.custom, found=taken.service)
         )
         return None
-    url = wanted.prometheus_url or _prometheus(build, wanted, monitors)
+    url = adapter_url(wanted) or _prometheus(build, wanted, stack)
     if url is None:
         why = f'monitoring_prometheus = "{wanted.prometheus}"'
         build.findings.append(findings.ADAPTER_WITHOUT_PROMETHEUS(why=why))
@@ -56,14 +60,18 @@ def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
     return next((found for found in there if found.release != build.ours[ADAPTER]), None)
 
 
+def adapter_url(wanted: MonitoringSettings) -> str | None:
+    """The Prometheus that the user names for the adapter."""
+    return value_at(wanted.adapter_values, "prometheus.url") or wanted.prometheus_url
+
+
 def _prometheus(
-    build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
+    build: ReleaseBuilder, wanted: MonitoringSettings, stack: Release | None
 ) -> str | None:
     """Where pods reach the Prometheus that is installed or joined; None where there is none."""
-    if monitors.install:
-        return f"http://{STACK}-prometheus.{wanted.namespace}.svc:9090"
+    if stack:
+        return installed_url(stack)
     first = build.facts.prometheus
-    if wanted.prometheus == "none" or first is None:
+    if wanted.prometheus == "none" or first is None or first.spec.get("listenLocal"):
         return None
-    # the Service that the operator creates in each namespace with a Prometheus
-    return f"http://prometheus-operated.{first.namespace}.svc:9090"
+    return prometheus_url(first.namespace, first.spec)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import value_at
 from gpufleet.core.render import TEMPLATES
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.findings import DASHBOARD_TOO_LARGE
@@ -17,33 +18,41 @@ FOLDER = TEMPLATES / "monitoring" / "dashboards"
 PART = "dashboards"
 
 
-def plan_dashboards(wanted: MonitoringSettings, grafana: bool) -> tuple[ObjectSet, list[Finding]]:
+def plan_dashboards(
+    wanted: MonitoringSettings, grafana: Mapping[str, Any] | None
+) -> tuple[ObjectSet, list[Finding]]:
     """One ConfigMap per dashboard, none where they are disabled; one that is too large is reported.
 
-    `grafana`: whether ours is installed.
+    `grafana`: values of ours; None if it is not installed.
     """
-    on = grafana if wanted.dashboards == "auto" else wanted.dashboards
+    on = grafana is not None if wanted.dashboards == "auto" else wanted.dashboards
     maps: list[Mapping[str, Any]] = []
     findings: list[Finding] = []
     largest = load_grafana().largest
+    sidecar = value_at(grafana, "sidecar.dashboards") or {}
     for path in sorted(FOLDER.glob("*.json")) if wanted.enabled and on else ():
         text = json.dumps(json.loads(path.read_text()), separators=(",", ":"), sort_keys=True)
         if len(text.encode()) > largest:
             findings.append(DASHBOARD_TOO_LARGE(name=path.name, size=len(text), largest=largest))
-        maps.append(_config_map(path.stem, text, wanted))
+        maps.append(_config_map(path.stem, text, wanted, sidecar))
     collection = f"/api/v1/namespaces/{wanted.namespace}/configmaps"
     return ObjectSet(wanted.namespace, collection, PART, tuple(maps)), findings
 
 
-def _config_map(name: str, text: str, wanted: MonitoringSettings) -> dict[str, Any]:
-    sidecar = load_grafana().sidecar
+def _config_map(
+    name: str, text: str, wanted: MonitoringSettings, sidecar: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`sidecar`: the values by which Grafana's sidecar finds dashboards."""
+    usual = load_grafana().sidecar
+    label = {sidecar.get("label") or usual.label: sidecar.get("labelValue") or usual.value}
+    folder = sidecar.get("folderAnnotation") or usual.folder
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "name": f"gpufleet-dashboard-{name}",
-            "labels": wanted.dashboard_labels or {sidecar.label: sidecar.value},
-            "annotations": {sidecar.folder: wanted.dashboard_folder},
+            "labels": wanted.dashboard_labels or label,
+            "annotations": {folder: wanted.dashboard_folder},
         },
         "data": {f"gpufleet-{name}.json": text},
     }

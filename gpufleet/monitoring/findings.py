@@ -44,7 +44,8 @@ MONITOR_NOT_SELECTED = warning(
     "GF876",
     "Prometheus does not select the exporter",
     "Prometheus {prometheus} selects monitors by {selector}; the exporter's have {labels}.",
-    "Set monitoring_monitor_labels to labels that it selects.",
+    "Set monitoring_monitor_labels to labels that it selects, and remove other values of these "
+    "from serviceMonitor.additionalLabels in monitoring_exporter_values.",
 )
 
 METRICS_API_TAKEN = warning(

@@ -84,7 +84,8 @@ def prometheus_selector(
     """A selector of the Prometheus that is there, or of the one to install, by the user's values of
     its chart; None selects nothing."""
     if not install:
-        return facts.prometheus.spec.get(key) if facts.prometheus else {}
+        there = facts.prometheus if wanted.prometheus != "none" else None
+        return there.spec.get(key) if there else {}
     values: Any = wanted.values
     for part in ("prometheus", "prometheusSpec"):
         values = values.get(part) if isinstance(values, Mapping) else None
@@ -97,8 +98,10 @@ def prometheus_selector(
 def _scrape(
     wanted: MonitoringSettings, has_crd: bool, install: bool
 ) -> Literal["service-monitor", "scrape-config", "none"]:
-    if not wanted.enabled or wanted.prometheus == "none":
+    if not wanted.enabled:
         return "none"
+    if wanted.prometheus == "none":  # another program may read ServiceMonitors
+        return "service-monitor" if wanted.scrape == "service-monitor" and has_crd else "none"
     if wanted.scrape == "scrape-config":
         return "scrape-config"
     return "service-monitor" if has_crd else ("scrape-config" if install else "none")

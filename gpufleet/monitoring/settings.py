@@ -119,7 +119,7 @@ class MonitoringSettings(RoleSettings):
     )
     alert_receivers: Name | None = Field(
         None,
-        description="Secret in the same namespace whose key receivers.yaml holds Alertmanager's "
+        description="Secret in Alertmanager's namespace whose key receivers.yaml holds its "
         "receivers, one of them named default. Default: the chart's configuration.",
     )
     admission_webhooks: bool = Field(

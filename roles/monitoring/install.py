@@ -16,7 +16,10 @@ from gpufleet.monitoring import operations as alertmanager
 def install_prometheus(stack: Stack) -> None:
     """Apply the plan of kube-prometheus-stack: the exporter's monitor needs its CRDs."""
     operations.ensure_password(
-        "Create Grafana's password", stack.run.cluster.api, stack.plan.secret
+        "Create Grafana's password",
+        stack.run.cluster.api,
+        stack.plan.secret,
+        stack.plan.grafana_user,
     )
     alertmanager.ensure_config(
         "Configure Alertmanager's receivers", stack.run.cluster.api, stack.plan.receivers

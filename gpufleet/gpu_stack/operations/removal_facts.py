@@ -9,7 +9,6 @@ from gpufleet.core.allowance import all_lists
 from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.counters import exporter_namespace
 from gpufleet.gpu_stack.operations.removal_reads import CRDS, namespaced, objects_in, reasons
-from gpufleet.gpu_stack.plan import GRAFANA_SECRET
 from gpufleet.gpu_stack.remains import (
     ChartCrd,
     Leaving,
@@ -32,6 +31,7 @@ from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.gather import Ask, ask_all, ask_each
 from gpufleet.kube.parse import release_of
+from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 NAMESPACES = "/api/v1/namespaces"
 MONITORING = "/apis/monitoring.coreos.com/v1/namespaces"

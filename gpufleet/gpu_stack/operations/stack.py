@@ -26,8 +26,6 @@ from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operatio
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.run.reporting import RunReport
 
-USER = "admin"
-
 
 @dataclass(slots=True)
 class Stack:
@@ -156,24 +154,25 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
 
 
 @cluster_operation
-def ensure_password(api: ClusterApi, secret: tuple[str, str] | None) -> Commands:
+def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) -> Commands:
     """
     Generate Grafana's password once; it is stored only in the Secret.
 
     + api: of the cluster
     + secret: namespace and name; None where the user has one
+    + user: whose password it is
     """
     if secret is None or api.find("/api/v1/namespaces/{}/secrets/{}".format(*secret)):
         host.noop("Grafana's password exists")
         return
-    create = partial(_create_password, api, *secret)
+    create = partial(_create_password, api, *secret, user)
     yield write("create Secret {}/{}".format(*secret), create, secret=True)
 
 
-def _create_password(api: ClusterApi, namespace: str, name: str) -> None:
+def _create_password(api: ClusterApi, namespace: str, name: str, user: str) -> None:
     body = {
         "metadata": {"name": name, "labels": OURS},
-        "stringData": {"admin-user": USER, "admin-password": secrets.token_urlsafe(24)},
+        "stringData": {"admin-user": user, "admin-password": secrets.token_urlsafe(24)},
     }
     ensure_namespace(api, namespace)
     api.create(f"/api/v1/namespaces/{namespace}/secrets", body)

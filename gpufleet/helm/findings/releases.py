@@ -58,6 +58,15 @@ VALUE_UNKNOWN = warning(
     "{key} is not a value of chart {chart} and may have no effect.",
     "{suggestion} Compare with: helm show values",
 )
+VALUE_IN_THE_WAY = warning(
+    "GF808",
+    "Chart value conflicts with another part",
+    "{at} in {key} {found}, which {by} cannot work with: {effect}.",
+    "Remove {at} from {key}{instead}.",
+    description="A value that the user sets for a chart takes precedence, but another part of the "
+    "plan relies on it: a setting, alerts or dashboards. It is a blocker if a setting asks for "
+    "that part.",
+)
 CRD_KEPT = warning(
     "GF837",
     "CRD was not upgraded",

@@ -15,6 +15,7 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterPolicy,
+    Crd,
     HelmRelease,
     ReleaseRef,
     ServerVersion,
@@ -79,6 +80,48 @@ def test_there_is_no_password_in_the_values() -> None:
     plan = stack(monitoring_grafana_existing_secret="mine")
     assert values(plan, "kube-prometheus-stack")["grafana"]["admin"]["existingSecret"] == "mine"
     assert plan.secret is None
+
+
+def test_a_password_in_the_values_takes_precedence() -> None:
+    plan = stack(monitoring_values={"grafana": {"adminPassword": "chosen"}})
+    assert "admin" not in values(plan, "kube-prometheus-stack")["grafana"]
+    assert plan.secret is None
+    admin = {"existingSecret": "mine", "userKey": "user", "passwordKey": "password"}
+    plan = stack(monitoring_values={"grafana": {"admin": admin}})
+    assert values(plan, "kube-prometheus-stack")["grafana"]["admin"] == admin
+    assert plan.secret is None
+
+
+def test_an_empty_secret_in_a_copied_file_does_not_replace_ours() -> None:
+    """The chart would fall back to a password that everybody knows."""
+    plan = stack(monitoring_values={"grafana": {"admin": {"existingSecret": ""}}})
+    admin = values(plan, "kube-prometheus-stack")["grafana"]["admin"]
+    assert admin["existingSecret"] == "gpufleet-grafana"
+    assert plan.secret == ("monitoring", "gpufleet-grafana")
+
+
+def test_a_secret_is_made_only_for_a_grafana_that_uses_it() -> None:
+    assert stack(monitoring_values={"grafana": {"enabled": False}}).secret is None
+    assert stack(monitoring_values={"grafana": {"enabled": False}}).dashboards.objects == ()
+    moved = stack(monitoring_values={"grafana": {"namespaceOverride": "ui", "adminUser": "root"}})
+    assert moved.secret == ("ui", "gpufleet-grafana")
+    assert (moved.grafana_user, stack().grafana_user) == ("root", "admin")
+
+
+def test_dashboards_follow_the_values_of_the_sidecar() -> None:
+    sidecar = {"label": "dash", "labelValue": "yes", "folderAnnotation": "folder"}
+    plan = stack(monitoring_values={"grafana": {"sidecar": {"dashboards": sidecar}}})
+    metadata = plan.dashboards.objects[0]["metadata"]
+    assert metadata["labels"] == {"dash": "yes"}
+    assert metadata["annotations"] == {"folder": "GPU"}
+
+
+def test_a_monitor_is_made_for_other_programs_that_read_it() -> None:
+    data = {"monitoring_prometheus": "none", "monitoring_scrape": "service-monitor"}
+    crd = Crd("servicemonitors.monitoring.coreos.com", "ServiceMonitor", ("v1",), {})
+    plan = stack(replace(FACTS, crds={crd.name: crd}), **data)
+    assert values(plan, "dcgm-exporter")["serviceMonitor"]["enabled"] is True
+    assert codes(plan) == set()
 
 
 @pytest.mark.parametrize(("facts", "role"), [(FACTS, "endpointslice"), (OLD, "endpoints")])

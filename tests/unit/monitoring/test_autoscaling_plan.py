@@ -98,7 +98,7 @@ def test_without_the_setting_there_is_no_adapter() -> None:
 
 def test_the_adapter_asks_the_prometheus_that_is_installed() -> None:
     values = adapter(plan(monitoring_namespace="watch"))
-    url = "http://kube-prometheus-stack-prometheus.watch.svc:9090"
+    url = "http://prometheus-operated.watch.svc:9090"
     assert values["prometheus"] == {"url": url, "port": 0}
     assert values["rules"]["default"] is False
     assert values["rules"]["custom"] == custom_rules(CATALOG)
@@ -108,6 +108,86 @@ def test_the_adapter_asks_the_prometheus_that_is_joined() -> None:
     there = PrometheusInstance("theirs", "main", {"serviceMonitorSelector": {}})
     found = plan(replace(FACTS, prometheuses=(there,)), monitoring_prometheus="existing")
     assert adapter(found)["prometheus"]["url"] == "http://prometheus-operated.theirs.svc:9090"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "url"),
+    [
+        ({"fullnameOverride": "prometheus"}, "http://prometheus-operated.monitoring.svc:9090"),
+        ({"nameOverride": "kps"}, "http://prometheus-operated.monitoring.svc:9090"),
+        ({"namespaceOverride": "metrics"}, "http://prometheus-operated.metrics.svc:9090"),
+        (
+            {"prometheus": {"service": {"port": 80}}},
+            "http://prometheus-operated.monitoring.svc:9090",
+        ),
+        (
+            {"prometheus": {"prometheusSpec": {"routePrefix": "/prom/", "web": {"tlsConfig": {}}}}},
+            "https://prometheus-operated.monitoring.svc:9090/prom",
+        ),
+        (
+            {"prometheus": {"prometheusSpec": {"serviceName": "governing"}}},
+            "http://governing.monitoring.svc:9090",
+        ),
+    ],
+)
+def test_the_address_follows_the_values_of_the_chart(theirs: dict[str, Any], url: str) -> None:
+    found = plan(monitoring_values=theirs)
+    assert adapter(found)["prometheus"]["url"] == url
+    assert not found.blockers
+
+
+@pytest.mark.parametrize(
+    ("theirs", "key"),
+    [
+        ({"prometheus": {"enabled": False}}, "prometheus.enabled"),
+        ({"prometheus": {"agentMode": True}}, "prometheus.agentMode"),
+        (
+            {"prometheus": {"prometheusSpec": {"listenLocal": True}}},
+            "prometheus.prometheusSpec.listenLocal",
+        ),
+    ],
+)
+def test_a_chart_without_a_prometheus_to_query_is_a_blocker(
+    theirs: dict[str, Any], key: str
+) -> None:
+    (blocker,) = plan(monitoring_values=theirs).blockers
+    assert blocker.message.startswith(f"{key} in monitoring_values is ")
+    assert "monitoring_autoscaling" in blocker.message
+    url = "http://thanos.example:9090"
+    assert not plan(monitoring_values=theirs, monitoring_prometheus_url=url).blockers
+    own = {"prometheus": {"url": url}}
+    assert not plan(monitoring_values=theirs, monitoring_adapter_values=own).blockers
+
+
+def test_the_address_of_an_existing_one_follows_its_object() -> None:
+    spec = {"routePrefix": "/prometheus", "web": {"tlsConfig": {"cert": {}}}}
+    there = PrometheusInstance("theirs", "main", {"serviceMonitorSelector": {}, **spec})
+    found = plan(replace(FACTS, prometheuses=(there,)))
+    url = "https://prometheus-operated.theirs.svc:9090/prometheus"
+    assert adapter(found)["prometheus"]["url"] == url
+    local = replace(there, spec={"listenLocal": True})
+    assert "GF892" in codes(plan(replace(FACTS, prometheuses=(local,))))
+
+
+def test_an_address_in_the_values_of_the_adapter_is_theirs_alone() -> None:
+    theirs = {"prometheus": {"url": "http://thanos.example"}}
+    found = plan(monitoring_prometheus="none", monitoring_adapter_values=theirs)
+    assert not found.blockers
+    assert adapter(found)["prometheus"] == theirs["prometheus"]  # the chart's port is 9090
+    both = plan(monitoring_prometheus_url="http://other:9090", monitoring_adapter_values=theirs)
+    assert [each.code for each in both.blockers] == ["GF808"]
+
+
+def test_rules_of_their_own_stay_beside_those_for_gpus() -> None:
+    rule = {"seriesQuery": "requests", "name": {"as": "requests"}, "metricsQuery": "sum(requests)"}
+    mine = {"seriesQuery": "util", "name": {"as": ALIBABA[0]}, "metricsQuery": "max(util)"}
+    found = adapter(plan(monitoring_adapter_values={"rules": {"custom": [rule, mine]}}))
+    names = [each["name"]["as"] for each in found["rules"]["custom"]]
+    assert names[-2:] == ["requests", ALIBABA[0]]
+    assert names.count(ALIBABA[0]) == 1  # theirs takes precedence
+    assert set(names) > set(ALIBABA)
+    lost = plan(monitoring_adapter_values={"rules": {"existing": "rules-of-mine"}})
+    assert [each.code for each in lost.findings] == ["GF873", "GF808"]
 
 
 def test_without_a_prometheus_its_url_is_asked_for() -> None:

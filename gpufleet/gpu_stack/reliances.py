@@ -1,0 +1,136 @@
+"""What the parts of a plan rely on in the values of releases, and where a user's are in the way.
+
+Pure. The user's values stay as they are; each finding names the key and the part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.merge import value_at
+from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.findings.releases import VALUE_IN_THE_WAY
+from gpufleet.helm.release import Release
+from gpufleet.monitoring.alert_models import load_alerts
+
+ABSENT = object()
+
+
+class Reliance(Entry):
+    """One value that a part relies on. See reliances.yaml for the fields."""
+
+    chart: str
+    at: str
+    only: tuple[Any, ...] | None = None
+    never: tuple[Any, ...] = ()
+    has: tuple[str, ...] | None = None
+    includes: tuple[Any, ...] | None = None
+    silent: bool = False
+    series: str = ""
+    effect: str
+
+    def broken_by(self, value: Any) -> str:
+        """How a value breaks it, as the end of a sentence; "" if it does not."""
+        entries = list(value) if isinstance(value, list | tuple) else [value]
+        if self.has is not None and not isinstance(value, list | tuple):
+            return f"is {_shown(value)}"
+        missing = [name for name in self.has or () if name not in entries]
+        if missing:
+            return f"is without {', '.join(missing)}"
+        words = [word.strip() for entry in entries for word in str(entry or "").split(",")]
+        allowed = ["" if one is None else one for one in self.includes or ()]
+        broken = (
+            (self.only is not None and not _among(value, self.only))
+            or any(_among(entry, self.never) for entry in entries)
+            or (self.includes is not None and not set(words) & set(allowed))
+            or (self.silent and _sends(value))
+        )
+        return f"is {_shown(value)}" if broken else ""
+
+
+class Part(Entry):
+    """A part of a plan, and what it relies on."""
+
+    by: str
+    instead: str
+    blocks: bool = False
+    relies: tuple[Reliance, ...]
+
+
+class Reliances(Sourced):
+    """reliances.yaml"""
+
+    parts: dict[str, Part]
+
+
+load_reliances = loader(Reliances, "gpu_stack/reliances")
+
+
+def conflicts(
+    releases: Iterable[Release],
+    parts: Iterable[str],
+    catalog: ChartCatalog,
+    settings: Mapping[str, object],
+) -> Iterator[Finding]:
+    """A finding for every value on which one of these parts relies and that does not fit.
+
+    `settings`: by the names that reliances.yaml has in brackets.
+    """
+    known = load_reliances()
+    values = {release.chart: release.values for release in releases}
+    for part in (known.parts[name] for name in parts):
+        for one in part.relies:
+            found = value_at(values.get(one.chart), one.at, ABSENT)
+            how = "" if found is ABSENT else _filled(one, settings).broken_by(found)
+            if how:
+                yield VALUE_IN_THE_WAY(
+                    Severity.BLOCKER if part.blocks else None,
+                    at=one.at,
+                    key=catalog.charts[one.chart].values_key,
+                    found=how,
+                    by=_alerts_on(one.series) if one.series else part.by,
+                    effect=one.effect.format(**settings),
+                    instead=part.instead,
+                )
+
+
+def _filled(reliance: Reliance, settings: Mapping[str, object]) -> Reliance:
+    def fill(values: tuple[Any, ...] | None) -> tuple[Any, ...] | None:
+        return values and tuple(settings.get(str(value).strip("{}"), value) for value in values)
+
+    filled = {"only": fill(reliance.only), "includes": fill(reliance.includes)}
+    return reliance.model_copy(update=filled)
+
+
+def _alerts_on(series: str) -> str:
+    """The alerts that need series whose names begin like that."""
+    pattern = re.compile(rf"\b{series}")
+    names = [alert.name for alert in load_alerts().alerts if pattern.search(alert.expr)]
+    return f"the alerts {', '.join(names)}"
+
+
+def _among(value: Any, values: tuple[Any, ...]) -> bool:
+    """Whether a value is one of these; 1 is not True."""
+    return any(type(value) is type(one) and value == one for one in values)
+
+
+def _shown(value: Any) -> str:
+    """A value without what may be secret."""
+    if isinstance(value, bool) or value is None:
+        return str(value)
+    kinds = {str: "a text", int: "a number", float: "a number"}
+    kinds |= {list: "a list", tuple: "a list"}
+    return kinds.get(type(value), "a mapping")
+
+
+def _sends(config: Any) -> bool:
+    """Whether a configuration of Alertmanager is another one than the chart's default, whose only
+    receiver is named "null"."""
+    if not config or not isinstance(config, Mapping):
+        return bool(config)
+    receivers = config.get("receivers")
+    return not receivers or any(one != {"name": "null"} for one in receivers)

@@ -1,0 +1,65 @@
+"""A user's values of a chart over those of gpufleet. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpufleet.core.merge import merged, value_at, with_value, without_value
+from gpufleet.helm.chart_models import Chart
+
+Values = Mapping[str, Any]
+_LABELS = re.compile(r"([^\s,=]+)=\[([^\]]*)\]")  # nodes=[a,b], for kube-state-metrics
+
+
+def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
+    """The user's values over ours.
+
+    Ours give way where the user says the same in another way, and entries of named lists stay
+    beside the user's. None removes what is ours.
+    """
+    for path, others in chart.gives_way.items():
+        if any(value_at(theirs, other) for other in others):
+            ours = without_value(ours, path)
+            continue
+        for other in others:  # empty, as in a copy of the chart's default values
+            theirs = without_value(theirs, other)
+    result = merged(ours, theirs)
+    for path, name in chart.named_lists.items():
+        mine, yours = value_at(ours, path), value_at(theirs, path)
+        if name == "=" and isinstance(yours, str):
+            yours = [yours]  # the chart takes one text too
+        if isinstance(mine, list) and isinstance(yours, list | tuple):
+            result = with_value(result, path, _joined(mine, yours, name))
+    return result
+
+
+def _joined(ours: Sequence[Any], theirs: Sequence[Any], name: str) -> list[Any]:
+    """The entries of both lists; for an equal name only the user's."""
+    if name == "=":
+        return _joined_labels([*ours, *theirs])
+    named = [_named(entry, name) for entry in theirs]
+    return [*(entry for entry in ours if _named(entry, name) not in named), *theirs]
+
+
+def _named(entry: Any, name: str) -> Any:
+    """What identifies an entry: its name, or the whole entry where it has none."""
+    found = value_at(entry, name) if name else None
+    return entry if found is None else found
+
+
+def _joined_labels(entries: Sequence[Any]) -> list[Any]:
+    """Lists of labels, one per resource: kube-state-metrics would take only the last one."""
+    found: dict[str, dict[str, None]] = {}
+    others = [entry for entry in entries if not _LABELS.search(str(entry))]
+    for resource, labels in _LABELS.findall(",".join(map(str, entries))):
+        names = (label.strip() for label in labels.split(","))
+        found.setdefault(resource, {}).update(dict.fromkeys(filter(None, names)))
+    return [
+        *others,
+        *(
+            f"{resource}=[{'*' if '*' in labels else ','.join(labels)}]"
+            for resource, labels in found.items()
+        ),
+    ]

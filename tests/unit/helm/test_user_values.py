@@ -1,0 +1,68 @@
+"""A user's values over those of gpufleet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpufleet.core.merge import value_at, with_value
+from gpufleet.helm.chart_choice import load_charts
+from gpufleet.helm.user_values import combined
+
+CHARTS = load_charts().charts
+STACK, EXPORTER = CHARTS["kube-prometheus-stack"], CHARTS["dcgm-exporter"]
+JOBS = "prometheus.prometheusSpec.additionalScrapeConfigs"
+ALLOWED = "kube-state-metrics.metricLabelsAllowlist"
+TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+
+
+def both(chart: Any, path: str, ours: Any, theirs: Any) -> Any:
+    return value_at(combined(chart, with_value({}, path, ours), with_value({}, path, theirs)), path)
+
+
+def test_scrape_jobs_are_joined_by_name() -> None:
+    ours, theirs = {"job_name": "gpu-metrics"}, {"job_name": "scheduler"}
+    assert both(STACK, JOBS, [ours], [theirs]) == [ours, theirs]
+    assert both(STACK, JOBS, [ours], []) == [ours]
+    own = {"job_name": "gpu-metrics", "scrape_interval": "5s"}
+    assert both(STACK, JOBS, [ours], [own]) == [own]
+
+
+@pytest.mark.parametrize("theirs", [None, "- job_name: text", {"name": "x"}])
+def test_a_value_that_is_no_list_replaces_ours(theirs: Any) -> None:
+    assert both(STACK, JOBS, [{"job_name": "gpu-metrics"}], theirs) == theirs
+
+
+@pytest.mark.parametrize(
+    ("theirs", "result"),
+    [
+        (["pods=[*]"], ["nodes=[a,b]", "pods=[*]"]),
+        (["nodes=[c]"], ["nodes=[a,b,c]"]),
+        (["nodes=[*],pods=[x, y]"], ["nodes=[*]", "pods=[x,y]"]),
+        ("nodes=[*]", ["nodes=[*]"]),
+        (["*=[*]"], ["nodes=[a,b]", "*=[*]"]),
+        (["{{ .Values.mine }}"], ["{{ .Values.mine }}", "nodes=[a,b]"]),
+        ([], ["nodes=[a,b]"]),
+    ],
+)
+def test_allow_lists_are_joined_by_resource(theirs: Any, result: list[str]) -> None:
+    assert both(STACK, ALLOWED, ["nodes=[a,b]"], theirs) == result
+
+
+def test_the_toleration_of_gpu_nodes_stays() -> None:
+    more = {"key": "team", "operator": "Exists"}
+    assert both(EXPORTER, "tolerations", [TAINT], []) == [TAINT]
+    assert both(EXPORTER, "tolerations", [TAINT], [more]) == [TAINT, more]
+    assert both(EXPORTER, "tolerations", [TAINT], [TAINT]) == [TAINT]
+    assert both(EXPORTER, "tolerations", [TAINT], None) is None
+
+
+def test_ours_give_way_to_the_same_said_otherwise() -> None:
+    ours = {
+        "prometheusOperator": {"admissionWebhooks": {"enabled": False}, "tls": {"enabled": False}}
+    }
+    theirs = {"prometheusOperator": {"admissionWebhooks": {"enabled": True}}}
+    assert combined(STACK, ours, theirs) == theirs  # the webhooks need TLS
+    off = {"prometheusOperator": {"admissionWebhooks": {"enabled": False}}}
+    assert combined(STACK, ours, off) == ours
