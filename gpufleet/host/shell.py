@@ -26,6 +26,7 @@ SHARED = {  # file of functions -> the scripts that use them
         "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/release", "upgrade/restore",
         "upgrade/take", "upgrade/validate",
     ),
+    "packages/sources": ("packages/available", "packages/try_repository"),
     "packages/version_locks": ("packages/hold", "packages/release"),
     "packages/package_notes": (
         "packages/apt_transaction", "packages/packages_added", "packages/packages_before",

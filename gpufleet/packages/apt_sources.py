@@ -1,24 +1,42 @@
-"""apt's sources in its files: single lines and deb822 stanzas. Pure."""
+"""apt's sources in its files: single lines and deb822 stanzas. Pure.
+
+What this reader does not know of apt's syntax, apt itself finds in the trial of a new source.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from gpufleet.facts.model import ManagedFile
 
 FOLDER = "/etc/apt/sources.list"  # prefix of the paths of all source files
-_LINE = re.compile(r"\s*deb\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
+_LINE = re.compile(r"\s*(?P<type>deb|deb-src)\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
 _OFF = ("no", "false", "without", "off", "disable", "0")  # apt's values for false
+_ON = ("yes", "true", "with", "on", "enable", "1")
 _PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are not options
 _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
+_ARCH = "$(ARCH)"  # sources.list(5): apt puts the native architecture for it
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # of uname -m
+# "Conflicting values set for option": sources of one archive and suite must not differ in these
+# (apt 2.6.2, tried 2026-11-27; test_apt_conflicts.py asks the apt that is here).
+_AGREED = (
+    "allow-downgrade-to-insecure",
+    "allow-insecure",
+    "allow-weak",
+    "check-date",
+    "check-valid-until",
+    "inrelease-path",
+    "signed-by",
+    "trusted",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class AptSource:
-    """One binary source: an archive, a suite, its open components, and the source's options.
+    """One source: an archive, a suite, its open components, and the source's options.
 
     `options`: deb822 fields, name and value; a value can have several lines.
     """
@@ -28,6 +46,13 @@ class AptSource:
     suite: str
     components: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
+    binary: bool = True  # False: deb-src
+
+    @property
+    def agreed(self) -> dict[str, str]:
+        """The options that every source of this archive and suite must have alike."""
+        found = {name.lower(): _plain(value) for name, value in self.options}
+        return {name: found[name] for name in _AGREED if found.get(name)}
 
     def option(self, name: str) -> str:
         """The value of an option, "" if it is not set. Names are case-insensitive."""
@@ -35,13 +60,38 @@ class AptSource:
 
 
 def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
-    """The enabled binary sources of a host."""
+    """The enabled sources of a host."""
     return [
         entry
         for path, file in files.items()
         if path.startswith(FOLDER) and file.content
         for entry in _entries(path, file.content)
     ]
+
+
+def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[str]]:
+    """The files, by archive, whose sources of it apt rejects together: they differ in an option.
+
+    `machine`: as uname -m prints it.
+    """
+    native = _ARCHITECTURES.get(machine, machine)
+    places: dict[tuple[str, str], list[AptSource]] = {}
+    for entry in entries:
+        url, suite = (text.replace(_ARCH, native) for text in (entry.url, entry.suite))
+        places.setdefault((url.rstrip("/") + "/", suite), []).append(entry)
+    return {
+        url: list(dict.fromkeys(entry.path for entry in alike))
+        for (url, _), alike in places.items()
+        if any(entry.agreed != alike[0].agreed for entry in alike)
+    }
+
+
+def _plain(value: str) -> str:
+    """A value that compares as apt compares it: yes and no have many spellings."""
+    word = value.strip().lower()
+    if word in _OFF or word in _ON:
+        return "yes" if word in _ON else "no"
+    return " ".join(value.split())
 
 
 @lru_cache(maxsize=256)  # hosts have the same files
@@ -58,7 +108,14 @@ def _parsed(path: str, content: str) -> Iterator[AptSource]:
         words = line["words"].split()
         # a disc has blanks in its address and is not available over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
-            yield AptSource(path, words[0], words[1], tuple(words[2:]), _options(line["options"]))
+            yield AptSource(
+                path,
+                words[0],
+                words[1],
+                tuple(words[2:]),
+                _options(line["options"]),
+                line["type"] == "deb",
+            )
 
 
 def _options(text: str | None) -> tuple[tuple[str, str], ...]:
@@ -90,13 +147,15 @@ def _fields(stanza: str) -> dict[str, str]:
 def _stanza(path: str, fields: Mapping[str, str]) -> Iterator[AptSource]:
     place = {name.lower(): value.split() for name, value in fields.items()}
     switch = " ".join(place.get("enabled", ["yes"])).lower()
-    if switch in _OFF or "deb" not in place.get("types", []):
+    if switch in _OFF:
         return
     options = tuple(
         (name, value)
         for name, value in fields.items()
         if name.lower() not in _PLACE and not name.lower().startswith("x-")
     )
-    for url in place.get("uris", []):
-        for suite in place.get("suites", []):
-            yield AptSource(path, url, suite, tuple(place.get("components", ())), options)
+    components = tuple(place.get("components", ()))
+    for kind in place.get("types", []):
+        for url in place.get("uris", []):
+            for suite in place.get("suites", []):
+                yield AptSource(path, url, suite, components, options, kind == "deb")

@@ -25,7 +25,7 @@ def component_sources(
     The archives, suites and options are those of the distribution's own `main` on the host.
     `third_parties`: regular expressions of URLs that are never the distribution's.
     """
-    entries = read_entries(facts.files)
+    entries = [entry for entry in read_entries(facts.files) if entry.binary]
     stanzas: dict[tuple[AptSource, tuple[str, ...]], list[str]] = {}
     for entry in entries:
         if not _is_own(entry, facts.os, third_parties):

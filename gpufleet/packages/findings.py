@@ -7,7 +7,8 @@ from gpufleet.core.findings import blocker, info, warning
 CONFLICTING_REPOSITORY = blocker(
     "GF301",
     "Conflicting repository entries",
-    "{files} list the same repository {url} with different options; apt rejects the combination.",
+    "{files} configure the same repository, {url}, with different options; {manager} reads at most "
+    "one of them (apt then reads no source at all).",
     "Keep one of them: back up and remove the other entries on the host, then run again.",
 )
 
@@ -133,6 +134,13 @@ REPOSITORY_UNREADABLE = blocker(
     "changed.",
     "Check that the host reaches the repository and that it is complete. The package manager's "
     "output follows.",
+)
+
+SOURCES_UNREADABLE = blocker(
+    "GF331",
+    "Package sources cannot be read",
+    "{manager} cannot read its sources{when}: {problem}",
+    "Fix on the host what it reports (`{command}` shows it again), then run again.",
 )
 
 UNSUPPORTED_MANAGER = blocker(

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import UNKNOWN
+from gpufleet.core.redact import redact
 from gpufleet.core.render import render
-from gpufleet.facts.model import Keyring, NodeFacts
+from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.apt_sources import AptSource, read_entries
+from gpufleet.packages.apt_sources import conflicting, read_entries
 from gpufleet.packages.models import CudaRepository
+from gpufleet.packages.yum_files import read_sections
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
 _SHORT = 8  # digits of a short fingerprint in some facts
@@ -54,7 +56,6 @@ def plan_repository(
     if repository is None:
         return RepositoryPlan(None, None, needed=False)
     source = source_file(repository)
-    conflicts = _conflicts(repository, facts)
     expected = repository.key_fingerprints
     right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)
     return RepositoryPlan(
@@ -63,7 +64,7 @@ def plan_repository(
         needed=not right,
         findings=(
             *foreign_keys(repository.keyring, expected, facts),
-            *(_findings(repository, conflicts) if wanted or not right else ()),
+            *(_conflicts(repository, facts) if wanted or not right else ()),
         ),
     )
 
@@ -135,21 +136,20 @@ def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
     return f"{ring} --batch --yes --delete-keys {fingerprint}"
 
 
-def _conflicts(repository: Repository, facts: NodeFacts) -> list[str]:
-    """Other apt source files with the same URL and another signed-by, or none."""
-    if repository.manager != "apt":
-        return []
-    others = (e for e in read_entries(facts.files) if e.path != repository.file)
-    return sorted({entry.path for entry in others if _names_otherwise(repository, entry)})
-
-
-def _names_otherwise(repository: Repository, entry: AptSource) -> bool:
-    same_url = entry.url.rstrip("/") == repository.url.rstrip("/")
-    return same_url and repository.keyring not in entry.option("Signed-By").split()
-
-
-def _findings(repository: Repository, conflicts: list[str]) -> tuple[Finding, ...]:
-    if not conflicts:
-        return ()
-    files = ", ".join([*conflicts, repository.file])
-    return (findings.CONFLICTING_REPOSITORY(files=files, url=repository.url),)
+def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
+    """Repositories that the package manager would reject, or take from another file than ours."""
+    source = source_file(repository)
+    if repository.manager == "apt":
+        files = {**facts.files, source.path: ManagedFile(source.path, str(source.content))}
+        entries = read_entries(files)
+        found = conflicting(entries, facts.kernel.architecture)
+    else:
+        paths = [s.path for s in read_sections(facts)[0] if s.name == repository.name]
+        others = [path for path in dict.fromkeys(paths) if path != repository.file]
+        found = {f"[{repository.name}]": [*others, repository.file]} if others else {}
+    return tuple(
+        findings.CONFLICTING_REPOSITORY(
+            files=", ".join(paths), url=redact(place), manager=repository.manager
+        )
+        for place, paths in found.items()
+    )

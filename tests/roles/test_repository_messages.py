@@ -131,8 +131,8 @@ def test_a_changed_key_and_an_unreadable_repository_have_different_codes(
     [
         ("apt", ("refresh_apt", "message", "swapped", "cuda")),
         ("yum", ("refresh_rpm", "message", "swapped", "cuda")),
-        ("apt", ("try_repository", "apt", "message", "cuda", "/none", "/none/list")),
-        ("yum", ("try_repository", "yum", "message", "cuda", "/none", "/none/repo")),
+        ("apt", ("try_repository", "apt", "message", "spoilt", "cuda", "/none", "/none/list")),
+        ("yum", ("try_repository", "yum", "message", "spoilt", "cuda", "/none", "/none/repo")),
     ],
 )
 def test_a_repository_is_read_to_a_limit(

@@ -44,4 +44,6 @@ def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     yield script("packages/keep_files", KEPT, *paths)
     yield from put(written)
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {FILE}"))
-    yield script("packages/try_repository", *METADATA, manager, message, f"{OURS}*", KEPT, *paths)
+    yield script(
+        "packages/try_repository", *METADATA, manager, message, "", f"{OURS}*", KEPT, *paths
+    )

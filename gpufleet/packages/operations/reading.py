@@ -15,14 +15,21 @@ from gpufleet.packages.rpm_trial import Trial, read_trial
 from gpufleet.packages.transaction import Available, parse_available
 
 
-class AvailableVersions(FactBase[Available]):
+class Unreadable(str):
+    """Why the package manager cannot read its repositories."""
+
+
+class AvailableVersions(FactBase[Available | Unreadable]):
     """Versions in the host's repositories, by package name."""
 
     def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
         return framed(script("packages/available", manager, *names))
 
-    def process(self, output: Iterable[str]) -> Available:
-        return parse_available(answer(output) or ())
+    def process(self, output: Iterable[str]) -> Available | Unreadable:
+        lines = answer(output) or []
+        if lines and lines[0].startswith("error "):
+            return Unreadable(lines[0].removeprefix("error ").strip())
+        return parse_available(lines)
 
 
 class NotKept(str):

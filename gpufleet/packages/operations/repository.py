@@ -8,6 +8,7 @@ from typing import Any
 from pyinfra import host
 
 from gpufleet.core import limits
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
 from gpufleet.facts.files import HOME, INCOMING
@@ -59,6 +60,7 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
         *METADATA,
         repository.manager,
         message,
+        _spoilt(repository.file),
         repository.name,
         KEPT,
         *files,
@@ -82,7 +84,22 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
     yield script("packages/keep_files", KEPT, source.path)
     yield from put([source])
     message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
-    yield script("packages/try_repository", *METADATA, "apt", message, "", KEPT, source.path)
+    spoilt = _spoilt(source.path)
+    yield script(
+        "packages/try_repository", *METADATA, "apt", message, spoilt, "", KEPT, source.path
+    )
+
+
+def _spoilt(path: str) -> str:
+    """The message about a source file with which apt cannot read the others."""
+    when = f" together with {path}, which is removed or as it was before"
+    return explain(host.name, sources_unreadable("apt", "its output follows.", when))
+
+
+def sources_unreadable(manager: PackageManager, problem: str, when: str = "") -> Finding:
+    """The package manager cannot read its sources, as it says itself."""
+    command = "apt-get indextargets" if manager == "apt" else f"{manager} repolist"
+    return findings.SOURCES_UNREADABLE(manager=manager, when=when, problem=problem, command=command)
 
 
 def send_login(netrc: str) -> Generator[Any, None, str]:

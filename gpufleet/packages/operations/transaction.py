@@ -18,8 +18,13 @@ from gpufleet.packages import apt_trial, findings
 from gpufleet.packages.job import Found, Job
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.logs import logged
-from gpufleet.packages.operations.reading import AvailableVersions, RpmTrial, Simulation
-from gpufleet.packages.operations.repository import refresh
+from gpufleet.packages.operations.reading import (
+    AvailableVersions,
+    RpmTrial,
+    Simulation,
+    Unreadable,
+)
+from gpufleet.packages.operations.repository import refresh, sources_unreadable
 from gpufleet.packages.rpm_trial import refusal
 from gpufleet.packages.transaction import (
     Transaction,
@@ -59,7 +64,11 @@ def _look_up(job: Job, found: Later[Found], prepared: bool) -> Commands:
     if not prepared:
         yield from refresh(job.repository, job.manager)
     names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
-    chosen = choose_transaction(job.family, read(AvailableVersions, job.manager, names))
+    available = read(AvailableVersions, job.manager, names)
+    if isinstance(available, Unreadable):
+        yield stop(host.name, sources_unreadable(job.manager, available))
+        return
+    chosen = choose_transaction(job.family, available)
     if isinstance(chosen, Finding):
         yield stop(host.name, chosen)
         return

@@ -1,13 +1,23 @@
-# available.sh MANAGER NAME...: `name version` for every version in the repositories.
+# available.sh MANAGER NAME...: `name version` for every version in the repositories; `error TEXT` if the package
+# manager cannot read them.
 manager=$1; shift
 [ $# -gt 0 ] || exit 0
 if [ "$manager" = apt ]; then
+    problem=$(unreadable)
+    if [ -n "$problem" ]; then printf 'error %s\n' "$(printf '%s\n' "$problem" | head -n 3 | tr '\n' ' ')"; exit 0; fi
     apt-cache madison "$@" 2>/dev/null | awk -F'|' '{ gsub(/ /, ""); print $1, $2 }' | sort -u
     exit 0
 fi
+errors=$(mktemp) || exit 1
+trap 'rm -f "$errors"' EXIT
+# yum's version lock hides all other versions
+out=$(yum -q --disableplugin=versionlock list available installed --showduplicates "$@" 2>"$errors")
+if [ $? -ne 0 ] && ! grep -q 'No matching Packages' "$errors"; then
+    printf 'error %s\n' "$(tail -n 3 "$errors" | tr '\n' ' ')"
+    exit 0
+fi
 # yum 3 wraps long lines: the words come in threes, name.arch version repository
-# and its version lock hides all other versions
-yum -q --disableplugin=versionlock list available installed --showduplicates "$@" 2>/dev/null | tr -s ' \n' '\n\n' |
+printf '%s\n' "$out" | tr -s ' \n' '\n\n' |
     awk '/^(Available|Installed)$/ { skip = 1; next } skip { skip = 0; next }
          { word[n++ % 3] = $0; if (n % 3 == 0) { sub(/\.[^.]*$/, "", word[0]); print word[0], word[1] } }' | sort -u
 exit 0

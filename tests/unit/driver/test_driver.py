@@ -237,8 +237,9 @@ def test_a_second_source_for_the_same_url_blocks(bare: NodeFacts) -> None:
     [
         ("docker.list", "deb [signed-by=/k.gpg] https://docker.example/ubuntu jammy stable\n"),
         ("cuda.list", "# deb {url} /\n"),
-        ("cuda.list", "deb-src {url} /\n"),
+        ("cuda.list", "deb-src [signed-by={keyring}] {url} /\n"),
         ("cuda.list", "deb {url}/older /\n"),
+        ("cuda.list", "deb {url} jammy main\n"),
         ("cuda.list", "deb [signed-by={keyring}] {url}/ /\n"),
         ("cuda.sources", "Types: deb\nURIs: {url}\nSuites: /\nEnabled: no\n"),
         ("cuda.sources", "# {url}\nTypes: deb\nURIs: https://a/\nSuites: /\n"),

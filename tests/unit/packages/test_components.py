@@ -115,7 +115,8 @@ deb http://a/debian bookworm-updates main
 
 def test_each_line_is_a_source_of_its_own() -> None:
     found = read_entries(debian(**{LIST: LINES}).files)
-    assert [(entry.url, entry.suite, entry.components) for entry in found] == [
+    binary = [entry for entry in found if entry.binary]
+    assert [(entry.url, entry.suite, entry.components) for entry in binary] == [
         ("http://s/security", "bookworm-security", ("main",)),
         ("http://a/debian", "bookworm", ("main", "non-free")),
         ("http://a/debian", "bookworm-updates", ("main",)),

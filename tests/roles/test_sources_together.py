@@ -1,0 +1,89 @@
+"""A new source is tried together with all others; apt's own words say why it cannot read them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpufleet.driver.job import driver_job
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.host.shell import SHARED, script_file
+from gpufleet.node.settings import load_settings
+from gpufleet.packages.operations.reading import AvailableVersions, Unreadable
+from gpufleet.packages.operations.transaction import resolve_and_download
+from tests.roles.answers import framed_lines
+from tests.unit.hosts import converged_host, plan_for
+
+TORN = """\
+E: Conflicting values set for option Signed-By regarding source https://mirror/deb/ /: /k.gpg !=
+E: The list of sources could not be read.
+"""
+TOGETHER = 'case "$*" in *indextargets*) cat "$0.said" >&2; test ! -s "$0.said"; exit ;; esac'
+
+
+def run(folder: Path, name: str, *arguments: str, **programs: str) -> Any:
+    """A script with these programs, which print the text of a file NAME.said."""
+    for program, text in programs.items():
+        path = folder / program.replace("_", "-")
+        path.write_text(f"#!/bin/sh\n{text}\n")
+        path.chmod(0o755)
+    shared = [part for part, users in SHARED.items() if name in users]
+    source = "".join(script_file(part).read_text() for part in ("host/prelude", *shared, name))
+    source = source.replace("PATH=/usr/local/sbin", f"PATH={folder}:/usr/local/sbin", 1)
+    return subprocess.run(
+        ["sh", "-c", source, "x", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("said", [TORN, ""])
+def test_a_source_that_spoils_the_others_is_taken_back(tmp_path: Path, said: str) -> None:
+    source, kept = tmp_path / "new.list", tmp_path / "kept"
+    source.write_text("deb https://mirror/deb/ /\n")
+    (tmp_path / "apt-get.said").write_text(said)
+    words = ("1048576", "20", "apt", "alone", "together", "", str(kept), str(source))
+    done = run(tmp_path, "packages/try_repository", *words, apt_get=f"{TOGETHER}\nexit 0")
+    assert source.exists() is (said == "")
+    assert done.returncode == (1 if said else 0)
+    assert done.stderr.splitlines()[:1] == (["together"] if said else [])
+    assert all(f"  | {line}" in done.stderr for line in said.splitlines())
+
+
+def test_why_nothing_is_available_is_what_apt_says(tmp_path: Path) -> None:
+    (tmp_path / "apt-get.said").write_text(TORN)
+    done = run(tmp_path, "packages/available", "apt", "nvidia-utils-580", apt_get=TOGETHER)
+    found = AvailableVersions().process(framed_lines(done.stdout).splitlines())
+    assert isinstance(found, Unreadable)
+    assert "Conflicting values set for option Signed-By" in found
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Error: No matching Packages to list", ""),
+        ("Error: Failed to download metadata for repo 'baseos'", "for repo 'baseos'"),
+        ("failure: repodata/repomd.xml from base: [Errno 256] No more mirrors", "from base"),
+    ],
+)
+def test_why_nothing_is_available_is_what_yum_says(tmp_path: Path, said: str, reason: str) -> None:
+    program = f'echo "{said}" >&2; exit 1'
+    done = run(tmp_path, "packages/available", "yum", "nvidia-open", yum=program)
+    found = AvailableVersions().process(framed_lines(done.stdout).splitlines())
+    assert isinstance(found, Unreadable) is bool(reason)
+    assert reason in str(found)
+
+
+def test_it_stops_the_host_with_its_own_code(carry_out: Callable[..., Any]) -> None:
+    facts = converged_host()
+    plan = plan_for(facts, driver_version="580.178.04")
+    settings, _ = load_settings({"driver_version": "580.178.04"})
+    assert settings
+    job = driver_job(settings.of(DRIVER), facts, plan, 5)
+    answers = {"gpufleet-available": framed_lines(f"error {TORN.splitlines()[0]}")}
+    host = carry_out(lambda: resolve_and_download("Resolve", job), answers)
+    assert "GF331" in host.commands[-1]
+    assert "Conflicting values" in host.commands[-1]
+    assert "available: none" not in host.commands[-1]

@@ -1,0 +1,125 @@
+"""Sources that apt rejects together are found before the run, as the apt of this machine does."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpufleet.facts.model import ManagedFile, OsRelease
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import plan_node
+from gpufleet.node.settings import load_settings
+from gpufleet.packages.apt_sources import FOLDER, conflicting, read_entries
+from tests.unit.hosts import bare_host, plan_for
+
+KEY = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
+OURS = f"deb [signed-by={KEY}] https://repo.example/deb/amd64/ /\n"
+ROCKY = OsRelease("rocky", "9.4", ("rhel",), "", "Rocky Linux 9.4")
+FIRST, LAST = f"{FOLDER}.d/a-first.list", f"{FOLDER}.d/z-last.list"
+ONE_LINE = [
+    "deb https://repo.example/deb/$(ARCH) /",
+    f"deb [signed-by={KEY}] https://repo.example/deb/$(ARCH) /",
+    f"deb [ arch=amd64 signed-by={KEY} ] https://repo.example/deb/amd64 / # comment",
+    "deb-src https://repo.example/deb/amd64/ /",
+    f"deb-src [signed-by={KEY}] https://repo.example/deb/$(ARCH)/ /",
+    "deb [signed-by=/etc/apt/keyrings/other.gpg] https://repo.example/deb/amd64/ /",
+    f"deb [signed-by={KEY},/etc/apt/keyrings/other.gpg] https://repo.example/deb/amd64/ /",
+    f"deb [trusted=yes signed-by={KEY}] https://repo.example/deb/amd64/ /",
+    f"deb [signed-by={KEY} trusted=no] https://repo.example/deb/amd64/ /",
+    f"deb [signed-by={KEY} check-valid-until=no] https://repo.example/deb/amd64/ /",
+    f"deb [signed-by={KEY} allow-insecure=yes] https://repo.example/deb/amd64/ /",
+    f"deb [signed-by={KEY} by-hash=no pdiffs=no lang=none] https://repo.example/deb/amd64/ /",
+    "deb [arch=arm64] https://repo.example/deb/amd64/ /",
+    "deb https://repo.example/deb/amd64/ ./",
+    "deb https://repo.example/deb/arm64/ /",
+    "deb https://repo.example/deb/ amd64 main",
+    "# deb https://repo.example/deb/amd64/ /",
+]
+STANZAS = [
+    "Types: deb\nURIs: https://repo.example/deb/$(ARCH)/\nSuites: /\n",
+    f"Types: deb\nURIs: https://repo.example/deb/$(ARCH)/\nSuites: /\nSigned-By: {KEY}\n",
+    "Types: deb\nURIs: https://repo.example/deb/$(ARCH)/\nSuites: /\nEnabled: no\n",
+    "Types: deb-src\nURIs: https://a.example/ https://repo.example/deb/amd64\nSuites: /\n",
+    "Types: deb\nURIs: https://repo.example/deb/amd64/\nSuites: /\n"
+    f"Signed-By: {KEY}\nTrusted: yes\n",
+    f"types: deb\nuris: https://repo.example/deb/amd64/\nsuites: /\nsigned-by: {KEY}\n",
+]
+CASES = [(LAST, f"{line}\n") for line in ONE_LINE]
+CASES += [(f"{FOLDER}.d/z-last.sources", stanza) for stanza in STANZAS]
+
+
+def found(files: dict[str, str]) -> dict[str, list[str]]:
+    managed = {path: ManagedFile(path, text) for path, text in files.items()}
+    return conflicting(read_entries(managed), "x86_64")
+
+
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="this machine has no apt")
+@pytest.mark.parametrize(("path", "text"), CASES)
+def test_it_is_what_apt_says(tmp_path: Path, path: str, text: str) -> None:
+    for name, content in ((FIRST, OURS), (path, text)):
+        (tmp_path / Path(name).name).write_text(content)
+    options = {
+        "Dir::Etc::sourcelist": "/dev/null",
+        "Dir::Etc::sourceparts": str(tmp_path),
+        "Dir::State::lists": str(tmp_path / "none"),
+        "APT::Architecture": "amd64",
+    }
+    words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
+    done = subprocess.run(
+        ["apt-get", *words, "indextargets"], capture_output=True, text=True, check=False
+    )
+    assert bool(found({FIRST: OURS, path: text})) is (done.returncode != 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("nvidia.list", "deb https://repo.example/libnvidia-container/stable/deb/$(ARCH) /\n"),
+        ("nvidia.sources",
+         "Types: deb\nURIs: https://repo.example/libnvidia-container/stable/deb/$(ARCH)/\n"
+         "Suites: /\nSigned-By: /etc/apt/keyrings/toolkit.gpg\n"),
+        ("nvidia.list",
+         f"deb [trusted=yes signed-by={KEY}] "
+         "https://repo.example/libnvidia-container/stable/deb/amd64/ /\n"),
+    ],
+)  # fmt: skip
+def test_another_source_of_the_toolkit_blocks_the_plan(name: str, text: str) -> None:
+    path = f"/etc/apt/sources.list.d/{name}"
+    facts = bare_host(files={path: ManagedFile(path, text)})
+    settings, problems = load_settings(
+        {"toolkit_repo_url": "https://repo.example/libnvidia-container"}
+    )
+    assert settings, problems
+    (finding,) = plan_node(settings, facts, load_catalog(), facts.clock).blockers
+    assert finding.code == "GF301"
+    assert path in finding.message
+
+
+def test_sources_of_others_that_apt_rejects_are_found_as_well() -> None:
+    """A run would fail at its first look for a package."""
+    url = "http://user:word@deb.example/x"
+    lines = f"deb {url} y main\ndeb [trusted=yes] {url} y z\n"
+    facts = bare_host(files={LAST: ManagedFile(LAST, lines)})
+    (finding,) = [f for f in plan_for(facts).findings if f.blocks]
+    assert finding.code == "GF301"
+    assert LAST in finding.message
+    assert "word" not in finding.message
+
+
+def test_a_section_of_another_repo_file_blocks() -> None:
+    """yum and dnf read one of two files with the same section."""
+    facts = replace(bare_host(), os=ROCKY, package_manager="dnf")
+    repository = plan_for(facts).repository.repository
+    assert repository
+    text = f"[{repository.name}]\nname=old\nbaseurl={repository.url}\ngpgcheck=0\n"
+    old = ManagedFile("/etc/yum.repos.d/cuda.repo", text)
+    found = plan_for(replace(facts, files={old.path: old})).findings
+    (finding,) = [finding for finding in found if finding.blocks]
+    assert finding.code == "GF301"
+    assert old.path in finding.message
+    same = {repository.file: replace(old, path=repository.file)}
+    assert not [f for f in plan_for(replace(facts, files=same)).findings if f.blocks]
