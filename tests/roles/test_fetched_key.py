@@ -29,7 +29,8 @@ from tests.unit.hosts import bare_host, plan_for
 BASIC = "Basic " + base64.b64encode(b"carrier:secret").decode()
 MIB = 1 << 20
 PROGRAMS = ("curl", "wget")
-KEPT = ("mktemp", "rm", "date", "timeout", "sed", "tr", "cp", "tail", "wc", "grep", "base64", "cat")
+KEPT = ("mktemp", "rm", "date", "timeout", "sed", "tr", "cp", "tail", "wc", "grep", "base64", "cat",
+        "awk")  # fmt: skip
 APT = "/usr/lib/apt/apt-helper"
 
 

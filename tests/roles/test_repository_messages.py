@@ -30,6 +30,7 @@ PATH = "PATH=/usr/local/sbin"
 def run(name: str, *arguments: str, programs: Path | None = None, **variables: str) -> Any:
     """packages/scripts/NAME.sh in a shell that finds `programs` first."""
     source = script_file("host/prelude").read_text() + script_file(f"packages/{name}").read_text()
+    source = source.replace("/usr/lib/apt/apt-helper", "/nowhere")
     if programs:
         source = source.replace(PATH, f"PATH={programs}:/usr/local/sbin", 1)
     return subprocess.run(

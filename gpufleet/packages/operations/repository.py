@@ -44,7 +44,8 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
         return
     yield wait_for_lock(lock_timeout)
     login = yield from send_login(plan.netrc)
-    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo", login)
+    file = "" if repository.manager == "apt" else repository.file
+    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo", login, file)
     if isinstance(key, Finding):
         yield stop(host.name, key)
         return
@@ -113,14 +114,14 @@ def send_login(netrc: str) -> Generator[Any, None, str]:
 
 
 def fetch_key(
-    url: str, expected: Sequence[str], settings: str, login: str = ""
+    url: str, expected: Sequence[str], settings: str, login: str = "", source: str = ""
 ) -> Certificate | Finding:
     """The key at `url`, fetched by the host, or why it is not trusted.
 
     A file with the expected key and anything else is rejected as a whole. `settings`: prefix of the
-    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`.
+    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`. `source`: as of `Fetched`.
     """
-    key = read(Fetched, url, login)
+    key = read(Fetched, url, login, source)
     if isinstance(key, NotKept):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str):
