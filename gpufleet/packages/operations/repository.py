@@ -119,7 +119,8 @@ def fetch_key(
     """The key at `url`, fetched by the host, or why it is not trusted.
 
     A file with the expected key and anything else is rejected as a whole. `settings`: prefix of the
-    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`. `source`: as of `Fetched`.
+    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`. `source`: as
+    of `Fetched`.
     """
     key = read(Fetched, url, login, source)
     if isinstance(key, NotKept):
