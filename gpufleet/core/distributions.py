@@ -1,4 +1,4 @@
-"""Types of data/distributions/*.yaml and data/families.yaml: what is known of each distribution.
+"""Types of data/distributions/*.yaml, data/families.yaml and data/kernels.yaml.
 
 One file says everything about one distribution; whoever decides by a part of it is in the room of
 that subject. Every entry says where it comes from (`source`) and, where it was tested, when
@@ -7,6 +7,7 @@ and how (`verified`).
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from functools import lru_cache
 from typing import Literal
@@ -127,6 +128,38 @@ class DistributionFamily(Sourced):
     packaging: Style
     words: tuple[str, ...]
     managers: tuple[PackageManager, ...]  # the preferred one first
+
+
+class KernelHeaders(Sourced):
+    """Kernels whose headers have another package name than those of their distribution."""
+
+    name: str
+    style: Style
+    pattern: str  # of the whole release
+    headers: tuple[str, ...]
+
+    def templates(self, style: Style, release: str) -> tuple[str, ...] | None:
+        """Package name templates for a release, None if it is another kernel's."""
+        match = re.fullmatch(self.pattern, release) if style == self.style else None
+        return match and tuple(_filled(name, match.groupdict()) for name in self.headers)
+
+
+def _filled(template: str, words: dict[str, str | None]) -> str:
+    for key, value in words.items():
+        template = template.replace("{" + key + "}", value or "")
+    return template
+
+
+@lru_cache(maxsize=1)
+def load_kernels() -> tuple[KernelHeaders, ...]:
+    """Every kernel of kernels.yaml, in the order in which a release is compared with them."""
+    return TypeAdapter(tuple[KernelHeaders, ...]).validate_python(read("core/kernels")["kernels"])
+
+
+def headers_for(distribution: Distribution, release: str) -> tuple[str, ...]:
+    """Package name templates of the headers of a kernel on a distribution."""
+    found = (kernel.templates(distribution.style, release) for kernel in load_kernels())
+    return next((names for names in found if names is not None), distribution.headers)
 
 
 @lru_cache(maxsize=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from gpufleet.core.distributions import headers_for
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
 from gpufleet.driver.choice import DriverPackages
@@ -26,7 +27,7 @@ def driver_packages(
     return DriverPackages(
         install=filled(names("dkms", "kernel", "modules", "userland", "desktop")),
         build=distribution.build if build else (),
-        headers=filled(distribution.headers) if build else (),
+        headers=filled(headers_for(distribution, request.kernel)) if build else (),
         fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
         family=known.patterns,
         others=known.others,

@@ -16,7 +16,7 @@ LIBRARY_PACKAGES = (
 )
 MODULE_PACKAGES = (
     "^(nvidia-dkms(-[0-9]+)?(-server)?(-open)?|nvidia-((open|tesla(-[0-9]+)?)-)?kernel-(open-)?dkms"
-    "|linux-(modules|objects)-nvidia-.+|kmod-nvidia(-.+)?|nvidia-(open-)?driver-G[0-9]+.*)$"
+    "|linux-(modules|objects)-nvidia-.+|(dkms|kmod)-nvidia(-.+)?|nvidia-(open-)?driver-G[0-9]+.*)$"
 )
 _CARRIERS = re.compile(f"{LIBRARY_PACKAGES}|{MODULE_PACKAGES}")
 _FOREIGN_ARCHITECTURES = ("i386", "i586", "i686")  # of libraries beside a driver of any source

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Sequence
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import Lines
 from gpufleet.packages import findings
-from gpufleet.packages.transaction import Transaction, unexpected_changes
+from gpufleet.packages.transaction import Transaction, lacks, unexpected_changes
 
 NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
     r"|Package '?(?P<excluded>[^\s']+)'? has no installation candidate)"
 )
 COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
-HEADERS = re.compile("linux-headers-")
 SHOWN_LINES = 8  # of apt's errors
 
 
@@ -33,9 +32,7 @@ def refusal(
     names = dict.fromkeys(match["unknown"] or match["excluded"] for match in matches)
     lacking = [name for name in names if name in plan.prerequisites]
     if lacking:
-        headers = any(HEADERS.match(name) for name in lacking)
-        kind = findings.HEADERS_MISSING if headers else findings.PREREQUISITES_MISSING
-        return kind(packages=", ".join(lacking))
+        return lacks(lacking)
     problem = _problem(simulation)
     return findings.TRANSACTION_REFUSED(manager="apt-get", problem=problem) if problem else None
 

@@ -205,9 +205,12 @@ TRANSACTION_FAILED = blocker(
 HEADERS_MISSING = blocker(
     "GF323",
     "Headers of the running kernel are not available",
-    "No enabled repository provides {packages}, so DKMS cannot build a module.",
-    "Repositories drop the headers of replaced kernels: boot into the distribution's newest "
-    "kernel, or enable a repository that has them, then run again.",
+    "No enabled repository provides {packages}, for the running kernel, so DKMS cannot build a "
+    "module.",
+    "A kernel of the distribution: its repositories drop the headers of replaced kernels; install "
+    "its newest kernel, boot into it, and run again. A kernel of a vendor, a cloud or your own: "
+    "install its headers from where it came from, so that /lib/modules/$(uname -r)/build exists, "
+    "and run again.",
 )
 
 LOGIN_FILE = blocker(

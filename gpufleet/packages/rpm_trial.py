@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import Lines
 from gpufleet.packages import findings
-from gpufleet.packages.transaction import Transaction
+from gpufleet.packages.transaction import Transaction, lacks
 
 HEADING = re.compile(
     r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
@@ -25,7 +25,7 @@ PROBLEM = re.compile(
     r"^(?:> )*(?:Error:\s*(?!\s|Operation aborted|Unable to find a match)| Problem(?: \d+)?: )"
     r"(?P<text>.*)$"
 )
-KERNEL = re.compile(r"kernel(?:-core|-uek(?:-core)?|-rt|-lt|-ml|-plus|-debug)?")
+KERNEL = re.compile(r"kernel[\d.]*(?:-(?:uek|rt|64k|lt|ml|plus|debug))*(?:-core)?")
 REMOVALS = ("Removing", "Erasing", "Obsoleting")
 SHOWN_LINES = 6  # of the package manager's errors
 
@@ -103,7 +103,7 @@ def refusal(
         )
     lacking = [name for name in trial.unknown if name in plan.prerequisites]
     if lacking:
-        return findings.PREREQUISITES_MISSING(packages=", ".join(lacking))
+        return lacks(lacking)
     if trial.problem:
         return findings.TRANSACTION_REFUSED(manager=manager, problem=trial.problem)
     return None

@@ -16,6 +16,8 @@ from gpufleet.packages.catalog import PackageCatalog
 
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
+HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
+NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,13 @@ def unexpected_changes(
         ours = name in plan.remove or any(pattern.fullmatch(name) for pattern in patterns)
         if verb == "Remv" and not ours:
             unexpected.append(name)
-        if verb == "Inst" and name.startswith("linux-image-"):
+        if verb == "Inst" and NEW_KERNEL.fullmatch(name):
             unexpected.append(f"{name} (a new kernel)")
     return unexpected
+
+
+def lacks(names: Sequence[str]) -> Finding:
+    """Prerequisites that no repository has: the headers of the running kernel, or others."""
+    headers = any(HEADERS.fullmatch(name) for name in names)
+    kind = findings.HEADERS_MISSING if headers else findings.PREREQUISITES_MISSING
+    return kind(packages=", ".join(names))

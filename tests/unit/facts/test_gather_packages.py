@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+import pytest
 from fakehost import FakeHost
 
 from gpufleet.core.distributions import load_distributions
@@ -107,10 +108,37 @@ def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) ->
     assert (module.version, module.kernel) == ("550.163.01", "3.10.0-1160.el7.x86_64")
 
 
-def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
+def looked_for() -> str:
+    """The regular expression of the packages that gather.sh reports."""
     text = resources.files("gpufleet.facts").joinpath("gather.sh").read_text()
     lines = re.findall(r"""^families=['"](.*)['"]$""", text, re.MULTILINE)
-    families = "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
+    return "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "reported"),
+    [
+        ("kernel6.12", True),
+        ("kernel6.12-devel", True),
+        ("kernel6.18-modules-extra", True),
+        ("kernel-uek-core", True),
+        ("kernel-64k-devel", True),
+        ("kernel-rt-core", True),
+        ("kernel-ml", True),
+        ("kernel-devel", True),
+        ("linux-headers-6.8.0-1010-aws", True),
+        ("proxmox-headers-6.8.12-4-pve", True),
+        ("pve-kernel-6.2.16-3-pve", True),
+        ("kernel-srpm-macros", False),
+        ("kernel-tools-libs", False),
+    ],
+)
+def test_kernels_of_every_vendor_are_looked_for(name: str, reported: bool) -> None:
+    assert bool(re.search(looked_for(), name)) is reported
+
+
+def test_every_package_that_a_driver_is_built_with_is_looked_for() -> None:
+    families = looked_for()
     names = {name for found in load_catalog().distributions for name in found.build}
     assert "dkms" in names
     assert sorted(name for name in names if not re.search(families, name)) == []
