@@ -22,6 +22,7 @@ class DriverPackages:
     rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
     others: tuple[str, ...] = ()  # the same of driver packages that gpufleet does not replace
     module: str = "nvidia"  # modprobe's name of the main kernel module
+    revision: str = ""  # regular expression of what follows the version, in packages of this source
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ def driver_job(
         companions=plan.companions,
         conflicting=plan.choice.packages.rivals,
         needed=plan.changes_packages,
+        lowest=plan.before or "" if plan.target is None else "",
     )
     return Job(
         role="driver",

@@ -44,6 +44,7 @@ class PackageSet(BranchRange, Sourced):
     fabric_manager: tuple[NameGroup, ...] = ()
     pinning: Pinning | None = None
     module: str = "nvidia"
+    revision: str = ""  # regular expression of what follows the version; "": not known
 
 
 class PackagePatterns(Sourced):

@@ -33,6 +33,7 @@ def driver_packages(
         others=known.others,
         companions=filled(names("own")),
         module=packages.module,
+        revision=packages.revision,
         rivals=filled(_rivals(packages, branch, modules)),
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import version_tuple
+from gpufleet.driver.action import Action, decide, installed_version, of_another_source
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption, lower_driver
@@ -25,8 +24,6 @@ from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
-
-Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +97,10 @@ def plan_driver(
         choice.packages.fabric_manager if facts.nvswitches else ()
     )
     installed = _family(choice, facts)
-    before = _installed_version(packages, installed, facts)
-    target = settings.version or _kept_version(choice, before)
+    before = installed_version(packages, installed, facts)
     companions = choice.packages.companions
-    action, reason = _action((*packages, *companions), len(packages), before, target, facts)
+    foreign = of_another_source(choice, packages, _ours(facts), facts)
+    target, action, reason = decide(choice, packages, before, foreign, facts)
     modules = modules_of(choice)
     moves = action != "none"
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
@@ -138,7 +135,7 @@ def plan_driver(
         findings=(
             *choice.findings,
             *repository.findings,
-            *_package_findings(choice, packages, installed, action, facts),
+            *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),
             *disruption(settings, facts, spared, target, choice),
         ),
@@ -162,66 +159,6 @@ def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
             if package.state != "config-files" and family.fullmatch(name)
         )
     )
-
-
-def _installed_version(
-    packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
-) -> str | None:
-    """The version of the driver packages; if they differ, that of the first planned one."""
-    there = [name for name in packages if name in facts.packages and name in installed]
-    names = there or [name for name in installed if _looks_like_driver(facts, name)]
-    return facts.packages[names[0]].upstream if names else None
-
-
-def _looks_like_driver(facts: NodeFacts, name: str) -> bool:
-    return re.fullmatch(r"\d{3}\.\d+(\.\d+)?", facts.packages[name].upstream) is not None
-
-
-def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
-    """A branch setting keeps the installed version: an upgrade needs an explicit version."""
-    return before if before and before.split(".")[0] == choice.branch else None
-
-
-def _action(
-    packages: tuple[str, ...],
-    family: int,
-    before: str | None,
-    target: str | None,
-    facts: NodeFacts,
-) -> tuple[Action, str]:
-    """The package action; the first `family` packages must have one version."""
-    if before is None:
-        return "install", "No driver is installed."
-    if target != before:
-        return _move(before, target)
-    missing = [name for name in packages if name not in facts.packages]
-    if missing and not any(name in facts.packages for name in packages[:family]):
-        return "replace", f"Driver {before} is installed from other packages."
-    wrong = [
-        name
-        for place, name in enumerate(packages)
-        if name in facts.packages
-        and (
-            facts.packages[name].state != "installed"
-            or (place < family and facts.packages[name].upstream != target)
-        )
-    ]
-    if missing or wrong:
-        return "repair", f"Packages of driver {before} are missing or half-installed: " + ", ".join(
-            [*missing, *wrong]
-        )
-    module = facts.module_on_disk
-    if module is None or module.version != target:
-        return "repair", f"Driver {before} has no module for the running kernel."
-    return "none", f"Driver {before} is installed."
-
-
-def _move(before: str, target: str | None) -> tuple[Action, str]:
-    if target is None:
-        return "replace", f"Driver {before} is of another branch."
-    down = version_tuple(target) < version_tuple(before)
-    verb: Action = "downgrade" if down else "upgrade"
-    return verb, f"Driver {before} is installed, {target} is requested."
 
 
 def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
@@ -264,12 +201,14 @@ def _package_findings(
     choice: DriverChoice,
     packages: tuple[str, ...],
     installed: tuple[str, ...],
+    foreign: tuple[str, ...],
     action: Action,
     facts: NodeFacts,
 ) -> list[Finding]:
     found: list[Finding] = []
     ours = _ours(facts)
     others = [name for name in installed if name not in packages and name not in ours]
+    others += foreign
     if others and action in ("replace", "upgrade", "downgrade"):
         found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
     held = [name for name in installed if name in facts.holds and name not in ours]

@@ -33,6 +33,7 @@ class Family:
     conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
     companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
     needed: bool = True  # the host lacks some of it, or has another version
+    lowest: str = ""  # a lower version would be a downgrade that nobody asked for; "": any
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,12 @@ def choose_transaction(family: Family, available: Available) -> Transaction | Fi
             available=_listed(available.get(lacking, ())),
         )
     version = max(common, key=order)
+    if order(version) < order(family.lowest):
+        return findings.VERSION_NOT_THERE(
+            what=f"{family.title} {family.lowest} or newer, and an older one has to be requested",
+            package=first,
+            available=_listed(common),
+        )
     kept = [
         name
         for name in family.installed
