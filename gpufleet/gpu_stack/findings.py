@@ -155,8 +155,9 @@ OBJECT_STAYS = warning(
     "Object stays",
     "{object} stays: {why}.",
     "Delete it if nothing needs it: kubectl delete {target}",
-    description="A RuntimeClass that other pods select, or a Secret under gpufleet's name without "
-    "its label, stays in the cluster. The message has the object and the reason.",
+    description="A RuntimeClass that other pods select stays in the cluster, and the Secret with "
+    "Grafana's password while claims stay that may hold Grafana's database, or without gpufleet's "
+    "label. The message has the object and the reason.",
 )
 
 CLAIM_OF_RELEASE = blocker(

@@ -7,21 +7,30 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
 from gpufleet.core.visible import Count
-from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import our_releases
-from gpufleet.gpu_stack.remains import ChartCrd, Leaving, Owned, PodUse, Remains, some
+from gpufleet.gpu_stack.remains import ChartCrd, Leaving, Owned, Remains, some
+from gpufleet.gpu_stack.removal_notes import (
+    claims_stay,
+    crds_stay,
+    disrupted_pods,
+    lost_data,
+    namespace_stays,
+    namespaces_stay,
+    object_stays,
+    release_elsewhere,
+    release_stays,
+    unmarked_stays,
+    unreadable_releases,
+)
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef
+from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 ORDER = (DETECTOR, ADAPTER, EXPORTER, PLUGIN, NFD, OPERATOR, STACK)  # last installed first
-ADVERTISING = (PLUGIN, OPERATOR)
-SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +89,10 @@ class StackRemoval:
         """The steps as one sentence each."""
         nodes = ", ".join(name for name, _ in self.nodes)
         return [
-            *(f"uninstall release {one.ref} ({_chart(one)})" for one in self.releases),
+            *(
+                f"uninstall release {one.ref} ({one.chart} {one.chart_version})"
+                for one in self.releases
+            ),
             *(f"delete {found.ref}" for found in self.objects),
             *([f"remove gpufleet's label from nodes {nodes}"] if nodes else []),
             *(f"delete CRD {one.name}" for one in self.crds),
@@ -97,26 +109,22 @@ def plan_stack_removal(
     releases = tuple(one for one in found if one and _installed(one))
     foreign = tuple(one for one in found if one and _remains(one))
     going = {work.ref for one in releases for work in facts.workloads_of(one.ref)}
-    kept = {
-        ObjectRef("RuntimeClass", "", name): others
-        for name, pods in remains.classes.items()
-        if (others := [pod.ref for pod in pods if pod.owner not in going])
-    }
+    kept = {**_selected_classes(remains, going), **_password(remains)}
     left = tuple(one for release in releases for one in _left_by(release, facts, remains))
     objects = tuple(dict.fromkeys(one for one in (*remains.objects, *left) if one.ref not in kept))
     touched = {one.namespace for one in releases} | {one.ref.namespace for one in objects}
     stay = {name: found for name, found in remains.filled.items() if name not in touched}
     notes = [
-        *_unreadable(facts),
-        *_disrupted(settings, releases, remains, catalog),
-        *_data_lost(releases, facts, remains),
-        *(_stays(one) for one in foreign),
-        *(_elsewhere(ref) for ref in remains.elsewhere),
-        *(_in_use(one.ref, kept[one.ref]) for one in remains.objects if one.ref in kept),
-        *(_unmarked(ref) for ref in remains.unmarked),
-        *_crds_stay(releases, remains, catalog),
-        *_claims_stay(remains, releases),
-        *_namespaces_stay(releases, remains),
+        *unreadable_releases(facts),
+        *disrupted_pods(settings, releases, remains, catalog),
+        *lost_data(releases, facts, remains),
+        *(release_stays(one) for one in foreign),
+        *(release_elsewhere(ref) for ref in remains.elsewhere),
+        *(object_stays(one.ref, kept[one.ref]) for one in remains.objects if one.ref in kept),
+        *(unmarked_stays(ref) for ref in remains.unmarked),
+        *crds_stay(releases, remains, catalog),
+        *claims_stay(remains, releases),
+        *namespaces_stay(releases, remains),
         *(namespace_stays(name, found) for name, found in sorted(stay.items()) if found),
     ]
     return StackRemoval(
@@ -162,10 +170,6 @@ def _left_by(release: HelmRelease, facts: ClusterFacts, remains: Remains) -> Ite
             yield one
 
 
-def _chart(found: HelmRelease) -> str:
-    return f"{found.chart} {found.chart_version}"
-
-
 def _installed(found: HelmRelease) -> bool:
     """Whether gpufleet installed a release: one that it took over was there before."""
     return OWNER_LABEL in found.labels and ADOPTED_LABEL not in found.labels
@@ -175,138 +179,23 @@ def _remains(found: HelmRelease) -> bool:
     return not _installed(found) and found.status != "uninstalled"
 
 
-def _unreadable(facts: ClusterFacts) -> Iterator[Finding]:
-    for ref, reason in sorted(facts.unreadable.items()):
-        yield RELEASE_UNREADABLE(release=ref, reason=reason)
+def _selected_classes(remains: Remains, going: Collection[ObjectRef]) -> dict[ObjectRef, str]:
+    """RuntimeClasses that pods of others select, and why they stay. `going`: workloads that go."""
+    return {
+        ObjectRef("RuntimeClass", "", name): f"{Count(len(pods)):pod selects|pods select} it, such "
+        f"as {some(sorted(pods), 3)}"
+        for name, users in remains.classes.items()
+        if (pods := [pod.ref for pod in users if pod.owner not in going])
+    }
 
 
-def _disrupted(
-    settings: ClusterSettings,
-    releases: Collection[HelmRelease],
-    remains: Remains,
-    catalog: ChartCatalog,
-) -> Iterator[Finding]:
-    """A blocker where pods have GPUs that a release to remove advertises."""
-    gone = [one for one in releases if one.name in ADVERTISING]
-    pods = [pod.ref for pod in remains.pods if not _validates(pod, gone, catalog)]
-    if gone and pods and not settings.cluster.allow_disruption:
-        yield findings.PODS_USE_GPUS(
-            count=len(pods), release=f"release {gone[0].ref}", pods=some(pods, 3)
-        )
-
-
-def _validates(pod: PodUse, gone: Collection[HelmRelease], catalog: ChartCatalog) -> bool:
-    """Whether a pod is one by which the operator tests a node."""
-    spaces = {one.namespace for one in gone if one.name == OPERATOR}
-    return pod.ref.namespace in spaces and pod.labels.get("app") in catalog.operands.validators
-
-
-def _data_lost(
-    releases: Collection[HelmRelease], facts: ClusterFacts, remains: Remains
-) -> Iterator[Finding]:
-    """Blockers where helm would delete data of users together with a release."""
-    for one in releases:
-        for claim in one.claims:
-            if claim in remains.claims:
-                yield findings.CLAIM_OF_RELEASE(
-                    claim=f"{claim.namespace}/{claim.name}",
-                    release=one.ref,
-                    name=claim.name,
-                    namespace=claim.namespace,
-                )
-        for crd in remains.crds:
-            if crd.release == one.ref:
-                yield from crd_of_release(crd.name, one.ref, crd.users, crd.unknown)
-
-
-def crd_of_release(
-    name: str, release: ReleaseRef, users: Collection[ObjectRef], unknown: str
-) -> Iterator[Finding]:
-    """Blockers where helm would delete objects of others with a CRD, or might."""
-    if users:
-        objects = some(sorted(users), 3)
-        yield findings.CRD_OF_RELEASE(crd=name, release=release, count=len(users), objects=objects)
-    elif unknown:
-        yield findings.CRD_OF_RELEASE_UNKNOWN(crd=name, release=release, why=unknown)
-
-
-def _stays(found: HelmRelease) -> Finding:
-    why = "it was there before gpufleet, which took it over"
-    if OWNER_LABEL not in found.labels:
-        why = "it does not have the label of gpufleet's releases"
-    return findings.RELEASE_STAYS(
-        release=found.ref,
-        chart=_chart(found),
-        why=why,
-        name=found.name,
-        namespace=found.namespace,
-    )
-
-
-def _elsewhere(ref: ReleaseRef) -> Finding:
-    return findings.RELEASE_ELSEWHERE(release=ref, name=ref.name, namespace=ref.namespace)
-
-
-def _in_use(ref: ObjectRef, pods: Collection[ObjectRef]) -> Finding:
-    return object_stays(
-        ref, f"{Count(len(pods)):pod selects|pods select} it, such as {some(sorted(pods), 3)}"
-    )
-
-
-def _unmarked(ref: ObjectRef) -> Finding:
-    return object_stays(ref, "it does not have the label of gpufleet's objects")
-
-
-def object_stays(ref: ObjectRef, why: str) -> Finding:
-    space = f" -n {ref.namespace}" if ref.namespace else ""
-    return findings.OBJECT_STAYS(
-        object=ref, why=why, target=f"{ref.kind.lower()} {ref.name}{space}"
-    )
-
-
-def _crds_stay(
-    releases: Collection[HelmRelease], remains: Remains, catalog: ChartCatalog
-) -> Iterator[Finding]:
-    """CRDs with objects of others; those of others only where their chart's release goes."""
-    groups = {group for one in releases for group in catalog.charts[one.name].crd_groups}
-    for crd in remains.crds:
-        if crd.release:
-            continue
-        if crd.ours and crd.users:
-            yield crd_stays(crd.name, crd.users)
-        elif not crd.ours and crd.name.split(".", 1)[1] in groups:
-            objects = f" and has {counted(len(crd.users), 'object')} of others" if crd.users else ""
-            yield findings.CRD_STAYS(
-                crd=crd.name, why=f"it does not have the label of gpufleet's objects{objects}"
-            )
-
-
-def crd_stays(name: str, users: Collection[ObjectRef]) -> Finding:
-    """`users`: objects of it that gpufleet did not create."""
-    objects, shown = counted(len(users), "object"), some(sorted(users), 3)
-    return findings.CRD_STAYS(
-        crd=name, why=f"it has {objects} that gpufleet did not create, such as {shown}"
-    )
-
-
-def _claims_stay(remains: Remains, releases: Collection[HelmRelease]) -> Iterator[Finding]:
-    spaces = {one.namespace for one in releases} - set(SYSTEM)
-    claims = [f"{ref.namespace}/{ref.name}" for ref in remains.claims if ref.namespace in spaces]
-    if claims:
-        yield findings.CLAIMS_STAY(count=len(claims), claims=some(sorted(claims), 10))
-
-
-def _namespaces_stay(releases: Collection[HelmRelease], remains: Remains) -> Iterator[Finding]:
-    ours = {one.ref.name for one in remains.namespaces}
-    for name in sorted({one.namespace for one in releases} - ours - set(SYSTEM)):
-        yield findings.NAMESPACE_STAYS(
-            namespace=name, why="it does not have the label of gpufleet's objects"
-        )
-
-
-def namespace_stays(name: str, objects: Collection[ObjectRef]) -> Finding:
-    """`objects`: what it has."""
-    number, shown = counted(len(objects), "object"), some(sorted(objects), 3)
-    return findings.NAMESPACE_STAYS(
-        namespace=name, why=f"it has {number} that gpufleet did not create, such as {shown}"
-    )
+def _password(remains: Remains) -> dict[ObjectRef, str]:
+    """The Secrets with Grafana's password that stay with its database, and why."""
+    spaces = {claim.namespace for claim in remains.claims}
+    why = "a PersistentVolumeClaim in its namespace may hold Grafana's database, which has this "
+    return {
+        one.ref: f"{why}password"
+        for one in remains.objects
+        if (one.ref.kind, one.ref.name) == ("Secret", GRAFANA_SECRET)
+        and one.ref.namespace in spaces
+    }

@@ -20,7 +20,10 @@ from gpufleet.kube.manifests import load_manifests
 LARGEST = 100_000  # values, names and CRDs, of the subcharts too
 DEEPEST = 20  # levels of subcharts
 LONGEST = 50  # parts of the path of a value
-_USED = re.compile(rb"\.Values\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+_USED = re.compile(rb"\.Values((?:\.[A-Za-z_]\w*)+)|index \$?\.Values((?: +\"[^\"]+\")+)")
+_TESTS = (b"if ", b"if(", b"else")  # actions that only ask whether there is a value
+
+Path = tuple[str, ...]
 
 
 class BrokenChart(ValueError):
@@ -47,7 +50,8 @@ class ChartContent:
     values: Mapping[str, Any]  # defaults
     crds: tuple[Mapping[str, Any], ...]  # in its folder crds/, without subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
-    used: tuple[str, ...] = ()  # sorted paths of values used in its templates
+    used: tuple[Path, ...] = ()  # sorted paths of values used in its templates
+    rendered: frozenset[Path] = frozenset()  # those that are more than asked for: a map is whole
     size: int = 0  # its values, names used and CRDs, and those of its subcharts
 
     def known_values(self) -> dict[str, Any]:
@@ -65,6 +69,11 @@ class ChartContent:
                 _add(conditions, path)
         return merged(conditions, known)
 
+    def open_values(self) -> frozenset[Path]:
+        """Paths below which its templates take any key: maps that they render or go through."""
+        inner = {(sub.key, *path) for sub in self.subcharts for path in sub.chart.open_values()}
+        return self.rendered | inner
+
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Its CRDs and those of the subcharts that `values`, merged over the defaults, enable."""
         yield from self.crds
@@ -75,13 +84,13 @@ class ChartContent:
                 yield from sub.chart.all_crds(inner if isinstance(inner, Mapping) else {})
 
 
-def _with_names(known: Mapping[str, Any], paths: Iterable[str]) -> dict[str, Any]:
+def _with_names(known: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
     """`known` with an entry at each of the sorted paths. An empty map accepts any key and stays
     empty. Each map is copied once: a chart may name ten thousand values."""
     found = dict(known)
-    for key, group in groupby(paths, lambda path: path.partition(".")[0]):
+    for key, group in groupby(paths, lambda path: path[0]):
         below = found.get(key)
-        rests = [path.partition(".")[2] for path in group]
+        rests = [path[1:] for path in group]
         if key not in found:
             found[key] = _with_names({}, rests) if rests[0] else {}
         elif isinstance(below, Mapping) and below:
@@ -131,7 +140,7 @@ def _parse(files: Mapping[str, bytes], depth: int = 0) -> ChartContent:
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
         raise BrokenChart("Chart.yaml lacks name or version")
     values, crds = _load(files, "values.yaml"), tuple(_crds(files))
-    subcharts, used = _uses(files, metadata, depth), tuple(sorted(_used(files)))
+    subcharts, used = _uses(files, metadata, depth), _used(files)
     size = 1 + _keys(values) + len(used) + len(crds)
     size += sum(1 + len(sub.condition) + sub.chart.size for sub in subcharts)
     if size > LARGEST:
@@ -143,7 +152,8 @@ def _parse(files: Mapping[str, bytes], depth: int = 0) -> ChartContent:
         values=values,
         crds=crds,
         subcharts=subcharts,
-        used=used,
+        used=tuple(sorted(used)),
+        rendered=frozenset(path for path, rendered in used.items() if rendered),
         size=size,
     )
 
@@ -167,18 +177,29 @@ def _uses(
     return tuple(found)
 
 
-def _used(files: Mapping[str, bytes]) -> set[str]:
-    """Paths of values in the templates, cut after LONGEST parts; `global` is shared by all charts
-    and accepts any key. Raises BrokenChart."""
-    found = set()
+def _used(files: Mapping[str, bytes]) -> dict[Path, bool]:
+    """Paths of values in the templates, cut after LONGEST parts, and whether an action does more
+    with the value than ask for it; `global` is shared by all charts and accepts any key. Raises
+    BrokenChart."""
+    found: dict[Path, bool] = {}
     for path, text in files.items():
-        for match in _USED.finditer(text) if path.startswith("templates/") else ():
-            name = ".".join(match[1].decode().split(".", LONGEST)[:LONGEST])
-            if not name.startswith("global.") and name != "global":
-                found.add(name)
-            if len(found) > LARGEST:
-                raise BrokenChart(f"its templates use more than {LARGEST} values")
+        for part in text.split(b"{{") if path.startswith("templates/") else ():
+            is_test = part.lstrip(b"- \n").startswith(_TESTS)
+            for name in _names(part):
+                if name[0] != "global":
+                    found[name] = found.get(name, False) or not is_test
+                if len(found) > LARGEST:
+                    raise BrokenChart(f"its templates use more than {LARGEST} values")
     return found
+
+
+def _names(text: bytes) -> Iterator[Path]:
+    """The values in a part of a template: .Values.a.b, or index .Values "a" "b.c"."""
+    for dotted, quoted in _USED.findall(text):
+        if dotted:
+            yield tuple(dotted.decode()[1:].split(".", LONGEST)[:LONGEST])
+        else:
+            yield tuple(re.findall(r'"([^"]+)"', quoted.decode())[:LONGEST])
 
 
 def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches, unified_diff
 from typing import Any
 
@@ -13,7 +13,7 @@ import yaml
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import masked
 from gpufleet.core.visible import one_line
-from gpufleet.helm.chart import ChartContent
+from gpufleet.helm.chart import ChartContent, Path
 from gpufleet.helm.findings import releases as findings
 
 Values = Mapping[str, Any]
@@ -64,26 +64,50 @@ def _yaml(values: Any) -> list[str]:
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
-    """A finding for every key that the chart does not know, with the closest known one."""
+    """A finding for every key that the chart does not know, with the one that may be meant."""
+    known = chart.known_values()
     return [
         findings.VALUE_UNKNOWN(
             key=".".join(path),
             chart=f"{chart.name} {chart.version}",
-            suggestion=f"Did you mean {close[0]}?" if close else "",
+            suggestion=_suggestion(path, value, known, chart.name),
         )
-        for path, known in _unknown(values, chart.known_values())
-        for close in [get_close_matches(path[-1], known, n=1)]
+        for path, value in _unknown(values, known, chart.open_values())
     ]
 
 
 def _unknown(
-    values: Values, known: Values, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Paths missing in `known`. A map that is empty in `known` accepts any key."""
+    values: Values, known: Values, open_values: Collection[Path], path: Path = ()
+) -> Iterator[tuple[Path, Any]]:
+    """Paths missing in `known`, and what stands there. A map that is empty in `known` accepts any
+    key, and so do the maps at `open_values`."""
     for key, value in values.items():
         here = (*path, str(key))
+        if here in open_values or here == ("global",):
+            continue
         if key not in known:
-            if not (path == () and key == "global"):
-                yield here, [str(name) for name in known]
+            yield here, value
         elif isinstance(value, Mapping) and isinstance(known[key], Mapping) and known[key]:
-            yield from _unknown(value, known[key], here)
+            yield from _unknown(value, known[key], open_values, here)
+
+
+def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
+    """What may be meant by an unknown key: its contents, the same key deeper, a similar one."""
+    *above, last = path
+    nested = isinstance(value, Mapping) and (value.keys() <= known.keys() if value else False)
+    if not above and (nested or last == chart):
+        return f"These are values for an umbrella chart: move what is below {last} one level up. "
+    for part in above:
+        known = known[part]
+    deeper = [found for found in _paths(known) if found[-1] == last]
+    close = get_close_matches(last, map(str, known), n=1)
+    meant = [".".join(deeper[0])] if len(deeper) == 1 else close
+    return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""
+
+
+def _paths(values: Values, above: Path = ()) -> Iterator[Path]:
+    """The paths of every key."""
+    for key, value in values.items():
+        yield (*above, str(key))
+        if isinstance(value, Mapping):
+            yield from _paths(value, (*above, str(key)))

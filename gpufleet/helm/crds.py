@@ -35,7 +35,7 @@ def plan_crds(
     at = (facts.server.major, facts.server.minor)
     replaced = at <= version_tuple(catalog.crds_replaced_up_to.version)
     steps: list[CrdStep] = []
-    kept: list[Finding] = []
+    kept: dict[tuple[str, str], list[str]] = {}  # why, and the chart's version -> CRDs
     for manifest in _unique(chart.all_crds(wanted.values)):
         name = str(manifest["metadata"]["name"])
         known = facts.crds.get(name)
@@ -43,14 +43,7 @@ def plan_crds(
         theirs = _version(known.annotations, wanted) if known else ""
         why_kept = _why_kept(known, theirs, ours, wanted)
         if why_kept:
-            kept.append(
-                findings.CRD_KEPT(
-                    crd=name,
-                    reason=why_kept,
-                    chart=f"{chart.name} {chart.version}",
-                    ours=ours or "another one",
-                )
-            )
+            kept.setdefault((why_kept, ours), []).append(name)
         elif name not in live or not _same(live[name], manifest, theirs, ours):
             steps.append(
                 CrdStep(
@@ -62,7 +55,17 @@ def plan_crds(
                     manifest=_marked(manifest, live.get(name)),
                 )
             )
-    return steps, kept
+    found = [
+        findings.CRD_KEPT(
+            count=len(names),
+            crds=", ".join(names),
+            reason=why,
+            chart=f"{chart.name} {chart.version}",
+            ours=ours or "other ones",
+        )
+        for (why, ours), names in kept.items()
+    ]
+    return steps, found
 
 
 def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
@@ -106,9 +109,9 @@ def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str
     if known is None:
         return ""
     if known.release and known.release != wanted.ref:
-        return f"it belongs to release {known.release}"
+        return f"release {known.release} owns them"
     if theirs and ours and version_tuple(theirs) > version_tuple(ours):
-        return f"it is of {theirs}, which is newer"
+        return f"the cluster has {theirs}, which is newer"
     return ""
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from gpufleet.core.merge import merged, value_at, with_value, without_value
 from gpufleet.helm.chart_models import Chart
 
@@ -28,11 +30,19 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
     result = merged(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)
-        if name == "=" and isinstance(yours, str):
-            yours = [yours]  # the chart takes one text too
+        if isinstance(yours, str):
+            yours = [yours] if name == "=" else _parsed(yours)
         if isinstance(mine, list) and isinstance(yours, list | tuple):
             result = with_value(result, path, _joined(mine, yours, name))
     return result
+
+
+def _parsed(text: str) -> Any:
+    """The list that a text holds, which charts take too; None where it is not plain YAML."""
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return None
 
 
 def _joined(ours: Sequence[Any], theirs: Sequence[Any], name: str) -> list[Any]:

@@ -109,7 +109,7 @@ def test_a_newer_crd_is_left_alone(widgets: Site) -> None:
     run = widgets.apply({"widget": {"enabled": True}}, name="two", crd_version=ANNOTATION)
     assert run.ok
     assert run.plan.crds == ()
-    assert "it is of 0.2.0, which is newer" in run.finding("GF837").message
+    assert "the cluster has 0.2.0, which is newer" in run.finding("GF837").message
     assert crd(widgets).metadata.annotations["tiny.example/version"] == "0.2.0"
 
 

@@ -29,13 +29,8 @@ from gpufleet.gpu_stack.remains import (
     some,
     users_of,
 )
-from gpufleet.gpu_stack.removal import (
-    crd_of_release,
-    crd_stays,
-    leaving_of,
-    namespace_stays,
-    plan_stack_removal,
-)
+from gpufleet.gpu_stack.removal import leaving_of, plan_stack_removal
+from gpufleet.gpu_stack.removal_notes import crd_of_release, crd_stays, namespace_stays
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import HelmRelease, ObjectRef

@@ -56,7 +56,7 @@ VALUE_UNKNOWN = warning(
     "GF836",
     "Unknown chart value",
     "{key} is not a value of chart {chart} and may have no effect.",
-    "{suggestion} Compare with: helm show values",
+    "{suggestion}Compare with: helm show values",
 )
 VALUE_IN_THE_WAY = warning(
     "GF808",
@@ -69,9 +69,10 @@ VALUE_IN_THE_WAY = warning(
 )
 CRD_KEPT = warning(
     "GF837",
-    "CRD was not upgraded",
-    "CRD {crd} was not upgraded: {reason}. Chart {chart} ships {ours}.",
-    "No action required while everything works; the API server drops fields that the CRD lacks.",
+    "CRDs were not upgraded",
+    "{count:CRD stays|CRDs stay} as in the cluster, because {reason}: {crds}. Chart {chart} ships "
+    "{ours}.",
+    "No action required while everything works; the API server drops fields that a CRD lacks.",
 )
 OFFERS_NOTHING = warning(
     "GF888",

@@ -23,7 +23,7 @@ NFD_PCI = "worker.config.sources.pci"
 @pytest.mark.parametrize(
     ("settings", "key", "path", "value"),
     [
-        (SCRAPE, STACK, JOBS, "- job_name: mine"),
+        (SCRAPE, STACK, JOBS, "{{ tpl .Values.jobs . }}"),
         (SCRAPE, STACK, JOBS, None),
         (SCRAPE, STACK, f"{JOBS}Secret", {"enabled": True, "name": "mine", "key": "jobs"}),
         (SCRAPE, "monitoring_exporter_values", "nameOverride", "gpu"),

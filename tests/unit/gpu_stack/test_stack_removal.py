@@ -160,6 +160,18 @@ def test_a_claim_that_helm_would_delete_stops_the_removal() -> None:
     assert not removal(facts).blockers  # it is gone
 
 
+def test_grafanas_password_stays_with_its_database() -> None:
+    secret = made("Secret", "gpufleet-grafana", "monitoring")
+    claim = ObjectRef("PersistentVolumeClaim", "monitoring", "storage-grafana-0")
+    plan = removal(cluster(release(STACK)), Remains(objects=(secret,), claims=(claim,)))
+    assert plan.objects == ()
+    assert [found.code for found in plan.findings if "Secret" in found.message] == ["GF976"]
+    elsewhere = replace(claim, namespace="other")
+    for claims in ((), (elsewhere,)):
+        there = Remains(objects=(secret,), claims=claims)
+        assert removal(cluster(release(STACK)), there).objects == (secret,)
+
+
 def test_claims_in_the_namespaces_of_releases_stay_and_are_named() -> None:
     spaces = ("monitoring", "kube-system", "team")
     claims = tuple(ObjectRef("PersistentVolumeClaim", space, "data") for space in spaces)

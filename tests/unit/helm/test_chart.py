@@ -80,6 +80,20 @@ def test_what_templates_name_is_known() -> None:
     }
 
 
+def test_below_a_map_that_templates_render_any_key_is_known() -> None:
+    template = (
+        "{{- if and .Values.tested (gt .Values.tested.count 1) }}"
+        "{{ toYaml .Values.rendered }}{{ end }}"
+        '{{- range $key, $value := index .Values "my.ini" }}{{ end }}{{- with .Values.inner.map }}'
+        '{{- else if .Values.other }}{{- $x := index $.Values "two" "levels" }}'
+    )
+    found = chart(**{"templates/y.yaml": template, "charts/nfd/templates/z": "{{ .Values.pod }}"})
+    assert found.open_values() == {
+        ("rendered",), ("my.ini",), ("inner", "map"), ("two", "levels"),
+        ("discovery", "pod"), ("second", "pod"),
+    }  # fmt: skip
+
+
 def test_subcharts_stand_below_their_names() -> None:
     known = chart().known_values()
     assert known["discovery"] == {"install": False, "image": "ours", "worker": {"config": {}}}

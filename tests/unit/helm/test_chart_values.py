@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,9 +99,15 @@ CHART = ChartContent(
 @pytest.mark.parametrize(
     ("values", "key", "meant"),
     [
-        ({"prometheus": {"spec": {"replica": 2}}}, "prometheus.spec.replica", "replicas"),
+        (
+            {"prometheus": {"spec": {"replica": 2}}},
+            "prometheus.spec.replica",
+            "prometheus.spec.replicas",
+        ),
         ({"promtheus": {}}, "promtheus", "prometheus"),
-        ({"grafana": {"adminUsr": "x"}}, "grafana.adminUsr", "adminUser"),
+        ({"grafana": {"adminUsr": "x"}}, "grafana.adminUsr", "grafana.adminUser"),
+        ({"prometheus": {"replicas": 2}}, "prometheus.replicas", "prometheus.spec.replicas"),
+        ({"adminUser": "x"}, "adminUser", "grafana.adminUser"),
         ({"zzz": 1}, "zzz", ""),
     ],
 )
@@ -108,6 +115,22 @@ def test_a_key_that_the_chart_does_not_know(values: dict[str, Any], key: str, me
     (found,) = unknown_values(values, CHART)
     assert f"{key} is not a value of chart" in found.message
     assert (f"Did you mean {meant}?" in found.remedy) == bool(meant)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"stack": {"labels": {"a": 1}, "list": []}}, {"stack": {}}, {"our-stack": {"labels": {}}}],
+)
+def test_values_for_an_umbrella_chart(values: dict[str, Any]) -> None:
+    (found,) = unknown_values(values, CHART)
+    assert f"move what is below {next(iter(values))} one level up" in found.remedy
+
+
+def test_a_map_that_templates_render_takes_any_key() -> None:
+    chart = replace(CHART, rendered=frozenset({("prometheus", "spec")}))
+    assert unknown_values({"prometheus": {"spec": {"any": 1}}}, chart) == []
+    (found,) = unknown_values({"prometheus": {"any": 1}}, chart)
+    assert "prometheus.any" in found.message
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,19 @@ def test_an_old_server_gets_them_whole() -> None:
     assert planned(manifest("1"), manifest("0"), minor=19)[0] == [("update", "apply")]
 
 
+def test_crds_that_stay_for_one_reason_are_one_finding() -> None:
+    chart = [manifest("1"), manifest("1")]
+    names = ["a.example.com", "b.example.com"]
+    for one, name in zip(chart, names, strict=True):
+        one["metadata"]["name"] = name
+    crds = {name: Crd(name, "Thing", ("v1",), {NOTE: "2"}) for name in names}
+    facts = ClusterFacts("c", ServerVersion(1, 36), crds=crds)
+    content = ChartContent("tiny", "1.0.0", "", {}, tuple(chart))
+    _, (found,) = plan_crds(RELEASE, content, facts, {}, helm_catalog())
+    assert "2 CRDs stay" in found.message
+    assert ", ".join(names) in found.message
+
+
 def test_a_crd_of_another_release_is_left_alone() -> None:
     theirs = ReleaseRef("other", "operator")
     assert planned(manifest("2"), manifest("1"), owner=theirs) == ([], ["GF837"])

@@ -29,7 +29,14 @@ def test_scrape_jobs_are_joined_by_name() -> None:
     assert both(STACK, JOBS, [ours], [own]) == [own]
 
 
-@pytest.mark.parametrize("theirs", [None, "- job_name: text", {"name": "x"}])
+def test_a_text_with_a_list_is_joined() -> None:
+    ours, text = {"job_name": "gpu-metrics"}, "# mine\n- job_name: '{{ .Release.Name }}'\n"
+    assert both(STACK, JOBS, [ours], text) == [ours, {"job_name": "{{ .Release.Name }}"}]
+
+
+@pytest.mark.parametrize(
+    "theirs", [None, "{{- range .Values.mine }}\n- job_name: x", {"name": "x"}]
+)
 def test_a_value_that_is_no_list_replaces_ours(theirs: Any) -> None:
     assert both(STACK, JOBS, [{"job_name": "gpu-metrics"}], theirs) == theirs
 
