@@ -19,6 +19,7 @@ from gpufleet.kubernetes.settings import KubernetesSettings
 OLD_API = "kubeadm.k8s.io/v1beta3"
 SOCKET = "unix:///run/containerd/containerd.sock"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
+ETCD_METRICS, PROXY_METRICS = 2381, 10249  # ports: as kubeadm and kube-proxy have them
 SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
 
 
@@ -43,6 +44,10 @@ def init_configuration(settings: KubernetesSettings, version: str, api: str) -> 
         "nodeRegistration": _registration(settings, api, controls=True),
     }
     old_limit = {"timeoutForControlPlane": SLOW["controlPlaneComponentHealthCheck"]}
+    address = _in_url(settings.metrics_address)
+    bind = {"bind-address": settings.metrics_address}
+    metrics = {"listen-metrics-urls": f"http://{address}:{ETCD_METRICS}"}
+    image = {"imageTag": settings.etcd_tag} if settings.etcd_tag else {}
     cluster: dict[str, Any] = {
         "apiVersion": api,
         "kind": "ClusterConfiguration",
@@ -52,16 +57,18 @@ def init_configuration(settings: KubernetesSettings, version: str, api: str) -> 
             "podSubnet": settings.pod_subnet,
             "serviceSubnet": settings.service_subnet,
         },
+        "controllerManager": {"extraArgs": _arguments(api, bind)},
+        "scheduler": {"extraArgs": _arguments(api, bind)},
+        "etcd": {"local": {**image, "extraArgs": _arguments(api, metrics)}},
     }
     if settings.endpoint:  # kubeadm adds it to the API server's certificate
         cluster["controlPlaneEndpoint"] = settings.endpoint
-    if settings.etcd_tag:
-        cluster["etcd"] = {"local": {"imageTag": settings.etcd_tag}}
+    proxy = {"metricsBindAddress": f"{address}:{PROXY_METRICS}", **settings.kube_proxy}
     return _text(
         init,
         cluster,
         _component("kubelet", "Kubelet", settings.kubelet),
-        _component("kubeproxy", "KubeProxy", settings.kube_proxy, "v1alpha1"),
+        _component("kubeproxy", "KubeProxy", proxy, "v1alpha1"),
     )
 
 
@@ -116,9 +123,19 @@ def _registration(settings: KubernetesSettings, api: str, *, controls: bool) -> 
         registration["taints"] = taints
     if settings.labels:
         listed = ",".join(f"{name}={value}" for name, value in sorted(settings.labels.items()))
-        new = [{"name": "node-labels", "value": listed}]
-        registration["kubeletExtraArgs"] = {"node-labels": listed} if api == OLD_API else new
+        registration["kubeletExtraArgs"] = _arguments(api, {"node-labels": listed})
     return registration
+
+
+def _arguments(api: str, named: dict[str, str]) -> dict[str, str] | list[dict[str, str]]:
+    """Arguments of a component, as that API writes them."""
+    if api == OLD_API:
+        return dict(named)
+    return [{"name": name, "value": value} for name, value in named.items()]
+
+
+def _in_url(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
 
 
 def _taint(text: str) -> dict[str, str]:

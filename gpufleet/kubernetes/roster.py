@@ -16,7 +16,7 @@ Part = Literal["control-plane", "worker"]
 # a cluster has one of each, read when it is created
 COMMON = (
     "enabled", "version", "endpoint", "network", "pod_subnet", "service_subnet",
-    "kubelet", "kube_proxy", "etcd_tag",
+    "kubelet", "kube_proxy", "etcd_tag", "metrics_address",
 )  # fmt: skip
 
 

@@ -49,6 +49,12 @@ def _endpoint(value: str) -> str:
     return f"{host}:{number}"
 
 
+def _address(value: str) -> str:
+    if not _is_address(value, 4) and not _is_address(value, 6):
+        raise ValueError("must be an address, such as 0.0.0.0, :: or 127.0.0.1")
+    return value
+
+
 def _is_address(text: str, version: int) -> bool:
     try:
         return ip_address(text).version == version and "%" not in text
@@ -63,6 +69,7 @@ Version = Annotated[
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
+Address = Annotated[str, AfterValidator(_address)]
 
 
 _PREFIX = r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
@@ -167,6 +174,13 @@ class KubernetesSettings(RoleSettings):
     )
     etcd_tag: str | None = Field(
         None, description="Tag of etcd's image. Default: the one of kubeadm."
+    )
+    metrics_address: Address = Field(
+        "0.0.0.0",
+        description="Address at which controller manager, scheduler, etcd and kube-proxy serve "
+        "metrics, so that a Prometheus of the cluster can scrape them; read when the cluster is "
+        "created. etcd (2381) and kube-proxy (10249) ask for no login: close these ports to other "
+        "networks, or set 127.0.0.1, as kubeadm has it, and they are not scraped.",
     )
     registry_mirrors: dict[str, Url] = Field(
         default_factory=dict,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from gpufleet.kubernetes.access import administrator, may_replace
-from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
+from gpufleet.kubernetes.kubeadm import OLD_API, JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.settings import load_settings
@@ -38,6 +38,37 @@ def test_the_file_of_init() -> None:
     assert found["KubeletConfiguration"]["cgroupDriver"] == "cgroupfs"
     (token,) = found["InitConfiguration"]["bootstrapTokens"]
     assert token == {"ttl": "1m0s"}  # an empty list would be a token for a day
+
+
+@pytest.mark.parametrize("api", [API, OLD_API])
+@pytest.mark.parametrize(
+    ("address", "in_url"), [("0.0.0.0", "0.0.0.0"), ("::", "[::]"), ("127.0.0.1", "127.0.0.1")]
+)
+def test_metrics_can_be_scraped(api: str, address: str, in_url: str) -> None:
+    """kubeadm's own are 127.0.0.1: alerts of kube-prometheus-stack would fire from the first hour.
+    https://github.com/prometheus-community/helm-charts/issues/4924"""
+    found = documents(init_configuration(settings_of(metrics_address=address), "1.36.3", api))
+    cluster = found["ClusterConfiguration"]
+    parts = (cluster["controllerManager"], cluster["scheduler"], cluster["etcd"]["local"])
+    said = [each["extraArgs"] for each in parts]
+    if api == API:
+        said = [{each["name"]: each["value"] for each in listed} for listed in said]
+    bind = {"bind-address": address}
+    assert said == [bind, bind, {"listen-metrics-urls": f"http://{in_url}:2381"}]
+    assert found["KubeProxyConfiguration"]["metricsBindAddress"] == f"{in_url}:10249"
+
+
+def test_a_user_says_where_kube_proxy_listens() -> None:
+    own = {"metricsBindAddress": "10.0.0.1:10249", "mode": "ipvs"}
+    found = documents(init_configuration(settings_of(kube_proxy=own), "1.36.3", API))
+    assert own.items() <= found["KubeProxyConfiguration"].items()
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:2381", "any", "fe80::1%eth0", ""])
+def test_addresses_that_are_refused(address: str) -> None:
+    settings, problems = load_settings({"kubernetes_metrics_address": address})
+    assert settings is None
+    assert "must be an address" in str(problems[0])
 
 
 def test_the_token_is_in_the_file_of_join_and_nowhere_else() -> None:
