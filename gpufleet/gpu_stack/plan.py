@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import value_at
+from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
@@ -22,6 +22,7 @@ from gpufleet.kube.facts import ClusterFacts, ClusterNode
 from gpufleet.monitoring.adapter import adapter_url, plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
+from gpufleet.monitoring.control_plane import control_plane_values
 from gpufleet.monitoring.dashboards import plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
@@ -126,6 +127,9 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         folder_annotation=load_grafana().sidecar.folder,
         alertmanager_secret=CONFIG_SECRET if wanted.alert_receivers else None,
     )
+    watched, closed = control_plane_values(build.facts, wanted.values)
+    build.findings += closed
+    values = merged(values, watched)
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )

@@ -21,6 +21,7 @@ from gpufleet.kube.parse import (
     parse_version,
     parse_workload,
 )
+from gpufleet.kube.system_pods import parse_system_pods
 
 KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
 Items = Sequence[Mapping[str, Any]]
@@ -44,6 +45,7 @@ class Answers:
     prometheuses: Items = field(default=())
     cluster_policies: Items = field(default=())
     api_services: Items = field(default=())
+    system_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
@@ -63,6 +65,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         prometheuses=tuple(parse_prometheus(item) for item in answers.prometheuses),
         cluster_policies=tuple(parse_cluster_policy(item) for item in answers.cluster_policies),
         api_services=parse_api_services(answers.api_services),
+        system_pods=parse_system_pods(answers.pods, answers.system_configs),
     )
 
 

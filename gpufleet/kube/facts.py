@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from gpufleet.kube.system_pods import SystemPod
+
 WorkloadKind = Literal["DaemonSet", "Deployment", "StatefulSet", "Pod"]
 
 
@@ -248,6 +250,7 @@ class ClusterFacts:
     prometheuses: tuple[PrometheusInstance, ...] = ()
     cluster_policies: tuple[ClusterPolicy, ...] = ()
     api_services: Mapping[str, ApiService] = field(default_factory=dict)  # by name
+    system_pods: tuple[SystemPod, ...] = ()
 
     def release(self, namespace: str, name: str) -> HelmRelease | None:
         wanted = ReleaseRef(namespace, name)

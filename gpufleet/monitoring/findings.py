@@ -114,3 +114,16 @@ RECEIVERS_WRONG = blocker(
     "Put a list of Alertmanager receivers into its key receivers.yaml, one of them named default; "
     "docs/how-to/monitoring.md has an example.",
 )
+
+NOT_SCRAPABLE = info(
+    "GF920",
+    "Parts of the control plane not watched",
+    "No Prometheus in a pod can scrape these parts, by the address or port that their pods are "
+    "given: {parts}. kube-prometheus-stack's jobs, rules and dashboards for them are off: they "
+    "would fire for ever.",
+    "To watch one, let it serve metrics at an address of its node (kubeadm: --bind-address, "
+    "listen-metrics-urls of etcd, metricsBindAddress of kube-proxy) and run again.",
+    description="kube-prometheus-stack scrapes each part at an address of its node. kubeadm's "
+    "defaults are loopback addresses; `gpufleet cluster create` sets `kubernetes_metrics_address`. "
+    "Values such as `kubeEtcd.enabled` in `monitoring_values` take precedence.",
+)

@@ -16,16 +16,17 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.refused import ApiError, refusals
 from gpufleet.kube.parse import crd_groups, parse_version
+from gpufleet.kube.system_pods import NAMESPACE, config_maps
 
 THREADS = 8
-_MISSING, _DOWN = 404, 503
+_REFUSED, _MISSING, _DOWN = 403, 404, 503
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One request to the API. `optional`: what the server does not have counts as an empty
     response. `foreign`: so does any 404 of the program behind an API, and 503, by which the server
-    says that it is down: not for what gpufleet needs."""
+    says that it is down: not for what gpufleet needs. `dispensable`: so does a refusal."""
 
     path: str
     many: bool = True  # a list, read page by page
@@ -33,6 +34,7 @@ class Ask:
     query: Mapping[str, str] = field(default_factory=dict)
     optional: bool = False
     foreign: bool = False
+    dispensable: bool = False
 
 
 FIRST = {
@@ -86,7 +88,9 @@ def gather_answers(
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
-    second = ask_all(api, {**secrets, **groups, **custom}, allowance)
+    configs = {name: _config(name) for name in config_maps(first["pods"])}
+    named = {f"configmap {name}": ask for name, ask in configs.items()}
+    second = ask_all(api, {**secrets, **groups, **custom, **named}, allowance)
     found = [second[name] for name in secrets]
     return Answers(
         version=version,
@@ -103,6 +107,7 @@ def gather_answers(
         prometheuses=second.get(PROMETHEUSES) or (),
         cluster_policies=second.get(CLUSTER_POLICIES) or (),
         api_services=first["api_services"],
+        system_configs={name: second[f"configmap {name}"] for name in configs},
     )
 
 
@@ -124,6 +129,11 @@ def _newest_secrets(metadata: Sequence[Any]) -> dict[str, Ask]:
         for ref, name in newest_revisions(metadata).items()
     ]
     return {path: Ask(path, many=False, optional=True) for path in paths}
+
+
+def _config(name: str) -> Ask:
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"
+    return Ask(path, many=False, optional=True, dispensable=True)
 
 
 def _resources(group_version: str) -> Ask:
@@ -163,6 +173,8 @@ def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
         return call(ask.path, ask.accept, allowance, **ask.query)
     except ApiError as error:
         missing = error.is_missing or (ask.foreign and error.status == _MISSING)
-        if (ask.optional and missing) or (ask.foreign and error.status == _DOWN):
+        down = ask.foreign and error.status == _DOWN
+        refused = ask.dispensable and error.status == _REFUSED
+        if (ask.optional and missing) or down or refused:
             return [] if ask.many else {}
         raise
