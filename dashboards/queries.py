@@ -56,7 +56,7 @@ class Scope:
 
 def gpu(field: str, scope: Scope, by: str = PER_GPU, how: str = "max") -> str:
     """A field per GPU. Under MIG the instances of a GPU repeat its values: `how` joins them."""
-    return f"{how} by ({by}) ({_with_node(_selected(field, scope.of_gpu()))})"
+    return _once(how, by, _with_node(_selected(field, scope.of_gpu())))
 
 
 def counted(field: str, scope: Scope, by: str = PER_GPU) -> str:
@@ -87,13 +87,19 @@ def workload(field: str, scope: Scope, by: str, how: str = "max", over: str = "{
     kept, honoured = over.format(kept), over.format(honoured)
     for label in ("namespace", "pod"):
         kept = f'label_replace({kept}, "{label}", "$1", "exported_{label}", "(.+)")'
-    return f"{how} by ({by}) ({_with_node(f'{kept} or {honoured}')})"
+    return _once(how, by, _with_node(f"{kept} or {honoured}"))
 
 
 def workload_utilisation(scope: Scope, over: str = "{}") -> str:
     """As `utilisation`, of the GPUs that pods hold; `over` as of `workload`."""
     profiled = workload(fields.ENGINE_ACTIVE, scope, PER_POD_GPU, "avg", over)
     return f"{profiled} or {workload(fields.UTILISATION, scope, PER_POD_GPU, 'avg', over)} / 100"
+
+
+def workload_power(scope: Scope) -> str:
+    """Watts by pod and GPU, divided between the pods that share a GPU, so that sums are right."""
+    each = workload(fields.POWER, scope, PER_POD_GPU)
+    return f"{each} / on ({PER_GPU}) group_left () count by ({PER_GPU}) ({each})"
 
 
 def joined(how: str, by: str, expression: str) -> str:
@@ -192,6 +198,15 @@ def _of_resource(metric: str, scope: Scope) -> str:
 def _unless_ended() -> str:
     ended = 'kube_pod_status_phase{phase=~"Succeeded|Failed", cluster=~"$cluster"} == 1'
     return f"unless on (cluster, namespace, pod) ({ended})"
+
+
+def _once(how: str, by: str, expression: str) -> str:
+    """`how` over GPUs and their instances, each once: several jobs may scrape it, and pods that
+    share it have a series each."""
+    if how == "max":
+        return f"max by ({by}) ({expression})"
+    labels = dict.fromkeys([*by.split(", "), "UUID", "GPU_I_ID"])
+    return f"{how} by ({by}) (max by ({', '.join(labels)}) ({expression}))"
 
 
 def _selected(metric: str, matchers: list[str]) -> str:

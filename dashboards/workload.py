@@ -15,6 +15,7 @@ from dashboards.queries import (
     or_zero,
     waiting,
     workload,
+    workload_power,
     workload_utilisation,
 )
 
@@ -23,6 +24,7 @@ PER_SPACE = "cluster, namespace"
 POD = "{{namespace}}/{{pod}}"
 USED = workload(fields.MEMORY_USED, SPACE, PER_POD, "sum")
 FREE = workload(fields.MEMORY_FREE, SPACE, PER_POD, "sum")
+POWER = workload_power(SPACE)
 ENERGY = workload(fields.ENERGY, SPACE, PER_POD_GPU, over="increase({}[$__range])")
 KWH = 3.6e9  # mJ in one kWh
 
@@ -58,7 +60,7 @@ NOW = Row(
         number(
             "Power",
             "What the GPUs that pods hold draw together.",
-            or_zero(f"sum({workload(fields.POWER, SPACE, PER_POD_GPU)})"),
+            or_zero(f"sum({POWER})"),
             "watt",
         ),
     ),
@@ -85,9 +87,9 @@ SPACES = Row(
         ),
         lines(
             "Power by namespace",
-            "What the GPUs of its pods draw together.",
+            "What the GPUs of its pods draw together; pods that share a GPU share its power.",
             (
-                joined("sum", PER_SPACE, workload(fields.POWER, SPACE, PER_POD_GPU)),
+                joined("sum", PER_SPACE, POWER),
                 model.REPORTING_NAMESPACE,
                 "{{namespace}}",
             ),
@@ -96,7 +98,8 @@ SPACES = Row(
         ),
         bars(
             "Energy by namespace",
-            "Of its GPUs, over the time that the dashboard shows.",
+            "Of its GPUs, over the time that the dashboard shows; a GPU that pods share counts for "
+            "each of them.",
             (
                 f"{joined('sum', PER_SPACE, ENERGY)} / {KWH:.1e}",
                 model.REPORTING_NAMESPACE,

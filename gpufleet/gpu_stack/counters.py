@@ -57,7 +57,7 @@ def plan_counters(
     """The plan for `version` of the exporter's chart. The user's list and values win over ours."""
     theirs = wanted.exporter_values
     tag = (theirs.get("image") or {}).get("tag")
-    exporter = _exporter_version(counters.choosing, tag) if tag else version
+    exporter = exporter_version(counters, version, theirs)
     by_value = has_feature(charts, EXPORTER, version, VALUE)
     source, asked = "monitoring_counters", wanted.counters
     if by_value and VALUE in theirs:
@@ -177,9 +177,13 @@ def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) ->
     return CounterPlan(collected, over=over, text=text)
 
 
-def _exporter_version(choosing: Choosing, tag: Any) -> str:
-    """The exporter's version that a tag names, "" if it names none."""
-    found = re.match(choosing.tag, str(tag))
+def exporter_version(counters: CounterCatalog, version: str, theirs: Values) -> str:
+    """The exporter's version: of the tag in the user's values, "" if it names none, else the
+    chart's."""
+    tag = (theirs.get("image") or {}).get("tag")
+    if not tag:
+        return version
+    found = re.match(counters.choosing.tag, str(tag))
     return found[found.lastindex or 0] if found else ""
 
 

@@ -15,9 +15,11 @@ from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import (
     CounterPlan,
     exporter_namespace,
+    exporter_version,
     list_objects,
     plan_counters,
 )
+from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.release import Release
@@ -82,12 +84,16 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         gpu_labels=catalog.gpu_labels.labels,
     )
     values, monitor = _monitored(build, monitors, values)
+    theirs = wanted.exporter_values
+    since = catalog.charts[EXPORTER].features.get(VARIABLE)
+    running = exporter_version(load_counters(), version, theirs)
+    shared = sharing_variables(build, running, since, theirs.get("extraEnv"))
     pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
     release = build.release(
         EXPORTER,
         wanted.namespace,
         merged(values, counters.values),
-        wanted=merged(wanted.exporter_values, counters.over),
+        wanted=merged(theirs, {**counters.over, **({"extraEnv": shared} if shared else {})}),
         pods=pods,
     )
     chosen = release.values["serviceMonitor"] or {}

@@ -219,3 +219,23 @@ NOT_FOR_OPERATOR = warning(
     "them.",
     "Set the operator's own values in gpu_operator_values.",
 )
+
+SHARES_NOT_MEASURED = info(
+    "GF912",
+    "Metrics of pods that share a GPU are incomplete",
+    "Pods share GPUs, but dcgm-exporter {version} names one pod per GPU in its metrics, or drops "
+    "GPUs without a pod: autoscalers and GpuIdle see one of the pods only.",
+    "Use dcgm-exporter 4.8.2 or newer (gpu-operator v26.7.0): cluster_chart_versions, or "
+    "image.tag in monitoring_exporter_values.",
+    description="With KUBERNETES_VIRTUAL_GPUS the exporter has metrics of every pod that shares a "
+    "GPU, by time-slicing or MPS. Before 4.8.2 it then has none of GPUs without a pod, so gpufleet "
+    "sets the variable from that version on.",
+)
+
+OPERATOR_NOT_SCRAPED = warning(
+    "GF913",
+    "Prometheus does not find the operator's exporter",
+    "gpu-operator {version} creates no ServiceMonitor for its dcgm-exporter.",
+    'Let gpufleet install Prometheus (monitoring_prometheus = "install"), which gets the job '
+    "gpu-metrics, or add a job for the Service nvidia-dcgm-exporter, port 9400, to yours.",
+)

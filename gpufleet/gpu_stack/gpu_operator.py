@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gpufleet.core.merge import merged
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
@@ -21,6 +23,7 @@ COLLISIONS = {  # chart -> why it conflicts with the operator
     EXPORTER: "everything would be counted twice, and profiling counters have one reader",
 }
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
+RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 
 
 def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
@@ -45,10 +48,22 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
+        relabelings=has_feature(build.catalog, OPERATOR, version, RELABELINGS),
     )
-    release = build.release(OPERATOR, wanted.namespace, values, wanted=wanted.values)
+    release = build.release(
+        OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build, version)
+    )
     operands = _operands(build, release.values, version)
     return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
+
+
+def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
+    """The user's values, with what makes the operator's exporter report every pod of a GPU."""
+    theirs = build.settings.gpu_operator.values
+    given = (theirs.get("dcgmExporter") or {}).get("env")
+    since = build.catalog.charts[OPERATOR].features.get(VARIABLE)
+    shared = sharing_variables(build, version, since, given)
+    return merged(theirs, {"dcgmExporter": {"env": shared}}) if shared else theirs
 
 
 def _if_taken(build: StackBuilder, version: str, value: str, setting: Any) -> Any:

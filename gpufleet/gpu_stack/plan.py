@@ -10,12 +10,12 @@ from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
-from gpufleet.gpu_stack.gpu_operator import plan_operator
+from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.reliances import conflicts
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, STACK, chart_values
-from gpufleet.helm.chart_choice import choose_charts
+from gpufleet.helm.chart_choice import choose_charts, has_feature
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode
@@ -64,12 +64,17 @@ def plan_stack(
         settings=settings,
     )
     monitoring = settings.monitoring
-    monitors = plan_monitors(monitoring, facts)
+    version = charts[OPERATOR].version
+    operator = access.stack == "gpu-operator"
+    offered = not operator or has_feature(catalog, OPERATOR, version, MONITOR_SWITCH)
+    monitors = plan_monitors(monitoring, facts, offered=offered)
+    if facts.prometheus and not offered and not monitors.install and monitoring.enabled:
+        build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
     build.findings += monitors.findings
     prometheus = _prometheus(build, monitors)
     parts = [prometheus]
     exporter = no_exporter(build)
-    if access.stack == "gpu-operator":
+    if operator:
         parts.append(plan_operator(build, monitors, named))
     else:
         parts += [_nfd(build, bool(label_nodes)), _plugin(build)]

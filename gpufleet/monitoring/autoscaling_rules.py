@@ -16,6 +16,7 @@ from gpufleet.monitoring.autoscaling_models import (
 )
 
 Rule = dict[str, Any]
+PER_GPU = ("UUID", "GPU_I_ID")  # of a GPU, and of its part under MIG
 
 
 def custom_rules(catalog: Autoscaling) -> list[Rule]:
@@ -67,7 +68,10 @@ def query(metric: PodMetric, aggregation: Aggregation, matchers: str, by: str = 
 
 
 def _part(entry: ScaledField, aggregation: Aggregation, matchers: str, by: str) -> str:
+    """A GPU counts once, however many jobs scrape it; without `by` however many pods share it."""
     chosen = ",".join([matchers, *([entry.only] if entry.only else [])])
+    labels = ", ".join([*([by] if by else []), *PER_GPU])
+    each = f"max by ({labels}) ({entry.field}{{{chosen}}})"
     grouped = f" by ({by})" if by else ""
     factor = f" * {entry.scale}" if entry.scale != 1 else ""
-    return f"{aggregation}({entry.field}{{{chosen}}}){grouped}{factor}"
+    return f"{aggregation}({each}){grouped}{factor}"

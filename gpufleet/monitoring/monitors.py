@@ -45,8 +45,11 @@ class MonitorPlan:
         return (found,)
 
 
-def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts) -> MonitorPlan:
-    """Whether to install a Prometheus, and how it finds the exporter."""
+def plan_monitors(
+    wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool = True
+) -> MonitorPlan:
+    """Whether to install a Prometheus, and how it finds the exporter. `offered`: whether the chart
+    of the exporter makes a ServiceMonitor."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
@@ -61,7 +64,7 @@ def plan_monitors(wanted: MonitoringSettings, facts: ClusterFacts) -> MonitorPla
     has_crd = install or facts.serves(MONITOR_CRD)
     if wanted.scrape == "service-monitor" and not has_crd:
         problems.append(findings.NO_MONITOR_CRD())
-    scrape = _scrape(wanted, has_crd, install)
+    scrape = _scrape(wanted, has_crd and offered, install)
     selector = prometheus_selector(wanted, facts, "serviceMonitorSelector", install=install)
     labels = dict(wanted.monitor_labels)
     if scrape == "service-monitor":

@@ -21,6 +21,15 @@ def targets(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
     }
 
 
+def scraped_twice(series: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The jobs that scrape one and the same GPU, as "a, b"; sums over such a GPU double."""
+    jobs: dict[str, set[str]] = {}
+    for each in series:
+        labels = each["metric"]
+        jobs.setdefault(labels.get("UUID", ""), set()).add(labels.get("job", ""))
+    return sorted({", ".join(sorted(found)) for found in jobs.values() if len(found) > 1})
+
+
 def absent(up: Mapping[str, str], pods: Iterable[Any]) -> list[Any]:
     """The pods that are no target."""
     return [pod for pod in pods if pod.metadata.name not in up]

@@ -16,7 +16,7 @@ from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Clu
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.releases import SPACES, deployed, wrong_versions
-from gpufleet.verify.scraping import absent, are_new, targets
+from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
@@ -205,6 +205,14 @@ def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
     wrong += [f"{pod.metadata.name} is no target" for pod in missed]
     found = f"{len(up)} targets, not up: {', '.join(wrong) or 'none'}"
     cluster.expect(bool(up) and not wrong, kinds.NOT_SCRAPED, "exporters that are up", found)
+
+
+def test_a_gpu_is_scraped_by_one_job(cluster: Cluster) -> None:
+    """No second job of Prometheus collects the metrics of a GPU."""
+    series = cluster.need_series("DCGM_FI_DEV_GPU_TEMP")
+    cluster.need(series, "no metrics of GPUs yet (GF797)")
+    jobs = scraped_twice(series)
+    cluster.expect(not jobs, kinds.SCRAPED_TWICE, "one job", "; ".join(jobs))
 
 
 def test_metrics_name_pods(cluster: Cluster) -> None:

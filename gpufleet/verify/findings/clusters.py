@@ -64,6 +64,14 @@ NOT_SCRAPED = check(
     "Compare the labels of the ServiceMonitor with those that Prometheus selects; run "
     "`gpufleet apply` for this cluster.",
 )
+SCRAPED_TWICE = check(
+    "GF708",
+    "GPUs are scraped by several jobs",
+    "One job of Prometheus must collect the metrics of a GPU: sums of other dashboards, rules and "
+    "autoscalers count each of its series.",
+    "Remove one of the jobs: a scrape job of NVIDIA's guide (gpu-metrics), an annotation "
+    "prometheus.io/scrape on the exporter's pods or Service, or a second ServiceMonitor.",
+)
 NO_POD_LABELS = check(
     "GF798",
     "Metrics lack pod labels",

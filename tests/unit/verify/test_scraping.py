@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.scraping import absent, are_new, targets
+from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
@@ -45,3 +45,17 @@ def test_targets_are_those_of_the_exporter() -> None:
 )
 def test_pods_are_waited_for_while_all_are_new(ages: tuple[int | None, ...], new: bool) -> None:
     assert are_new([pod(str(age), age) for age in ages], NOW) is new
+
+
+def test_jobs_that_scrape_one_gpu() -> None:
+    """NVIDIA's guide adds a job gpu-metrics beside the ServiceMonitor of the chart."""
+    found = [
+        {"metric": {"UUID": uuid, "job": job, "pod": pod}}
+        for uuid, job, pod in [
+            ("GPU-1", "dcgm-exporter", "a"), ("GPU-1", "gpu-metrics", "a"),
+            ("GPU-2", "dcgm-exporter", "b"), ("GPU-2", "dcgm-exporter", "b2"),
+            ("GPU-3", "gpu-metrics", "c"), ("GPU-3", "dcgm-exporter", "c"),
+        ]
+    ]  # fmt: skip
+    assert scraped_twice(found) == ["dcgm-exporter, gpu-metrics"]
+    assert scraped_twice(found[2:4]) == []
