@@ -60,6 +60,8 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
 def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
     """The user's values, with what makes the operator's exporter report every pod of a GPU."""
     theirs = build.settings.gpu_operator.values
+    if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
+        return theirs  # its plugin shares no GPU
     given = (theirs.get("dcgmExporter") or {}).get("env")
     since = build.catalog.charts[OPERATOR].features.get(VARIABLE)
     shared = sharing_variables(build, version, since, given)

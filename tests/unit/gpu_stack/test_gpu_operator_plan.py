@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef, ServerVersion
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     LABEL,
@@ -16,6 +16,7 @@ from tests.unit.gpu_stack.gpu_clusters import (
     codes,
     names,
     node,
+    prometheus,
     stack,
     values,
     work,
@@ -149,6 +150,44 @@ def test_mig_and_time_slicing_reach_the_operator_and_the_rest_is_reported() -> N
     old = operator(OLD, device_plugin_time_slicing=4)
     assert codes(old) == {"GF887"}
     assert "devicePlugin" not in values(old, "gpu-operator")
+
+
+@pytest.mark.parametrize("minor", [18, 20])
+def test_an_operator_without_a_service_monitor_is_scraped_by_a_job(minor: int) -> None:
+    """https://github.com/NVIDIA/gpu-operator/issues/305"""
+    facts = replace(FACTS, server=ServerVersion(1, minor, f"v1.{minor}.0"))
+    plan = operator(facts)
+    spec = values(plan, "kube-prometheus-stack")["prometheus"]["prometheusSpec"]
+    [job] = spec["additionalScrapeConfigs"]
+    assert job["job_name"] == "gpu-metrics"
+    assert "serviceMonitor" not in values(plan, "gpu-operator").get("dcgmExporter", {})
+
+
+def test_a_prometheus_of_others_is_told_of_such_an_operator() -> None:
+    there = prometheus({})
+    assert "GF913" not in codes(operator(there))
+    old = replace(there, server=ServerVersion(1, 20, "v1.20.0"))
+    assert "GF913" in codes(operator(old))
+    assert "GF913" not in codes(operator(old, monitoring_enabled=False))
+
+
+@pytest.mark.parametrize("minor", [21, 36])
+def test_the_operators_metrics_name_the_node(minor: int) -> None:
+    """https://github.com/NVIDIA/gpu-operator/issues/472"""
+    facts = replace(FACTS, server=ServerVersion(1, minor, f"v1.{minor}.0"))
+    monitor = values(operator(facts), "gpu-operator")["dcgmExporter"]["serviceMonitor"]
+    wanted = {"sourceLabels": ["__meta_kubernetes_pod_node_name"], "targetLabel": "node"}
+    assert monitor["relabelings"] == [wanted]
+
+
+def test_pods_that_share_gpus_are_measured() -> None:
+    new = operator(device_plugin_time_slicing=4)
+    exporter = values(new, "gpu-operator")["dcgmExporter"]
+    assert exporter["env"] == [{"name": "KUBERNETES_VIRTUAL_GPUS", "value": "true"}]
+    old = replace(FACTS, server=ServerVersion(1, 24, "v1.24.0"))
+    unaware = operator(old, device_plugin_time_slicing=4)
+    assert "GF912" in codes(unaware)
+    assert "env" not in values(unaware, "gpu-operator")["dcgmExporter"]
 
 
 def test_an_operator_that_is_a_release_keeps_the_plugin_off() -> None:

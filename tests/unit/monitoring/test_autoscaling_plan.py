@@ -82,13 +82,24 @@ def test_the_rule_for_renamed_labels_comes_last() -> None:
 
 def test_units_and_several_gpus_of_a_pod() -> None:
     queries = {rule["name"]["as"]: rule["metricsQuery"] for rule in custom_rules(CATALOG)}
-    matchers, by = "{<<.LabelMatchers>>}", " by (<<.GroupBy>>)"
-    assert (
-        queries["memory_used_bytes_current"] == f"sum(DCGM_FI_DEV_FB_USED{matchers}){by} * 1048576"
+    each = (
+        "max by (<<.GroupBy>>, UUID, GPU_I_ID) ({}{{<<.LabelMatchers>>}})"  # scraped once or more
     )
-    assert f"sum(DCGM_FI_DEV_POWER_USAGE{matchers}){by} * 1000" in queries[ALIBABA[3]]
-    assert queries[ALIBABA[2]].startswith(f"max(DCGM_FI_DEV_GPU_TEMP{matchers})")
-    assert f"avg(DCGM_FI_PROF_GR_ENGINE_ACTIVE{matchers}){by} * 100" in queries[ALIBABA[0]]
+
+    def over(how: str, field: str) -> str:
+        return f"{how}({each.format(field)}) by (<<.GroupBy>>)"
+
+    used = over("sum", "DCGM_FI_DEV_FB_USED")
+    assert queries["memory_used_bytes_current"] == f"{used} * 1048576"
+    assert f"{over('sum', 'DCGM_FI_DEV_POWER_USAGE')} * 1000" in queries[ALIBABA[3]]
+    assert queries[ALIBABA[2]].startswith(over("max", "DCGM_FI_DEV_GPU_TEMP"))
+    assert f"{over('avg', 'DCGM_FI_PROF_GR_ENGINE_ACTIVE')} * 100" in queries[ALIBABA[0]]
+
+
+def test_a_gpu_that_pods_of_a_namespace_share_counts_once() -> None:
+    queries = {rule["name"]["as"]: rule["metricsQuery"] for rule in external_rules(CATALOG)}
+    each = "max by (UUID, GPU_I_ID) (DCGM_FI_DEV_FB_USED{<<.LabelMatchers>>})"
+    assert queries["memory_used_bytes_current"] == f"sum({each}) * 1048576"
 
 
 def test_without_the_setting_there_is_no_adapter() -> None:
@@ -263,7 +274,7 @@ def test_an_autoscaler_in_each_version() -> None:
 def test_a_scaled_object_asks_for_one_number() -> None:
     found = yaml.safe_load(scaled_object(CATALOG, WANTED, "http://prometheus:9090"))["spec"]
     [trigger] = found["triggers"]
-    assert trigger["metadata"]["query"].startswith("sum(avg(DCGM_FI_DEV_GPU_UTIL{")
+    assert trigger["metadata"]["query"].startswith("sum(avg(max by (exported_pod, UUID")
     assert trigger["metadata"]["threshold"] == "60"
     assert trigger["metadata"]["ignoreNullValues"] == "false"
 
