@@ -163,7 +163,7 @@ def test_an_operator_without_a_service_monitor_is_scraped_by_a_job(minor: int) -
     assert "serviceMonitor" not in values(plan, "gpu-operator").get("dcgmExporter", {})
 
 
-def test_a_prometheus_of_others_is_told_of_such_an_operator() -> None:
+def test_such_an_operator_beside_a_prometheus_of_others_is_a_finding() -> None:
     there = prometheus({})
     assert "GF913" not in codes(operator(there))
     old = replace(there, server=ServerVersion(1, 20, "v1.20.0"))
