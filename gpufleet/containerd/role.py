@@ -62,6 +62,9 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def repository(self, plan: ContainerdPlan) -> RepositoryPlan | None:
         return plan.repository
 
+    def installs(self, plan: ContainerdPlan) -> bool:
+        return plan.needed
+
     def writes(self, path: str, catalog: ContainerdCatalog) -> bool:
         layouts = catalog.containerd.docker.layouts
         return path in {name for each in layouts for name in (each.file, each.keyring)}

@@ -10,18 +10,8 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.model import GpuProcess, NodeFacts
-
-DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
-
-
-def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
-    """Processes on the GPUs, except the driver's own daemons and the `spared` ones."""
-    return [
-        process
-        for process in facts.gpu_processes
-        if process.command not in DAEMONS and process.pid not in spared
-    ]
+from gpufleet.facts.gpu_work import gpu_work
+from gpufleet.facts.model import NodeFacts
 
 
 def disruption(

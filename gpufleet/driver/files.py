@@ -13,6 +13,7 @@ RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the s
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
+PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 TITLE = "driver"  # of its packages, in messages and files
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 

@@ -15,11 +15,18 @@ from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, pins, wante
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
+from gpufleet.driver.services import (
+    PERSISTENCED,
+    persistence_waits,
+    services_to_start,
+    wanted_services,
+)
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.host.units import reload_waits
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
@@ -106,7 +113,8 @@ def plan_driver(
     plugin = lock_plugin(facts, catalog, hold=settings.hold)
     repository = plan_repository(choice.repository, facts, wanted=moves)
     wanted = wanted_files(settings, facts, modules)
-    services = _services(settings, facts)
+    services = wanted_services(settings, facts)
+    waits = not moves and persistence_waits(services, facts, spared)
     checked = wanted
     if action == "none" and pinned(settings, facts):
         checked += (pins(packages, before or ""),)
@@ -128,7 +136,7 @@ def plan_driver(
         hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
         plugin=() if moves else plugin,
         wanted_services=services,
-        services=tuple(name for name in services if not _runs(facts, name)),
+        services=services_to_start(services, facts, waits),
         initramfs=not _is_recorded(MODPROBE_FILE, wanted, facts),
         load=not _module_is_right(facts, target),
         reasons=(choice.reason, reason),
@@ -138,6 +146,7 @@ def plan_driver(
             *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),
             *disruption(settings, facts, spared, target, choice),
+            *((reload_waits(PERSISTENCED),) if waits else ()),
         ),
     )
 
@@ -174,18 +183,6 @@ def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> 
     return path in facts.provenance.files and all(
         file.is_on(facts) for file in wanted if file.path == path
     )
-
-
-def _services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
-    wanted = ["nvidia-persistenced"] if settings.persistence else []
-    if facts.nvswitches:
-        wanted.append("nvidia-fabricmanager")
-    return tuple(wanted)
-
-
-def _runs(facts: NodeFacts, name: str) -> bool:
-    service = facts.services.get(f"{name}.service")
-    return bool(service and service.runs and "--no-persistence-mode" not in service.exec_start)
 
 
 def _module_is_right(facts: NodeFacts, target: str | None) -> bool:

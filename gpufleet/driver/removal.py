@@ -8,13 +8,12 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
-from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
+from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.role.protocol import Removal, RemovalContext
 
-PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
 

@@ -8,10 +8,11 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
+from gpufleet.driver.files import PERSISTENCE_OVERRIDE
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
-from gpufleet.driver.removal import PERSISTENCE_OVERRIDE, DriverRemoval, plan_driver_removal
+from gpufleet.driver.removal import DriverRemoval, plan_driver_removal
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
@@ -127,6 +128,9 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         self, settings: DriverSettings, context: RemovalContext[DriverEntry]
     ) -> DriverRemoval:
         return plan_driver_removal(context, settings.allow_disruption)
+
+    def installs(self, plan: DriverPlan) -> bool:
+        return plan.changes_packages
 
     def missing_prerequisites(self, plan: DriverPlan) -> tuple[str, ...] | None:
         return plan.prerequisites if plan.changes_packages else None

@@ -41,7 +41,7 @@ def conclude(
         metrics=f"http://{plan.reachable}/metrics",
         units=list(plan.units),
         # what runs, and with which driver: unset until the exporter is started
-        configuration=None if waits else plan.configuration,
+        configuration=None if waits or plan.waits else plan.configuration,
         driver=driver,
         # packages of an exporter that is a container now stay until the removal
         packages=packages or old.packages,

@@ -17,14 +17,15 @@ from gpufleet.host.file_write import FileWrite
 Mode = Literal["systemd", "docker"]
 CONTAINER = "gpufleet-dcgm-exporter"
 UNIT = f"{CONTAINER}.service"
-UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+SYSTEMD = "/etc/systemd/system/"
+UNIT_FILE = f"{SYSTEMD}{UNIT}"
 CIDFILE = f"/run/{CONTAINER}.cid"
 COUNTERS_NAME = "gpufleet-counters.csv"
 
 
 def drop_in(catalog: ExporterCatalog) -> str:
     """Path of gpufleet's drop-in for the packaged unit of the exporter."""
-    return f"/etc/systemd/system/{catalog.exporter.services.exporter}.d/gpufleet.conf"
+    return f"{SYSTEMD}{catalog.exporter.services.exporter}.d/gpufleet.conf"
 
 
 def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:

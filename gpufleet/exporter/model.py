@@ -30,6 +30,7 @@ class ExporterPlan:
     units: tuple[str, ...]  # in start order
     retire: tuple[str, ...]  # units of the other mode that gpufleet started
     restart: bool  # the exporter does not run, or not as planned
+    waits: bool  # its unit file is new and systemd does not read it while containers have GPUs
     reasons: tuple[str, ...]
 
     @property

@@ -13,6 +13,7 @@ from gpufleet.exporter import findings as found
 from gpufleet.exporter.counters import load_counters
 from gpufleet.exporter.counters_file import counters_csv
 from gpufleet.exporter.files import (
+    SYSTEMD,
     Mode,
     digest,
     exporter_files,
@@ -27,7 +28,10 @@ from gpufleet.exporter.record import ExporterEntry
 from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
 from gpufleet.facts.distribution import code_of
+from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import Listener, NodeFacts
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.units import reload_waits
 from gpufleet.packages.transaction import Family, lock_plugin, to_hold
 from gpufleet.role.protocol import RoleContext
 
@@ -62,7 +66,8 @@ def plan_exporter(
     wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
     plan = _plan(wanted, choice, mode, context)
     plan = replace(plan, reasons=(choice.reason, reason))
-    return plan, (*problems, *_closed(settings))
+    waiting = (reload_waits(plan.units[-1]),) if plan.waits else ()
+    return plan, (*problems, *_closed(settings), *waiting)
 
 
 def _counters(
@@ -185,6 +190,10 @@ def _plan(
     )
     other: Mode = "docker" if mode == "systemd" else "systemd"
     own = {daemon.unit for daemon in own_daemons(facts, catalog)}
+    files = tuple(file for file in wanted if not file.is_on(facts))
+    runs = all(_runs(facts, unit) for unit in units(mode, catalog))
+    changed = _unit_changes(units(mode, catalog)[-1], files, facts)
+    waits = changed and runs and not moves and in_containers(facts, context.spared)
     return ExporterPlan(
         choice=choice,
         mode=mode,
@@ -195,16 +204,23 @@ def _plan(
         prerequisites=plugin,
         hold=hold,
         wanted_files=wanted,
-        files=tuple(file for file in wanted if not file.is_on(facts)),
+        files=files,
         units=units(mode, catalog),
         retire=tuple(
             unit
             for unit in units(other, catalog)
             if record.mode == other and (unit in own or _runs(facts, unit))
         ),
-        restart=not right or not all(_runs(facts, unit) for unit in units(mode, catalog)),
+        restart=not (waits or (right and runs and not (files or moves or changed))),
+        waits=waits,
         reasons=(),
     )
+
+
+def _unit_changes(unit: str, files: Sequence[FileWrite], facts: NodeFacts) -> bool:
+    """Whether the unit's file changes in this run, or did and systemd has not read it."""
+    service = facts.services.get(unit)
+    return bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
 
 
 def _runs(facts: NodeFacts, unit: str) -> bool:

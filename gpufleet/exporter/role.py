@@ -71,6 +71,9 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def files(self, plan: ExporterPlan) -> tuple[FileWrite, ...]:
         return plan.files
 
+    def installs(self, plan: ExporterPlan) -> bool:
+        return plan.changes_packages
+
     def services(self, entry: ExporterEntry) -> tuple[str, ...]:
         return tuple(entry.units)
 

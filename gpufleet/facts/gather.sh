@@ -303,7 +303,7 @@ done
 done
 units=
 [ $# -gt 0 ] && units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState \
--p ExecStart -p ActiveEnterTimestampMonotonic "$@")
+-p ExecStart -p ActiveEnterTimestampMonotonic -p NeedDaemonReload "$@")
 printf '%s\n' "$units"
 
 section runtimes
@@ -388,6 +388,10 @@ held=
 holders=
 last=
 owners=
+# A host that is itself a container reports its path in its machine's hierarchy.
+group /proc/1/cgroup
+base=${group%/init.scope}
+base=${base%/}
 while read -r path device; do
 path=${path%/fd}
 pid=${path##*/}
@@ -402,6 +406,8 @@ line "$path/comm"
 say "process $pid $device $line"
 if [ "$path" != "$last" ]; then
     last=$path
+    group "$path/cgroup"
+    say "group $pid ${group#"$base"}"
     holders="$holders $path"
     [ -r "$path/cmdline" ] && printf 'command %s %s\n' "$pid" \
         "$(head -c 1000 "$path/cmdline" | LC_ALL=C tr -c '[:print:]' '[ *]')"
@@ -411,6 +417,14 @@ esac
 done <<END
 $held
 END
+# Containers that have GPUs, also while they use none, by the bundles of runc; not gpufleet's exporter.
+line /run/gpufleet-dcgm-exporter.cid
+for text in $(grep -lsE '"[/]dev/nvidia[c0-9]|"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]' \
+/run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
+/run/*/containerd/*/io*/*/*/config.json \
+/run/containers/storage/overlay-containers/*/userdata/config.json); do
+case $text in */"$line"/*) ;; *) say "given $text" ;; esac
+done
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 groups=
 IFS=$nl
@@ -449,10 +463,6 @@ done
 IFS=$blank
 word=collector
 known=
-# A host that is itself a container reports its path in its machine's hierarchy.
-group /proc/1/cgroup
-base=${group%/init.scope}
-base=${base%/}
 for path; do
 [ "$path" = - ] && word=process && continue
 path=${path%/*}

@@ -125,6 +125,7 @@ class Service:
     enabled: str  # enabled, disabled, static, ""
     exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
     started: str = ""  # microseconds from the boot to its last start; "" where unknown
+    changed: bool = False  # its files were changed since systemd read them
 
     @property
     def runs(self) -> bool:
@@ -153,6 +154,7 @@ class GpuProcess:
     command: str  # as the kernel keeps it: at most 15 characters ("nvidia-persiste")
     devices: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
     arguments: str = ""  # its command line, shortened and without secrets
+    cgroup: str = ""  # as of a Daemon; "" where unknown
 
     def __str__(self) -> str:
         """As a person looks for it: command line and process id."""
@@ -256,6 +258,7 @@ class NodeFacts:
     cluster_host: ClusterHost = ClusterHost()
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods on this host that use a GPU device, as far as the host shows
+    gpu_containers: int = 0  # running containers that were given GPUs, whether they use them or not
     provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json
     # parts of `provenance` that an unfinished run noted before it wrote, by runtime
     noted_runtimes: dict[str, Any] = field(default_factory=dict)

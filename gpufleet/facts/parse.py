@@ -70,7 +70,7 @@ def parse_node_facts(
     kernel = sections.parse("kernel", parse_kernel)
     dkms = sections.parse("dkms", parse_dkms)
     modules = sections.parse("modules", parse_modules)
-    processes, pods = sections.parse("gpu", parse_gpu)
+    processes, pods, given = sections.parse("gpu", parse_gpu)
     collectors, listeners = sections.parse("collectors", parse_collectors)
     runtimes = sections.parse(
         "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
@@ -103,6 +103,7 @@ def parse_node_facts(
         cluster_host=sections.parse("kubernetes", parse_cluster_host),
         kubelet=runs_kubelet(services),
         gpu_pods=pods,
+        gpu_containers=given,
         provenance=provenance,
         noted_runtimes=parse_notes(files),
         free_bytes=sections.parse("space", _parse_space),

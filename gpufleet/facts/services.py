@@ -63,6 +63,7 @@ def parse_services(lines: Sequence[str]) -> dict[str, Service]:
                 enabled=properties.get("UnitFileState", ""),
                 exec_start=argv.group(1) if argv and name in _WITH_COMMAND else "",
                 started=properties.get("ActiveEnterTimestampMonotonic", ""),
+                changed=properties.get("NeedDaemonReload") == "yes",
             )
     return services
 
@@ -176,15 +177,23 @@ def _live_restore(file: ManagedFile | None, command: str) -> bool:
     return isinstance(config, dict) and config.get("live-restore") is True
 
 
-def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int]:
-    """Processes that have a device open, driver daemons among them, and the number of GPU pods."""
+def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int, int]:
+    """Processes that have a device open, driver daemons among them, and the numbers of GPU pods and
+    of containers that were given GPUs."""
     commands: dict[int, str] = {}
     arguments: dict[int, str] = {}
     devices: dict[int, set[str]] = {}
+    groups: dict[int, str] = {}
     pods: set[str] = set()
+    given: set[str] = set()
     for word, rest in records(lines):
         if word == "pod":
             pods.add(rest)
+        elif word == "given":
+            given.add(rest)
+        elif word == "group":
+            number, _, group = rest.partition(" ")
+            groups[int(number)] = group
         elif word == "command":
             number, _, line = rest.partition(" ")
             arguments[int(number)] = redact_command(line)
@@ -194,7 +203,13 @@ def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int]:
             commands[pid] = command[0] if command else ""
             devices.setdefault(pid, set()).add(device)
     processes = tuple(
-        GpuProcess(pid, commands[pid], tuple(sorted(devices[pid])), arguments.get(pid, ""))
+        GpuProcess(
+            pid,
+            commands[pid],
+            tuple(sorted(devices[pid])),
+            arguments.get(pid, ""),
+            groups.get(pid, ""),
+        )
         for pid in sorted(commands)
     )
-    return processes, len(pods)
+    return processes, len(pods), len(given)

@@ -18,6 +18,7 @@ from gpufleet.host.asking import is_connected
 from gpufleet.host.failed_output import for_people
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import explain_error, refusal
+from gpufleet.host.units import reloads_waiting
 from gpufleet.run.reporting import RunReport
 
 Command = str | StringCommand | FunctionCommand
@@ -82,6 +83,7 @@ class _Watched(StringCommand):
         if not ok:
             _say_if_lost(state, host, doing)
             for_people(host.name, output.combined_lines)
+        _report(state, host, reloads_waiting(output.stdout_lines))
         return ok, output
 
 
@@ -107,11 +109,16 @@ def _call(
 
 
 def _fail(state: State, host: Host, *found: Finding) -> bool:
-    part = RunReport.of(state).host(host.name)
-    part.findings += [finding for finding in found if finding not in part.findings]
+    _report(state, host, found)
     for finding in found:
         logger.error(shell.explain(host.name, finding))
     return False
+
+
+def _report(state: State, host: Host, found: Sequence[Finding]) -> None:
+    if found:
+        part = RunReport.of(state).host(host.name)
+        part.findings += [finding for finding in found if finding not in part.findings]
 
 
 def step(state: State, host: Host) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker
+from gpufleet.core.findings import blocker, warning
 
 UNEXPECTED = blocker(
     "GF503",
@@ -131,4 +131,24 @@ REBOOT_FAILED = blocker(
     "Host did not come back after the reboot",
     "The host was rebooted and did not report a new boot ID within {seconds} seconds.",
     "Check its console. When the host is up, run again: it continues where it stopped.",
+)
+
+RELOAD_WAITS = warning(
+    "GF537",
+    "Unit file not in effect yet",
+    "The file of {unit} is new, and systemd was not made to read it: containers with GPUs run "
+    "here, and a daemon-reload can take the GPUs from them. {unit} runs with its earlier file.",
+    "No action required if the host reboots. Otherwise run gpufleet again once no container has a "
+    "GPU, or accept that containers lose their GPUs until they are restarted: "
+    "`systemctl daemon-reload && systemctl restart {unit}`.",
+)
+
+PACKAGES_RELOAD = warning(
+    "GF538",
+    "Scripts of packages reload systemd",
+    "Containers with GPUs run here, and the packages of {roles} change: their own scripts run "
+    "`systemctl daemon-reload`, which can take the GPUs from these containers (`Failed to "
+    "initialize NVML: Unknown Error`).",
+    "Run again when no container has a GPU, for example on a drained node. Otherwise restart the "
+    "containers that lost their GPUs.",
 )

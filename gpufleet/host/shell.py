@@ -14,8 +14,16 @@ from gpufleet.core.visible import one_line
 
 ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
+UNITS = (  # scripts that enable units or change their files
+    "containerd/start", "driver/services", "exporter/exporter_start", "exporter/exporter_stop",
+    "kubernetes/kubeadm", "kubernetes/reset", "node/purge", "node/remove_files",
+    "toolkit/cdi_refresh",
+)  # fmt: skip
 SHARED = {  # file of functions -> the scripts that use them
-    "host/gpu_work": ("toolkit/activate", "driver/end_work", "host/reboot", "driver/unload"),
+    "host/gpu_work": (
+        "toolkit/activate", "driver/end_work", "host/reboot", "driver/unload", *UNITS,
+    ),
+    "host/units": UNITS,
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
     "upgrade/gpu_units": (
         "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take",

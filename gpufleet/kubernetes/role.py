@@ -133,6 +133,9 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
         return plan.repository
 
+    def installs(self, plan: KubernetesPlan) -> bool:
+        return plan.needed
+
     def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
         layouts = catalog.kubernetes.repository.layouts
         sources = {name for each in layouts for name in (each.file, each.keyring)}

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
+from gpufleet.host import findings as access
 from gpufleet.host.file_write import FileWrite, edited
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
@@ -105,6 +107,7 @@ def plan_node(
         *parts[0].findings,
         *archives.findings,
         *_edits(planned, archives, facts),
+        *_reloads(planned, context),
     ]
     return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
 
@@ -121,6 +124,14 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
     """One finding for each file edited on the host that this run replaces."""
     files = _replaced(parts, archives)
     return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
+
+
+def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
+    """What packages do to containers with GPUs, where the run changes some."""
+    roles = [part.role.name for part in parts if part.role.installs(part.plan)]
+    if not roles or not in_containers(context.facts, context.spared):
+        return []
+    return [access.PACKAGES_RELOAD(roles=", ".join(roles))]
 
 
 def _replaced(parts: Sequence[RolePart], archives: ArchivesPlan) -> list[FileWrite]:

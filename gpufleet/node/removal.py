@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import RoleEntry
+from gpufleet.host import findings as access
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
@@ -121,6 +123,7 @@ def plan_removal(
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
             *(() if only else _began(entries, facts, left)),
+            *_reloads(entries, added, facts, catalog),
         ),
         roles=tuple(
             (role.name, _recorded(role, entries[role.name], facts))
@@ -141,8 +144,7 @@ def _parts(
     roles: Sequence[AnyRole],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
     """What each of these roles removes besides packages and files. The last one goes first."""
-    context = RoleContext(facts, catalog)
-    spared = frozenset().union(*(role.spared(context) for role in node_roles()))
+    spared = _spared(facts, catalog)
     parts: list[tuple[AnyRole, Removal]] = []
     left = facts
     for role in reversed(roles):
@@ -182,6 +184,21 @@ def _recorded(role: AnyRole, entry: RoleEntry, facts: NodeFacts) -> Recorded:
     if not packages and services:
         there = any(unit in facts.services for unit in services)
     return Recorded(entry.version or None if there else None, bool(packages) and not entry.added)
+
+
+def _reloads(
+    entries: Mapping[str, RoleEntry], added: tuple[str, ...], facts: NodeFacts, catalog: Catalog
+) -> tuple[Finding, ...]:
+    """What the removal of packages does to containers with GPUs."""
+    if not added or not in_containers(facts, _spared(facts, catalog)):
+        return ()
+    return (access.PACKAGES_RELOAD(roles=", ".join(entries)),)
+
+
+def _spared(facts: NodeFacts, catalog: Catalog) -> frozenset[int]:
+    """The processes on the GPUs that gpufleet itself stops."""
+    context = RoleContext(facts, catalog)
+    return frozenset().union(*(role.spared(context) for role in node_roles()))
 
 
 def _held(left: Unfinished, facts: NodeFacts, roles: Sequence[AnyRole]) -> tuple[str, ...]:

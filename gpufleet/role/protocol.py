@@ -169,6 +169,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """The package repository that it adds."""
         return None
 
+    def installs(self, plan: PlanOf) -> bool:
+        """Whether it installs packages or moves them to another version."""
+        return False
+
     def missing_prerequisites(self, plan: PlanOf) -> tuple[str, ...] | None:
         """Missing prerequisites of its packages; None if it installs no package."""
         return None

@@ -96,6 +96,9 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     def repository(self, plan: ToolkitPlan) -> RepositoryPlan | None:
         return plan.repository
 
+    def installs(self, plan: ToolkitPlan) -> bool:
+        return plan.changes_packages
+
     def missing_prerequisites(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
         return () if plan.changes_packages else None
 

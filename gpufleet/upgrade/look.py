@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.versions import branch_of
-from gpufleet.driver.disruption import gpu_work
 from gpufleet.driver.needs import devices_of
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import HOME
+from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps

@@ -63,7 +63,7 @@ def _apply(node: Node, plan: ExporterPlan) -> None:
         "Start the exporter and check its metrics",
         plan,
         len(node.facts.gpus),
-        plan.restart or plan.changes_packages or bool(plan.files) or _driver_moves(node),
+        plan.restart or _driver_moves(node),
         lambda: not node.waits_for_reboot,
     )
     provenance.record("Record what was installed", node, lambda: _result(node, plan, found))

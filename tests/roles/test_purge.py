@@ -43,6 +43,7 @@ name=${{2%.service}}
 case $1 in
     cat) [ -e {folder}/there/$name ] ;;
     is-enabled) false ;;
+    show) [ $4 != gone.service ] || echo NeedDaemonReload=yes ;;
     *) echo "$*" >>{folder}/log ;;
 esac
 """

@@ -8,10 +8,13 @@ for unit; do
         mkdir -p "$folder" || exit 1
         printf '# Written by gpufleet: with persistence mode.\n[Service]\nExecStart=\nExecStart=%s\n' \
             "$(printf '%s' "$packaged" | sed 's/ *--no-persistence-mode/ --persistence-mode/')" >"$folder/gpufleet.conf" || exit 1
-        systemctl daemon-reload
-        systemctl stop "$unit"
+        if read_units "$unit"; then
+            systemctl stop "$unit"
+        else # for the daemon that runs now
+            nvidia-smi -pm 1 >/dev/null 2>&1
+        fi
     fi
-    systemctl -q enable "$unit" 2>/dev/null
+    enable_units "$unit" 2>/dev/null
     systemctl start "$unit"
     if ! systemctl is-active -q "$unit"; then
         fail "$(printf '%s' "$message" | sed "s/UNIT/$unit/g")" "$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)"

@@ -1,6 +1,5 @@
 # exporter_start.sh MESSAGE URL GPUS SECONDS UNIT...: restart the units, in this order, and wait until
-# URL has metrics of as many GPUs. Loaded units are not reloaded without need: on some hosts
-# `systemctl daemon-reload` removes the GPUs from running containers.
+# URL has metrics of as many GPUs.
 message=$1 url=$2 gpus=$3 seconds=$4; shift 4
 metrics() { # anyone can listen on the port of an exporter that is down, and answer without an end
     if has curl; then curl -fsS --noproxy '*' --max-time 5 "$url"
@@ -15,8 +14,8 @@ metrics() { # anyone can listen on the port of an exporter that is down, and ans
 }
 seen() { metrics | sed -n 's/^DCGM_[A-Z0-9_]*{.*UUID="\([^"]*\)".*/\1/p' | sort -u | wc -l; }
 for unit; do
-    if [ "$(systemctl show -p NeedDaemonReload "$unit")" = NeedDaemonReload=yes ]; then systemctl daemon-reload; fi
-    systemctl -q --no-reload enable "$unit" 2>/dev/null
+    read_units "$unit"
+    enable_units "$unit" 2>/dev/null
     systemctl reset-failed "$unit" 2>/dev/null
     systemctl restart "$unit"
 done

@@ -2,7 +2,7 @@
 # An image that is in use by others stays.
 list=$1; shift
 for unit; do
-    systemctl -q --no-reload disable "$unit" 2>/dev/null
+    disable_units "$unit" 2>/dev/null
     systemctl stop "$unit"
     if systemctl is-active -q "$unit"; then fail "$unit does not stop"; fi
     systemctl reset-failed "$unit" 2>/dev/null

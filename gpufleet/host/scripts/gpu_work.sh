@@ -1,4 +1,4 @@
-# Functions for scripts that end what uses the GPUs, or must not. Both print one thing per line.
+# Functions for scripts that end what uses the GPUs, or must not. Each prints one thing per line.
 
 # gpu_processes: process ids that have a device open. The driver's own daemons and gpufleet's exporter
 # are services, which unload.sh stops and starts again: they are no work.
@@ -33,6 +33,17 @@ gpu_work() {
             esac
             printf 'pod %s\n' "$pod"
         done
+}
+
+# gpu_containers: those of the work that are in containers, and containers that have GPUs and do not use them now, by
+# their bundles, as in facts/gather.sh. gpufleet's exporter, which it starts again, does not count.
+gpu_containers() {
+    exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null)
+    gpu_work | grep -E '^pod | of container '
+    grep -lsE '"[/]dev/nvidia[c0-9]|"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]' \
+        /run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
+        /run/*/containerd/*/io*/*/*/config.json \
+        /run/containers/storage/overlay-containers/*/userdata/config.json | grep -vF "/${exporter:-none}/"
 }
 
 # docker_containers: ids of the containers that docker runs, but for gpufleet's exporter.

@@ -3,7 +3,10 @@
 set -u
 umask 022
 LC_ALL=C DEBIAN_FRONTEND=noninteractive
-export LC_ALL DEBIAN_FRONTEND
+# needrestart is apt's hook that restarts services of others, containerd among them; from Ubuntu 24.04 on without a
+# question: https://discourse.ubuntu.com/t/needrestart-changes-in-ubuntu-24-04-service-restarts/44671 (2024-04)
+NEEDRESTART_SUSPEND=gpufleet
+export LC_ALL DEBIAN_FRONTEND NEEDRESTART_SUSPEND
 PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
 export PATH
 has() { command -v "$1" >/dev/null 2>&1; }

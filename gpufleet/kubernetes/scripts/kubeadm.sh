@@ -6,7 +6,7 @@ shift 6
 done=$*
 trap 'rm -f "$config"' EXIT
 out=$( (printf '' >"$begun") 2>&1) || fail "$message" "$out" # a full disk
-systemctl enable -q kubelet
+enable_units kubelet
 set --
 [ "$verb" = init ] && set -- --skip-token-print
 [ -n "$ignored" ] && set -- "$@" "--ignore-preflight-errors=$ignored"

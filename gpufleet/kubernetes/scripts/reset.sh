@@ -12,7 +12,7 @@ rm -rf "$joined" "$@"
 out=$(kubeadm reset -f --cri-socket unix:///run/containerd/containerd.sock 2>&1 </dev/null) || fail "$message" "$out"
 stays=$(printf '%s\n' "$out" | grep -F 'Failed to remove etcd member')
 if [ -n "$member" ] && [ -n "$stays" ]; then fail "$member" "$stays"; fi
-systemctl disable -q --now kubelet
+disable_units --now kubelet
 mounted=$(awk '$2 ~ "^/var/lib/kubelet/" { print $2 }' /proc/self/mounts)
 [ -z "$mounted" ] || fail "$message" "still mounted:" "$mounted"
 rm -rf /var/log/pods/* /var/log/containers/* /etc/kubernetes /var/lib/etcd /var/lib/kubelet

@@ -48,7 +48,7 @@ enabled=''
 for unit in $all; do
     systemctl is-enabled -q "$unit" 2>/dev/null || continue
     enabled="$enabled $unit"
-    systemctl -q disable --now "$unit" 2>/dev/null
+    disable_units --now "$unit" 2>/dev/null
 done
 if ! drop "$@"; then
     progress=yes
@@ -71,12 +71,13 @@ if [ -n "$purged" ]; then
     out=$(dpkg --purge $purged 2>&1) || fail "$message" "$out"
     out=$why
 fi
-systemctl daemon-reload
+# shellcheck disable=SC2086
+read_units $all
 for unit in $all; do # one that failed half installed would count as failed for ever
     systemctl cat "$unit" >/dev/null 2>&1 || systemctl reset-failed "$unit" 2>/dev/null
 done
 for unit in $enabled; do # of a package that stays
-    if systemctl cat "$unit" >/dev/null 2>&1; then systemctl -q enable --now "$unit" 2>/dev/null; fi
+    if systemctl cat "$unit" >/dev/null 2>&1; then enable_units --now "$unit" 2>/dev/null; fi
 done
 for folder in $folders; do # the names of packages' folders have no spaces
     if ! rpm -qf "$folder" >/dev/null 2>&1; then rmdir "$folder" 2>/dev/null; fi

@@ -51,9 +51,10 @@ named() {
     fi
     case $path in
         *.service.d/gpufleet.conf)
-            rmdir "$(dirname "$path")" 2>/dev/null
-            systemctl daemon-reload ;;
-        /etc/systemd/system/gpufleet-*.service) systemctl daemon-reload ;;
+            rmdir "${path%/*}" 2>/dev/null
+            unit=${path%.d/gpufleet.conf}
+            read_units "${unit##*/}" ;;
+        /etc/systemd/system/gpufleet-*.service) read_units "${path##*/}" ;;
         /etc/containerd/certs.d/*) rmdir "${path%/*}" /etc/containerd/certs.d 2>/dev/null ;;
         */nvidia-container-runtime/* | */dcgm-exporter/* | /etc/cdi/*) rmdir "$(dirname "$path")" 2>/dev/null ;;
     esac

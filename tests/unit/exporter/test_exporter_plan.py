@@ -262,3 +262,19 @@ def test_removal_stops_what_is_ours() -> None:
     plan = plan_removal(settings(), ours, CATALOG)
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm-exporter.service", "nvidia-dcgm.service")
     assert "datacenter-gpu-manager-exporter" in plan.packages
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_a_new_unit_file_waits_for_containers(changed: bool) -> None:
+    """systemd would have to read its units again, and containers could lose their GPUs."""
+    facts = converged_host()
+    facts = installed(facts, exporter_for(facts))
+    exporter = facts.services["nvidia-dcgm-exporter.service"]
+    services = {**facts.services, exporter.name: replace(exporter, changed=changed)}
+    busy = replace(facts, services=services, gpu_containers=1)
+    port = 9400 if changed else 9401
+    plan = exporter_for(busy, exporter_port=port)
+    assert (plan.restart, plan.waits, bool(plan.files)) == (False, True, not changed)
+    assert ("GF537", "warning") in reported(plan_for(busy, exporter_port=port))
+    assert exporter_for(replace(busy, gpu_containers=0), exporter_port=port).restart
+    assert not exporter_for(replace(busy, services=facts.services)).waits

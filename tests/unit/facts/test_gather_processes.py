@@ -54,6 +54,24 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert found.gpu_pods == 2
 
 
+def test_containers_that_have_gpus(host: FakeHost, shell: tuple[str, ...]) -> None:
+    """Also one that holds no device open now, but not gpufleet's exporter."""
+    host.device("/dev/nvidiactl")
+    host.file("/proc/812/comm", "train\n")
+    host.file("/proc/812/cgroup", f"0::/system.slice/docker-{'a' * 64}.scope\n")
+    host.link("/proc/812/fd/3", "/dev/nvidia0")
+    host.file("/run/gpufleet-dcgm-exporter.cid", "e" * 64)
+    given = '{"env":["NVIDIA_VISIBLE_DEVICES=all"],"hooks":"nvidia-container-runtime-hook"}'
+    tasks = "/run/containerd/io.containerd.runtime.v2.task"
+    host.file(f"{tasks}/moby/{'a' * 64}/config.json", given)
+    host.file(f"{tasks}/k8s.io/{'b' * 64}/config.json", '{"linux":{"path":"/dev/nvidia0"}}')
+    host.file(f"{tasks}/moby/{'c' * 64}/config.json", given.replace("all", "void"))
+    host.file(f"{tasks}/moby/{'e' * 64}/config.json", given)
+    found = facts(host, shell)
+    assert found.gpu_containers == 2
+    assert found.gpu_processes[0].cgroup == f"/system.slice/docker-{'a' * 64}.scope"
+
+
 @pytest.mark.parametrize(
     "group",
     [

@@ -1,0 +1,30 @@
+"""Work on the GPUs of a host, and the containers that have some. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
+
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
+
+
+def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
+    """Processes on the GPUs, except the driver's own daemons and the `spared` ones."""
+    return [
+        process
+        for process in facts.gpu_processes
+        if process.command not in DAEMONS and process.pid not in spared
+    ]
+
+
+def in_containers(facts: NodeFacts, spared: Collection[int] = ()) -> bool:
+    """Whether containers have GPUs, which they may lose when systemd reads its units again."""
+    known = facts.gpu_pods or facts.gpu_containers
+    return bool(known) or any(map(_in_container, gpu_work(facts, spared)))
+
+
+def _in_container(process: GpuProcess) -> bool:
+    """Whether a process is in a container, or may be."""
+    daemon = Daemon(process.pid, process.command, process.cgroup)
+    return not process.cgroup or daemon.in_pod or bool(daemon.container)

@@ -1,0 +1,20 @@
+# Shared by the scripts that enable units or change their files: no other lets systemd read its units again. When it
+# does, containers lose GPUs that their runtime gave them without its knowledge:
+# https://github.com/NVIDIA/nvidia-container-toolkit/issues/48 (2023-02-07)
+
+# enable_units, disable_units [--now] UNIT...: at the next boot; --no-reload is older than any systemd here
+enable_units() { systemctl -q --no-reload enable "$@"; }
+disable_units() { systemctl -q --no-reload disable "$@"; }
+
+# read_units UNIT...: let systemd read units whose files were changed since it read them. While containers have GPUs
+# it does not: then a line `reload waits UNIT` for each, and status 1.
+read_units() {
+    waits=0
+    for unit; do
+        [ "$(systemctl show -p NeedDaemonReload "$unit")" = NeedDaemonReload=yes ] || continue
+        if [ -z "$(gpu_containers)" ]; then systemctl daemon-reload; return; fi
+        printf 'reload waits %s\n' "$unit"
+        waits=1
+    done
+    return $waits
+}
