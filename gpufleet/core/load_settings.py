@@ -63,8 +63,7 @@ def _unknown(key: str, roles: Roles) -> Finding:
     if close:
         return findings.UNKNOWN_KEY(key=key, suggestion=f"Did you mean {close}?")
     prefix = next(role.prefix for role in roles if key.startswith(role.prefix))
-    role = prefix.rstrip("_").replace("_", "-")
-    hint = f"See the README of the role {role} for its keys."
+    hint = f"docs/reference/keys.md lists the keys that begin with {prefix}."
     return findings.UNKNOWN_KEY(key=key, suggestion=hint)
 
 

@@ -56,7 +56,7 @@ VERSION_CAUTION = warning(
     "GF586",
     "Exporter version with known problems",
     "dcgm-exporter {version} {problem}.",
-    "Set exporter_version = {newest}, or remove it.",
+    'Set exporter_version = "{newest}", or remove it.',
     description="The catalog lists a problem of this exporter version, which the message quotes.",
 )
 LOOPBACK = info(

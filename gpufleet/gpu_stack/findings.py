@@ -167,7 +167,7 @@ CLAIM_OF_RELEASE = blocker(
     "data. Nothing was removed.",
     "Delete it yourself if you do not need the data: kubectl delete pvc {name} -n {namespace}. To "
     "keep it, give it the annotation helm.sh/resource-policy: keep in the values of the release "
-    "(grafana.persistence.annotations), run gpu_cluster, then run again.",
+    "(grafana.persistence.annotations), run `gpufleet apply` for this cluster, then run again.",
 )
 
 CRD_OF_RELEASE = blocker(

@@ -85,6 +85,15 @@ def _problem(lines: list[str]) -> str:
     return ""
 
 
+def _typed(plan: Transaction, manager: str) -> str:
+    """The trial as a person types it: the shell of yum and dnf removes and installs at once."""
+    wanted = [f"{name}-{version.split(':')[-1]}" for name, version in plan.install]
+    lines = ["remove " + " ".join(plan.remove)] if plan.remove else []
+    lines += ["install " + " ".join([*wanted, *plan.companions, *plan.prerequisites]), "run"]
+    typed = "\\n".join(lines)
+    return f"printf '{typed}\\n' | {manager} --assumeno --disableplugin=versionlock shell"
+
+
 def refusal(
     trial: Trial, plan: Transaction, family_patterns: Iterable[str], manager: str
 ) -> Finding | None:
@@ -97,9 +106,8 @@ def refusal(
     ]
     others += [f"{name} (a new kernel)" for name in trial.kernels]
     if others:
-        wanted = " ".join(f"{name}-{version}" for name, version in plan.install)
         return findings.UNEXPECTED_REMOVAL(
-            packages=", ".join(others), command=f"{manager} --assumeno install {wanted}"
+            packages=", ".join(others), command=_typed(plan, manager)
         )
     lacking = [name for name in trial.unknown if name in plan.prerequisites]
     if lacking:

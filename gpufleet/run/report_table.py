@@ -170,4 +170,6 @@ def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) 
     verb = "to change" if dry else "changed"
     line = f"{', '.join(things)}: {count['moved']} {verb}, {count['same']} with no changes, "
     line += f"{count['failed']} {_words(dry)['failed']}"
+    begun = sum(host.status == "failed" and host.changed > 0 for host in hosts)
+    line += f" ({begun} after changes)" if begun else ""
     return f"{line}, {count['not reached']} not reached" if count["not reached"] else line

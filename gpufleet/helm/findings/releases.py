@@ -112,7 +112,7 @@ CHART_BROKEN = blocker(
     "GF842",
     "Invalid chart archive",
     "{path} is not a valid archive of chart {chart} {version}: {reason}.",
-    "Download it again: helm pull {chart} --version {version}",
+    "Download it again: helm pull {chart} --version {version} --repo URL",
 )
 KIND_MISSING = blocker(
     "GF843",

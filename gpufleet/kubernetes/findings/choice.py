@@ -43,7 +43,8 @@ CONTAINERD_STOPPED = blocker(
     "GF291",
     "containerd is not running",
     "Kubernetes requires containerd, which is installed on this host and does not run.",
-    "Start it: systemctl enable --now containerd. If it stops again: journalctl -u containerd.",
+    "Start it: `systemctl --no-reload enable --now containerd`. If it stops again: journalctl -u "
+    "containerd.",
 )
 CONTAINERD_TOO_OLD = blocker(
     "GF935",
@@ -55,7 +56,8 @@ CRI_DISABLED = blocker(
     "GF945",
     "containerd's CRI plugin is disabled",
     "{file} disables the CRI plugin, as docker's containerd.io package does.",
-    "Write a full configuration: `containerd config default > {file}`.",
+    "Copy {file}, write a full configuration (`containerd config default > {file}`), add your own "
+    "settings again, and run `systemctl restart containerd`.",
 )
 UPGRADE_REFUSED = blocker(
     "GF942",

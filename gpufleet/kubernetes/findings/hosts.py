@@ -46,8 +46,8 @@ DUPLICATE_MACHINE = blocker(
     "GF950",
     "Two hosts with one identity",
     "{others} has the same {what} ({value}): Kubernetes takes clones for one node.",
-    "Give this host its own. For a machine id: rm /etc/machine-id && systemd-machine-id-setup, "
-    "then reboot; for a name: hostnamectl.",
+    "Give this host its own. For a machine id: `rm -f /etc/machine-id /var/lib/dbus/machine-id && "
+    "systemd-machine-id-setup`, then reboot; for a name: hostnamectl.",
 )
 CLOCK_APART = blocker(
     "GF953",

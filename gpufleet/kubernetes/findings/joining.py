@@ -47,8 +47,7 @@ NO_TOKEN = blocker(
     "GF294",
     "No join token from the control plane",
     "The host needs a token to join, and {control_plane} did not create one: {answer}.",
-    "On {control_plane}, check that the API server runs (journalctl -u kubelet; with k3s, -u "
-    "k3s), then run again.",
+    "On {control_plane}, check that the API server runs (journalctl -u kubelet), then run again.",
 )
 INIT_FAILED = blocker(
     "GF946",

@@ -14,7 +14,8 @@ CONFIG_INVALID = blocker(
 DUPLICATE_KEYS = warning(
     "GF403",
     "Duplicate keys in one object",
-    "{file} has duplicate keys in one object: {keys}. dockerd uses the last one.",
+    "{file} has duplicate keys in one object: {keys}. dockerd joins "
+    "those that are objects, and of the others uses the last one.",
     "Remove the duplicates.",
 )
 
@@ -73,10 +74,11 @@ LEFT_CHANGED = warning(
 
 BASE_UNKNOWN = warning(
     "GF425",
-    "Runtime's effective configuration unknown",
-    "{runtime} did not report its effective configuration, so runtime {name} in {file} inherits "
-    "nothing (monitor_path, allowed annotations).",
-    "Start {runtime} and run again.",
+    "Runtime inherits nothing",
+    "No file of {runtime} defines the runtimes that it starts with, so runtime {name} in {file} "
+    "inherits nothing (monitor_path, allowed annotations).",
+    "No action required if {runtime} finds conmon in its PATH. Otherwise define the default "
+    "runtime in a file under /etc/crio/crio.conf.d, as `crio config` prints it, and run again.",
 )
 
 NEEDED_BY_OTHERS = warning(

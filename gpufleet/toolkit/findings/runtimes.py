@@ -8,7 +8,8 @@ CONFIG_UNREADABLE = blocker(
     "GF402",
     "Runtime configuration cannot be read",
     "Cannot read {file}: {reason}.",
-    "Make it a regular text file that root can read, or point gpufleet to the right file.",
+    "Make it a regular file of UTF-8 text that root can read (`iconv -f UTF-16 -t UTF-8` converts "
+    "UTF-16). Another main file of containerd: toolkit_containerd_config.",
 )
 
 FLAG_CONFLICT = blocker(

@@ -71,7 +71,8 @@ NOT_CONVERGED = blocker(
     "GF058",
     "Host is not converged",
     "`gpufleet apply` would also change, besides the {subject}: {steps}.",
-    "Run `gpufleet apply --limit` for this host first: an upgrade changes only the {subject}.",
+    "Run `gpufleet apply INVENTORY --limit HOST` for this host first: an upgrade changes only the "
+    "{subject}.",
 )
 
 NOT_PREPARED = blocker(
@@ -109,7 +110,7 @@ IN_USE = blocker(
     "GPUs are in use",
     "{work} started after the host was drained. Nothing was changed under it.",
     "Wait for it or end it. If the host was changed before, install the earlier version with "
-    "`gpufleet apply --limit` for this host.",
+    "`gpufleet apply INVENTORY --limit HOST`.",
 )
 
 NO_ROOM = blocker(

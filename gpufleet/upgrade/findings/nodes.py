@@ -11,7 +11,8 @@ NODE_UNKNOWN = blocker(
     "of the inventory has a node with its machine ID, or several machines share that ID.",
     "Add the cluster to the group gpu_cluster, or set kubernetes_kubeconfig for its control "
     "plane: a node is drained before its driver is changed. Copies of one image need a machine ID "
-    "each: systemd-machine-id-setup.",
+    "each: `rm -f /etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup`, then "
+    "reboot.",
 )
 
 OPERATOR_DRIVER = blocker(

@@ -116,15 +116,15 @@ MODULE_LOADED = check(
     "GF730",
     "Loaded module does not match the installed driver",
     "The loaded nvidia module must have the version of the installed packages.",
-    "Reload the modules (`modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia; modprobe "
-    "nvidia`) or reboot; `modprobe nvidia` reports why it cannot be loaded.",
+    "Run `gpufleet apply` for this host, which reloads the modules or reports what uses them; or "
+    "reboot. `modprobe nvidia` reports why a module cannot be loaded.",
 )
 LIBRARY = check(
     "GF731",
     "User-space library does not match the loaded module",
     "libnvidia-ml and nvidia-smi must have the version of the loaded module.",
-    "Reload the modules or reboot. If the library is the one that differs, run "
-    "`gpufleet apply` for this host.",
+    "Run `gpufleet apply` for this host, which reloads the modules or reports what uses them; or "
+    "reboot.",
 )
 MODULE_FILE = check(
     "GF732",
@@ -184,15 +184,15 @@ PERSISTENCE = check(
     "GF750",
     "Persistence daemon not running or not enabled",
     "nvidia-persistenced must be active and enabled.",
-    "Run `systemctl enable --now nvidia-persistenced`; `journalctl -u nvidia-persistenced` has "
-    "the reason it stopped.",
+    "Run `systemctl --no-reload enable --now nvidia-persistenced`; `journalctl -u "
+    "nvidia-persistenced` has the reason it stopped.",
 )
 FABRIC_MANAGER = check(
     "GF751",
     "Fabric manager does not match the hardware",
     "nvidia-fabricmanager must run on a host with an NVSwitch, and on no other.",
-    "With an NVSwitch: `systemctl enable --now nvidia-fabricmanager`; without one: remove its "
-    "package.",
+    "With an NVSwitch: `systemctl --no-reload enable --now nvidia-fabricmanager`; without one: "
+    "remove its package.",
 )
 FABRIC_VERSION = check(
     "GF752",

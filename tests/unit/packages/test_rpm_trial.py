@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+
 import pytest
 
 from gpufleet.packages.rpm_trial import read_trial, refusal
@@ -105,3 +108,22 @@ def test_a_prerequisite_that_nobody_has(line: str) -> None:
 
 def test_nothing_to_do_is_no_problem() -> None:
     assert refusal(read_trial(["> Nothing to do.", "Complete!"]), PLAN, [], "yum") is None
+
+
+def test_the_command_that_repeats_a_trial_has_its_removals() -> None:
+    """Without them yum prints a conflict that the run does not have."""
+    install = (("nvidia-driver", "3:580.95.05-1.el8"), ("kmod-nvidia", "3:580.95.05-1.el8"))
+    plan = Transaction("580.95.05", install, ("dkms",), ("dkms-nvidia", "kmod-old"))
+    finding = refusal(read_trial(DNF), plan, [], "dnf")
+    assert finding
+    (command,) = re.findall("`([^`]*)`", finding.remedy)
+    fakes = 'dnf() { echo "$*"; cat; }'
+    done = subprocess.run(
+        ["sh", "-c", f"{fakes}; {command}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        "--assumeno --disableplugin=versionlock shell",
+        "remove dkms-nvidia kmod-old",
+        "install nvidia-driver-580.95.05-1.el8 kmod-nvidia-580.95.05-1.el8 dkms",
+        "run",
+    ]

@@ -146,6 +146,15 @@ def test_the_table_says_what_moved_and_what_is_left_to_do() -> None:
     assert "3 hosts: 1 changed, 1 with no changes, 1 failed" in text
 
 
+def test_the_summary_counts_hosts_that_failed_after_changes() -> None:
+    moved: dict[str, str | None] = {"before": None, "after": "580.178.04"}
+    failed = HostReport("a", status="failed", failed=True, changed=5, roles={"driver": moved})
+    blocked = HostReport("b", status="failed", failed=True)
+    out = io.StringIO()
+    show(Console(file=out, width=200), [failed, blocked])
+    assert "2 hosts: 0 changed, 0 with no changes, 2 failed (1 after changes)" in out.getvalue()
+
+
 TABLES = """\
 GPU nodes
 host    driver                    toolkit         runtimes           changes      still needed                   time
