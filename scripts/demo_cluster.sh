@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A GPU stack on a real control plane with simulated nodes: deployed, run again with no change, checked.
-# GPUFLEET_CHARTS: a folder of the real charts' archives; without it fakes are built.
+# GPUFLEET_CHARTS: a folder of the real charts' archives. Without it the charts come from their repositories; where
+# these cannot be reached, fakes are built.
 # KUBERNETES: the minor, 1.36 by default.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,10 +14,17 @@ step() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 step "1/4 Kubernetes $kubernetes: real servers, three simulated nodes with 8 GPUs each"
 gpufleet sandbox cluster up --name demo --kubernetes "$kubernetes"
 if [ -z "${GPUFLEET_CHARTS:-}" ]; then
-    export GPUFLEET_CHARTS=build/charts
-    python -m tests.cluster.fake_charts "$GPUFLEET_CHARTS"
-    echo "Charts: fakes in $GPUFLEET_CHARTS; set GPUFLEET_CHARTS for the real ones."
+    if unreachable=$(python -m scripts.chart_repositories); then
+        charts="the real ones, from their repositories"
+    else
+        export GPUFLEET_CHARTS=build/charts
+        python -m tests.cluster.fake_charts "$GPUFLEET_CHARTS"
+        charts="fakes, in $GPUFLEET_CHARTS. GPUFLEET_CHARTS names a folder of the real ones. Not reached: $unreachable"
+    fi
+else
+    charts="archives in $GPUFLEET_CHARTS"
 fi
+echo "Charts: $charts"
 
 step "2/4 From a bare cluster to a GPU cluster: pyinfra -y inventories/cluster.py deploys/gpu_cluster.py"
 GPUFLEET_REPORT=build/demo-cluster-first.json pyinfra -y inventories/cluster.py deploys/gpu_cluster.py
@@ -39,5 +47,6 @@ gpufleet verify inventories/cluster.py
 
 printf '\nThe stack is there, the second run changed nothing in %d ms, the checks are green: %d s.\n' \
     "$milliseconds" $((SECONDS - began))
+printf 'Charts: %s\n' "$charts"
 printf 'Pods are simulated by kwok: what needs a kubelet was skipped above, with the reason.\n'
 printf 'Take it away:     gpufleet sandbox cluster down --name demo\n'

@@ -29,7 +29,6 @@ from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import DesiredRuntime
 from gpufleet.upgrade.alerts import firing
 from gpufleet.verify import parse as verify
-from gpufleet.verify.load_judge import parse as parse_load
 from tests.fuzz import files
 from tests.fuzz.files import text_of
 from tests.fuzz.inputs import damaged, odd_tree
@@ -264,9 +263,4 @@ PARSERS: Sequence[Parser] = (
     Parser("apt-sources", files.parse_apt_sources, of_texts(*files.APT_SOURCES)),
     Parser("apt-trial", files.parse_apt_trial, of_texts(*files.APT_TRIAL)),
     Parser("yum-files", files.parse_yum_file, of_texts(files.YUM_FILE)),
-    Parser(
-        "load-output",
-        lambda data: parse_load(text_of(data)),
-        of_files(UNIT / "verify" / "load_outputs", "*"),
-    ),
 )

@@ -1,0 +1,193 @@
+"""One Job of the user's image that puts every free GPU of a cluster under load."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.names import counted
+from gpufleet.verify.cluster import RESOURCE, Cluster
+from gpufleet.verify.findings.clusters import LOAD_LEFT
+from gpufleet.verify.subject import CheckFailed
+
+NAMESPACE = "default"
+POLL_SECONDS = 1.0
+PROGRESS_SECONDS = 15.0
+KEPT_SECONDS = 3600  # of a finished Job, if the run is killed before it removes the Job
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent, dcgm-exporter's name
+# labels that name the pod of a series: the exporter's, and Prometheus' if its own target has them
+POD_LABELS = (("namespace", "pod"), ("exported_namespace", "exported_pod"))
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """The keys `verify_load_*` of an inventory. `share`: of the time that each GPU must be busy."""
+
+    image: str
+    command: tuple[str, ...]
+    seconds: int = 120
+    start_seconds: int = 600
+    share: float = 0.9
+    runtime_class: str | None = None
+
+    @property
+    def deadline(self) -> int:
+        """Seconds after which the Job is stopped."""
+        return self.start_seconds + 2 * self.seconds
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> LoadRequest:
+        """From the data of an inventory. Raises ValueError for a number that is none."""
+        given = {
+            name: kind(data[f"verify_load_{name}"])
+            for name, kind in {"seconds": int, "start_seconds": int, "share": float}.items()
+            if f"verify_load_{name}" in data
+        }
+        return cls(
+            image=str(data.get("verify_load_image") or ""),
+            command=tuple(map(str, data.get("verify_load_command") or ())),
+            runtime_class=data.get("device_plugin_runtime_class"),
+            **given,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """How the Job ended. `trouble`: why it did not succeed, or ""."""
+
+    job: str
+    gpus: int
+    trouble: str
+
+
+def count_free_gpus(nodes: Iterable[Any], pods: Iterable[Any]) -> int:
+    """GPUs that a Job can get: of nodes that accept pods, less those that pods hold.
+
+    `nodes`, `pods`: V1Node and V1Pod of the whole cluster. Example: two nodes with 8 GPUs each, one
+    of them cordoned, and a pod that holds 2 GPUs of the other: 6.
+    """
+    open_nodes = {each.metadata.name: each for each in nodes if not each.spec.unschedulable}
+    offered = sum(
+        int((each.status.allocatable or {}).get(RESOURCE, 0)) for each in open_nodes.values()
+    )
+    held = sum(
+        int((part.resources.limits or {}).get(RESOURCE, 0) if part.resources else 0)
+        for pod in pods
+        if pod.spec.node_name in open_nodes and pod.status.phase not in ("Succeeded", "Failed")
+        for part in pod.spec.containers
+    )
+    return max(0, offered - held)
+
+
+def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
+    """The Job: one pod per GPU, placed by the scheduler."""
+    container = {
+        "name": "load",
+        "image": request.image,
+        "resources": {"limits": {RESOURCE: "1"}},
+        "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},  # dcgmproftester needs it
+        **({"command": list(request.command)} if request.command else {}),
+    }
+    pod = {
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "tolerations": [{"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}],
+        "containers": [container],
+        **({"runtimeClassName": request.runtime_class} if request.runtime_class else {}),
+    }
+    labels = {"app.kubernetes.io/managed-by": "gpufleet"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"gpufleet-load-{secrets.token_hex(4)}", "labels": labels},
+        "spec": {
+            "completions": gpus,
+            "parallelism": gpus,
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": request.deadline,
+            "ttlSecondsAfterFinished": KEPT_SECONDS,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+@contextmanager
+def load_running(
+    cluster: Cluster, request: LoadRequest, report: Callable[[str], None]
+) -> Iterator[LoadResult]:
+    """The Job's result; the Job and its pods are deleted at the end, whatever it is."""
+    gpus = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
+    cluster.need(gpus, "no GPU of the cluster is free")
+    body = build_job(request, gpus)
+    name = body["metadata"]["name"]
+    try:
+        cluster.ask(cluster.batch.create_namespaced_job, NAMESPACE, body)
+        yield LoadResult(name, gpus, _wait(cluster, name, gpus, request, report))
+    finally:
+        call = cluster.batch.delete_namespaced_job
+        left = cluster.delete(call, name, NAMESPACE, propagation_policy="Background")
+        if left:
+            report(f"{LOAD_LEFT.code} {LOAD_LEFT.title}: {name}: {left}")
+
+
+def _wait(
+    cluster: Cluster, name: str, gpus: int, request: LoadRequest, report: Callable[[str], None]
+) -> str:
+    """Wait until the Job has ended; why it did not succeed, or ""."""
+    end, reported = time.monotonic() + request.deadline, 0.0
+    while True:
+        job = cluster.find(cluster.batch.read_namespaced_job, name, NAMESPACE)
+        if job is None:
+            return "another user deleted the Job"
+        done = job.status.succeeded or 0
+        if done >= gpus:
+            return ""
+        failed = [each for each in job.status.conditions or () if each.type == "Failed"]
+        left = end - time.monotonic()
+        if failed or left <= 0:
+            why = (
+                failed[0].message
+                if failed
+                else f"{done} of {counted(gpus, 'pod')} finished in time"
+            )
+            return "; ".join(filter(None, [str(why), _last_event(cluster, name)]))
+        if time.monotonic() - reported >= PROGRESS_SECONDS:
+            report(f"load test: {done} of {counted(gpus, 'pod')} finished ({left:.0f} s left)")
+            reported = time.monotonic()
+        time.sleep(POLL_SECONDS)
+
+
+def _last_event(cluster: Cluster, name: str) -> str:
+    """What the API server says last of the Job or its pods, such as an image that is not found."""
+    try:
+        events = cluster.listed(cluster.core.list_namespaced_event, NAMESPACE)
+    except CheckFailed:
+        return ""
+    found = [
+        each for each in events
+        if each.type == "Warning" and each.involved_object.name.startswith(name)
+    ]  # fmt: skip
+    return str(found[-1].message) if found else ""
+
+
+def find_idle_gpus(cluster: Cluster, result: LoadResult, request: LoadRequest) -> list[str] | str:
+    """GPUs of the Job's pods that were busy for less than the wanted share, by Prometheus; or why
+    Prometheus does not answer that."""
+    where = [f'{{{n}="{NAMESPACE}",{p}=~"{result.job}-.*"}}' for n, p in POD_LABELS]
+    spans = [f"quantile_over_time(0.5, {UTILIZATION}{each}[{request.deadline}s])" for each in where]
+    answer = cluster.prometheus(" or ".join(spans))
+    if isinstance(answer, str):
+        return answer
+    if not answer:
+        return f"it has no {UTILIZATION} of the Job's pods"
+    percent = {
+        f"{series['metric'].get('Hostname', '?')} GPU {series['metric'].get('gpu', '?')}":
+        float(series["value"][1])
+        for series in answer
+    }  # fmt: skip
+    least = 100 * request.share
+    return [f"{gpu}: busy {value:.0f} %" for gpu, value in sorted(percent.items()) if value < least]

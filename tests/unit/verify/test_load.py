@@ -1,0 +1,77 @@
+"""The Job of `gpufleet verify -k load`: which GPUs are free, and what the Job asks for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.load import LoadRequest, LoadResult, build_job, count_free_gpus, find_idle_gpus
+
+
+def node(name: str, gpus: int, *, cordoned: bool = False) -> Any:
+    return SimpleNamespace(
+        metadata=SimpleNamespace(name=name),
+        spec=SimpleNamespace(unschedulable=cordoned),
+        status=SimpleNamespace(allocatable={"nvidia.com/gpu": str(gpus)}),
+    )
+
+
+def pod(place: str, gpus: int, phase: str = "Running") -> Any:
+    part = SimpleNamespace(resources=SimpleNamespace(limits={"nvidia.com/gpu": str(gpus)}))
+    return SimpleNamespace(
+        spec=SimpleNamespace(node_name=place, containers=[part]),
+        status=SimpleNamespace(phase=phase),
+    )
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "free"),
+    [
+        ([node("a", 8)], [], 8),
+        ([node("a", 8)], [pod("a", 2), pod("a", 4, "Succeeded"), pod("b", 1)], 6),
+        ([node("a", 8), node("b", 8, cordoned=True)], [pod("b", 8)], 8),
+        ([node("a", 1)], [pod("a", 1), pod("a", 1)], 0),
+        ([], [], 0),
+    ],
+)
+def test_free_gpus(nodes: list[Any], pods: list[Any], free: int) -> None:
+    assert count_free_gpus(nodes, pods) == free
+
+
+def test_the_job_has_one_pod_per_gpu_and_ends_by_itself() -> None:
+    request = LoadRequest.of({
+        "verify_load_image": "registry.example/dcgm:1", "verify_load_command": ["/bin/load", "60"],
+        "verify_load_seconds": 60, "device_plugin_runtime_class": "nvidia",
+    })  # fmt: skip
+    job = build_job(request, 16)["spec"]
+    assert (job["completions"], job["parallelism"]) == (16, 16)
+    assert job["activeDeadlineSeconds"] == 600 + 120
+    pod_spec = job["template"]["spec"]
+    assert pod_spec["runtimeClassName"] == "nvidia"
+    [container] = pod_spec["containers"]
+    assert container["command"] == ["/bin/load", "60"]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "idle"),
+    [
+        ("no endpoints", "no endpoints"),
+        ([], "it has no DCGM_FI_DEV_GPU_UTIL of the Job's pods"),
+        ([("n1", "0", "95"), ("n1", "1", "80.4")], ["n1 GPU 1: busy 80 %"]),
+        ([("n1", "0", "90")], []),
+    ],
+)
+def test_idle_gpus(answer: Any, idle: Any) -> None:
+    if isinstance(answer, list):
+        answer = [
+            {"metric": {"Hostname": host, "gpu": gpu}, "value": [0, value]}
+            for host, gpu, value in answer
+        ]
+    asked: list[str] = []
+    cluster: Any = SimpleNamespace(prometheus=lambda query: asked.append(query) or answer)
+    request = LoadRequest("image", ())
+    assert find_idle_gpus(cluster, LoadResult("job-1", 2, ""), request) == idle
+    assert 'pod=~"job-1-.*"' in asked[0]
