@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 BROWSER := $(VENV)/.browser-ready
 
-.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint measure bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -79,8 +79,12 @@ test-slow: setup ## real packages of the distribution, with a real DKMS build
 test-kubernetes: setup ## the tests on control planes of every Kubernetes minor that can be built
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) scripts/test_kubernetes.py
 
-lint: $(READY) ## ruff, mypy --strict and codespell
+lint: $(READY) ## ruff, mypy --strict and codespell, and the sizes of measure
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/codespell
+	@$(PY) -m scripts.measure
+
+measure: $(READY) ## how large the product is: lines, rooms, kinds of findings, tests
+	@$(PY) -m scripts.measure
 
 bench: setup ## speed against the floor and against Ansible, and on thousands of hosts; HOSTS="1 10 40"
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) -m benchmarks --hosts $(HOSTS)
