@@ -10,9 +10,11 @@ from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.kubernetes.findings import choice as found
 from gpufleet.kubernetes.record import KubernetesEntry
-from gpufleet.toolkit.config import containerd
+from gpufleet.toolkit.config.containerd import SHIM
+from gpufleet.toolkit.config.containerd_layers import CRI, cri_disabled
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
+from gpufleet.toolkit.config.model import Merged, Path, Record
 from gpufleet.toolkit.config.tables import Wanted, merge_settings, unmerge_settings
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
@@ -39,7 +41,7 @@ def plan_containerd(
     """The change of containerd's file. `text`: as the roles before leave it."""
     runtime = facts.runtimes["containerd"]
     path = runtime.config_path
-    if containerd.cri_disabled(text):
+    if cri_disabled(text):
         return None, (found.CRI_DISABLED(file=path),)
     entry = facts.provenance.entry(KubernetesEntry).containerd
     record = entry.changes.record if entry.changes and entry.config == path else Record()
@@ -68,7 +70,7 @@ def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]
     version = data.get("version", 1) if data else new_version
     if not data:
         wanted[("version",)] = new_version
-    runtime: Path = ("plugins", containerd.CRI.get(version, containerd.CRI[2]))
+    runtime: Path = ("plugins", CRI.get(version, CRI[2]))
     images: Path = ("plugins", _IMAGES) if version >= 3 else runtime
     pinned = ("pinned_images", "sandbox") if version >= 3 else ("sandbox_image",)
     default = lookup(data, (*runtime, "containerd", "default_runtime_name"), "runc")
@@ -81,7 +83,7 @@ def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]
         if lookup(data, (*tables, name)) is not None:
             wanted[options] = required.systemd_cgroups
         elif name == base:  # built in; 1.x knows nothing of it once the file names it
-            entry = {"runtime_type": containerd.SHIM, "options": {"SystemdCgroup": True}}
+            entry = {"runtime_type": SHIM, "options": {"SystemdCgroup": True}}
             wanted |= {(*tables, name): entry}
     if required.pause:
         sandbox: Path = (*images, *pinned)

@@ -12,8 +12,8 @@ from gpufleet.toolkit.config.json_text import JSON
 from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.findings import runtimes as found
+from gpufleet.toolkit.runtime_layers import containerd_socket
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
-from gpufleet.toolkit.runtime_texts import containerd_socket
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 # A line of `containerd config dump` and of `crio config` that shows that nvidia is registered.

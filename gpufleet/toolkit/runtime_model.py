@@ -10,8 +10,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts, Runtime, Service
 from gpufleet.host.file_write import FileWrite
-from gpufleet.toolkit.config import containerd
-from gpufleet.toolkit.config.model import Reads, Record
+from gpufleet.toolkit.config.containerd_layers import NEWEST
+from gpufleet.toolkit.config.desired import Reads
+from gpufleet.toolkit.config.model import Record
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import Runtime as KnownRuntime
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -143,7 +144,7 @@ class Context:
         1.x reads a file of version 3 as version 2, and ignores the names of version 3.
         """
         if not self.runtime.version:
-            return containerd.NEWEST
+            return NEWEST
         return 4 if self.has("config-v4") else 3 if self.has("config-v3") else 2
 
     @property

@@ -15,7 +15,7 @@ from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
-from gpufleet.toolkit.runtime_texts import safe
+from gpufleet.toolkit.runtime_result import safe
 from gpufleet.toolkit.settings import ToolkitSettings
 
 

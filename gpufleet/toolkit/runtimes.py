@@ -6,17 +6,19 @@ from dataclasses import replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.toolkit.activation import with_activation
-from gpufleet.toolkit.config import containerd, crio, docker
+from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import has
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
+from gpufleet.toolkit.config.model import Merged, Record
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.dockerd import dockerd_options
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import RuntimeConfig
 from gpufleet.toolkit.runtime_change import Target, assemble
+from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtime_removal import without_old_files
-from gpufleet.toolkit.runtime_texts import crio_layers, imported_texts, safe
+from gpufleet.toolkit.runtime_result import judged
 
 BINARY = "nvidia-container-runtime"
 BINARY_PATH = f"/usr/bin/{BINARY}"
@@ -36,10 +38,12 @@ def _plan(context: Context) -> RuntimePlan:
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
         return _untouched(path, (found.CONFIG_UNREADABLE(file=path, reason=reason),), context)
-    if name == "containerd" and containerd.cri_disabled(file.content):
-        return _untouched(path, (found.CRI_DISABLED(file=path),), context)
+    if name == "containerd":
+        disabling = containerd_layers.cri_disabled_in(context.facts.texts, path)
+        if disabling:
+            return _untouched(path, (found.CRI_DISABLED(file=disabling),), context)
     target = {"docker": _docker, "containerd": _containerd, "crio": _crio}[name](path, context)
-    target = replace(target, merged=safe(target.path, target.merged, context))
+    target = replace(target, merged=judged(target.path, target.merged, context))
     return with_activation(assemble(target, context, serving=True), context)
 
 
@@ -51,13 +55,13 @@ def _desired(path: str, context: Context) -> DesiredRuntime:
         binary=BINARY if context.runtime.name == "docker" else BINARY_PATH,
         default=context.settings.default_runtime,
         cdi=context.settings.cdi and opt_in,
+        layers=layers_of(context, context.facts.texts),
     )
 
 
 def _docker(path: str, context: Context) -> Target:
     text, record = context.text(path), context.record(path)
-    desired = replace(_desired(path, context), reads=context.reads)
-    merged = docker.merge(text, desired, record)
+    merged = docker.merge(text, replace(_desired(path, context), reads=context.reads), record)
     if not merged.blocked:
         flags = dockerd_options().exclusive_flags
         both = docker.conflicts(merged.text, context.service.exec_start, flags)
@@ -70,26 +74,19 @@ def _docker(path: str, context: Context) -> Target:
 
 def _containerd(path: str, context: Context) -> Target:
     main, record = context.text(path), context.record(path)
-    deep, v3 = context.has("drop-ins-merged"), context.has("config-v3")
-    newest = context.newest_version
-    own = containerd.drop_in(main, path, deep)
-    imports = imported_texts(main, path, context.facts.texts, without=own)
+    v3 = context.has("config-v3")
+    own = containerd.drop_in(main, path, context.has("drop-ins-merged"))
+    version = 3 if v3 else 2
+    if own and not _is_in(main, record):
+        path, record, version = own, context.record(own), containerd_layers.version_of(parsed(main))
     desired = replace(
         _desired(path, context),
-        effective=containerd.effective(main, imports.values(), deep, newest),
-        newest_version=newest,
+        newest_version=context.newest_version,
         fills_maps=v3,
-        new_version=3 if v3 else 2,
+        new_version=version,
     )
-    if own and not _is_in(main, record):
-        text = context.text(own)
-        desired = replace(desired, file=own)
-        merged = containerd.merge(text, desired, context.record(own), main=main)
-        return Target(own, text, merged)
-    merged = containerd.merge(main, desired, record)
-    if merged.changed and not merged.blocked:
-        merged = _hindered(main, path, imports, merged, context)
-    return Target(path, main, merged)
+    text = context.text(path)
+    return Target(path, text, containerd.merge(text, desired, record))
 
 
 def _is_in(main: str | None, record: Record) -> bool:
@@ -98,25 +95,9 @@ def _is_in(main: str | None, record: Record) -> bool:
     return bool(record.edits) and all(has(data, edit.path) for edit in record.edits)
 
 
-def _hindered(
-    main: str | None, path: str, imports: dict[str, str], merged: Merged, context: Context
-) -> Merged:
-    """The merge, or none of it if containerd would ignore the file."""
-    since = context.known.minimum("drop-ins-merged")
-    other = containerd.replaced_by(imports, context.has("drop-ins-merged"), context.newest_version)
-    note = None
-    if other:
-        note = found.NOT_EFFECTIVE(file=path, other=other, since=since)
-    elif context.has("config-v3") and main and parsed(main) and containerd.file_version(main) == 1:
-        note = found.OLD_CONFIG_VERSION(file=path, version=context.runtime.version)
-    return Merged(main, False, (*merged.notes, note), merged.record) if note else merged
-
-
 def _crio(path: str, context: Context) -> Target:
-    layers = crio_layers(path, context.facts.texts, without=crio.DROP_IN)
-    desired = replace(_desired(crio.DROP_IN, context), effective=crio.effective(layers))
     text, record = context.text(crio.DROP_IN), context.record(crio.DROP_IN)
-    return Target(crio.DROP_IN, text, crio.merge(text, desired, record))
+    return Target(crio.DROP_IN, text, crio.merge(text, _desired(crio.DROP_IN, context), record))
 
 
 def _generated(context: Context) -> RuntimeConfig | None:

@@ -35,6 +35,7 @@ package_sections() {
 toolkit_sections() {
     section nvidia-ctk nvidia-ctk --version
     section toolkit-programs toolkit_programs
+    section low-level-runtime limit nvidia-container-runtime --version
     for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
         if [ -f "$spec" ]; then section "cdi:$spec" cat "$spec"; fi
     done

@@ -22,6 +22,7 @@ DEFAULT_CONFIGURATION = {
     "containerd": "/etc/containerd/config.toml",
     "crio": "/etc/crio/crio.conf",
 }
+CRI_NAMES = {"cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"}
 UNITS = {"docker": "docker.service", "crio": "crio.service"}
 
 
@@ -160,7 +161,7 @@ class Runtime:
         if self.name == "crio":
             status = self.section("crio-status")
             return "" if "runtimes.nvidia]" in status.text else "`crio status config` has none"
-        if {"cri", "io.containerd.grpc.v1.cri"} & set(self.effective.get("disabled_plugins", [])):
+        if self.cri_disabled:
             return "the CRI plugin is in disabled_plugins"
         written, started = self.section("containerd-written"), self.section("containerd-started")
         if not (written.ok and started.ok):
@@ -168,6 +169,24 @@ class Runtime:
         # containerd reads its files when it starts, and only then.
         older = int(written.text) > int(started.text)
         return "started before its configuration was last written" if older else ""
+
+    @property
+    def cri_faults(self) -> list[str]:
+        """containerd: the parts of the CRI plugin that are not loaded, each with its state."""
+        rows = [line.split() for line in self.section("containerd-plugins").lines]
+        parts = [r for r in rows if len(r) >= 4 and ("cri" in r[0].split(".") or r[1] == "cri")]
+        bad = [f"{row[0]} {row[1]}: {row[-1]}" for row in parts if row[-1] != "ok"]
+        return bad if parts else ["containerd lists none"]
+
+    @property
+    def cri_disabled(self) -> bool:
+        return bool(CRI_NAMES & set(self.effective.get("disabled_plugins", [])))
+
+    @property
+    def monitor(self) -> str:
+        """CRI-O: the monitor that starts containers of the runtime nvidia."""
+        runtimes = self.effective.get("crio", {}).get("runtime", {}).get("runtimes", {})
+        return str(runtimes.get("nvidia", {}).get("monitor_path") or "conmon")
 
     @property
     def images(self) -> list[str]:

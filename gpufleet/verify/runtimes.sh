@@ -23,11 +23,19 @@ containerd_sections() {
     section containerd-dump containerd_dump "$1"
     section containerd-written containerd_written "$1"
     section containerd-started seconds "$containerd_unit"
+    section containerd-plugins containerd_plugins "$1"
     section containerd-images running "$containerd_unit" ctr images ls -q
 }
 
 containerd_dump() { # only a refusal is worth standard error
     limit containerd --config "$1" config dump 2>/dev/null || limit containerd --config "$1" config dump
+}
+
+containerd_plugins() { # TYPE ID PLATFORMS STATUS of each, from the running daemon
+    address=$(containerd_dump "$1" | awk '/^ *\[/ { server = /\[grpc\]|server\.v1\.grpc.\]/ }
+        server && $1 == "address" { gsub(/["\047]/, "", $3); print $3; exit }')
+    case "$containerd_unit" in k3s* | rke2*) address=/run/k3s/containerd/containerd.sock ;; esac
+    running "$containerd_unit" ctr ${address:+-a "$address"} plugins ls
 }
 
 containerd_written() { # newest of the file and its drop-ins

@@ -26,7 +26,7 @@ from gpufleet.kube.operations.boundary import LONGEST, cluster_findings
 from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import DesiredRuntime
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.upgrade.alerts import firing
 from gpufleet.verify import parse as verify
 from tests.fuzz import files

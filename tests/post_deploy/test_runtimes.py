@@ -88,6 +88,32 @@ def test_runtime_knows(node: Node, name: str) -> None:
     node.expect(not why, kinds.RUNTIME_KNOWS, expected, why, unit=runtime.unit)
 
 
+def test_runtime_cri(node: Node) -> None:
+    """containerd has loaded its CRI plugin: kubelets can use it."""
+    runtime = need_up(node, "containerd")
+    node.need(not runtime.cri_disabled, "the CRI plugin is disabled: no kubelet uses containerd")
+    answer = runtime.section("containerd-plugins")
+    node.need(answer.ok, f"containerd's plugins cannot be listed: {answer.last}")
+    faults, unit, path = runtime.cri_faults, runtime.unit, runtime.path
+    expected, found = "the CRI plugin to be loaded", ", ".join(faults)
+    node.expect(not faults, kinds.RUNTIME_CRI, expected, found, unit=unit, path=path)
+
+
+@runtimes
+def test_runtime_base(node: Node, name: str) -> None:
+    """The nvidia runtime finds the programs that it calls: runc or crun, and CRI-O's monitor."""
+    runtime = need_up(node, name)
+    node.need(runtime.unit == f"{name}.service", f"{runtime.unit} has its own runc")
+    answer = node.section("low-level-runtime")
+    expected = "`nvidia-container-runtime --version` to succeed"
+    node.expect(answer.ok, kinds.RUNTIME_BASE, expected, answer.last)
+    if name == "crio" and runtime.nvidia_binary:
+        monitor = runtime.monitor
+        there = node.probe.run(f"command -v {shlex.quote(monitor)}").ok
+        expected = f"the monitor of the nvidia runtime, {monitor}"
+        node.expect(there, kinds.RUNTIME_BASE, expected, "no such program")
+
+
 def probe_image(node: Node, runtime: Runtime) -> str:
     """An image on the host to run: `verify_image` of the inventory, or any gpufleet/probe."""
     wanted = node.data.get("verify_image")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import posixpath
+from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import merged
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
+from gpufleet.toolkit.config.layers import PLACES, Layers
+from gpufleet.toolkit.config.model import Merged, Path, Record
 from gpufleet.toolkit.config.tables import (
     Wanted,
+    adopted,
     base_runtime,
     is_ours,
     merge_settings,
@@ -18,10 +21,11 @@ from gpufleet.toolkit.config.tables import (
     unmerge_settings,
     without_zeros,
 )
-from gpufleet.toolkit.findings import config as found
 
 DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 RUNTIME: Path = ("crio", "runtime")
+RUNTIMES, DEFAULT, _ = PLACES["crio"]
+_CONMON_IN_PATH = ("conmon", "/usr/bin/conmon", "/usr/local/bin/conmon", "/bin/conmon")
 # These belong to the base runtime's binary (crio.conf(5), table crio.runtime.runtimes).
 NOT_INHERITED = frozenset({"runtime_path", "runtime_type", "default_annotations"})
 
@@ -29,8 +33,8 @@ NOT_INHERITED = frozenset({"runtime_path", "runtime_type", "default_annotations"
 def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
     """The drop-in with the `desired` settings; the user's files are never changed.
 
-    The runtime inherits from CRI-O's default runtime in `desired.effective` (`crio status config`,
-    or all its files): CRI-O's packages set monitor_path, and pods hang without it.
+    The runtime inherits from CRI-O's default runtime: CRI-O's packages set monitor_path, and pods
+    hang without it. Where no file has a runtime, CRI-O finds all programs in PATH.
     """
     done = record or Record()
 
@@ -46,51 +50,65 @@ def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
     return unmerge_settings(text, record, file, "CRI-O", lambda rest, record: {})
 
 
-def effective(texts: Iterable[str]) -> Data:
-    """The configuration of crio.conf and its drop-ins, in CRI-O's order (lexical, main first)."""
-    data: Data = {}
-    for text in texts:
-        data = merged(data, parsed(text))
-    return data
+def layers(texts: Mapping[str, str], main: str) -> Layers:
+    """The table crio.runtime of crio.conf and of every file below its folder, in CRI-O's order.
+
+    CRI-O replaces the whole entry of a runtime that a later file names again.
+    """
+    folder = posixpath.dirname(DROP_IN) + "/"
+    names = [main, *sorted(name for name in texts if name.startswith(folder) and name != main)]
+    tables: list[tuple[str, Data]] = []
+    later: set[str] = set()
+    for name in reversed([name for name in names if name in texts]):
+        table = lookup(parsed(texts[name]), RUNTIME, {})
+        runtimes = lookup(table, RUNTIMES)
+        if isinstance(runtimes, dict):
+            table = {**table, "runtimes": {k: v for k, v in runtimes.items() if k not in later}}
+            later |= set(runtimes)
+        if table:
+            tables.insert(0, (name, table))
+    return Layers(tuple(tables))
 
 
 def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
-    effective = lookup(desired.effective, RUNTIME, {})
-    tables = (lookup(data, RUNTIME, {}), effective)
-    name, base = _base(effective, desired.name, record.inherits)
+    own = lookup(data, RUNTIME, {})
+    others = desired.layers.without(desired.file)
+    layers = Layers((*others.files, (desired.file, own)))
+    name, base = _base(layers.table, desired.name, record.inherits)
     wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
-    path: Path = (*RUNTIME, "runtimes", desired.name)
-    entries = (lookup(table, ("runtimes", desired.name)) for table in tables)
-    there = next((entry for entry in entries if isinstance(entry, dict)), None)
-    if there is None or is_ours(data, path, record):
-        wanted[path] = {"runtime_path": desired.binary, "runtime_type": "oci", **base}
-        if not effective:
-            notes.append(found.BASE_UNKNOWN(runtime="CRI-O", name=desired.name, file=desired.file))
+    place = (*RUNTIMES, desired.name)
+    path: Path = (*RUNTIME, *place)
+    theirs = others if is_ours(data, path, record) else layers
+    ours = {"runtime_path": desired.binary, "runtime_type": "oci", **base}
+    there = theirs.entry(place)
+    if there is None:
+        wanted[path] = ours
     else:
-        notes.append(_compare(there, desired))
+        there = {"monitor_path": lookup(layers.table, ("conmon",)), **there}
+        notes.append(adopted(there, ours, _equivalent, theirs.file_of(place), desired.name))
     if desired.default:
-        path = (*RUNTIME, "default_runtime")
-        old = next((value for t in tables if (value := lookup(t, ("default_runtime",)))), None)
-        if old != desired.name or is_ours(data, path, record):
+        path = (*RUNTIME, *DEFAULT)
+        if lookup(layers.table, DEFAULT) != desired.name or is_ours(data, path, record):
             wanted[path] = desired.name
-        if old not in (None, desired.name, "runc", "crun"):
-            notes.append(found.DEFAULT_REPLACED(file=desired.file, old=old, name=desired.name))
     return Wanted(wanted, tuple(notes), name)
 
 
-def _base(effective: Data, own: str, inherited: str) -> tuple[str, Data]:
+def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
     """The runtime that ours inherits from, and the inherited settings."""
-    runtimes = lookup(effective, ("runtimes",), {})
-    default = str(lookup(effective, ("default_runtime",), ""))
+    runtimes = lookup(table, RUNTIMES)
+    runtimes = runtimes if isinstance(runtimes, dict) else {}
+    default = str(lookup(table, DEFAULT, ""))
     name = base_runtime(runtimes, (inherited, default), own, lambda entry: True)
     base = without_zeros(runtimes.get(name, {}))
     return name, {key: value for key, value in base.items() if key not in NOT_INHERITED}
 
 
-def _compare(entry: Data, desired: DesiredRuntime) -> Finding:
-    path = entry.get("runtime_path", "")
-    if path != desired.binary:
-        difference = f"runtime_path = {path or 'not set'}"
-        return found.RUNTIME_KEPT(file=desired.file, name=desired.name, difference=difference)
-    return found.RUNTIME_ADOPTED(file=desired.file, name=desired.name)
+def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
+    """Whether another value than ours has the same effect.
+
+    Without a path CRI-O looks for conmon in PATH.
+    """
+    if path == ("monitor_path",):
+        return not theirs and ours in _CONMON_IN_PATH
+    return path == ("runtime_type",) and not theirs

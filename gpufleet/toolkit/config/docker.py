@@ -9,14 +9,15 @@ from functools import lru_cache
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.toolkit.config.desired import DesiredRuntime, Reads
 from gpufleet.toolkit.config.edits import Data, has, lookup
 from gpufleet.toolkit.config.json_text import JSON, duplicates
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Reads, Record
+from gpufleet.toolkit.config.layers import PLACES, Layers
+from gpufleet.toolkit.config.model import Merged, Path, Record
 from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
 from gpufleet.toolkit.findings import config as found
 
-DEFAULT: Path = ("default-runtime",)
-CDI: Path = ("features", "cdi")
+RUNTIMES, DEFAULT, CDI = PLACES["docker"]
 EVERYTHING = Reads()
 BLANK = "{}\n"  # the meaning of an empty file for dockerd
 _BOM = "\ufeff"  # newer versions of dockerd accept it; Python's parser does not
@@ -85,22 +86,21 @@ def _wanted(
     if any(note.blocks for note in notes):
         return {}, tuple(notes)
     wanted: dict[Path, Any] = {}
-    path = ("runtimes", desired.name)
-    if not has(data, path) or is_ours(data, path, record):
-        wanted[path] = {"path": desired.binary}
+    others = desired.layers.without(desired.file)
+    layers = Layers((*others.files, (desired.file, data)))
+    place = (*RUNTIMES, desired.name)
+    theirs = others if is_ours(data, place, record) else layers
+    there = theirs.entry(place)
+    if there is None:
+        wanted[place] = {"path": desired.binary}
     else:
-        notes.append(_compare(lookup(data, path), desired))
-    if desired.default:
-        old = lookup(data, DEFAULT)
-        if old is None or old != desired.name or is_ours(data, DEFAULT, record):
-            wanted[DEFAULT] = desired.name
-        if old not in (None, desired.name):
-            notes.append(found.DEFAULT_REPLACED(file=desired.file, old=old, name=desired.name))
-    if desired.cdi:
-        if not has(data, CDI) or is_ours(data, CDI, record):
-            wanted[CDI] = True
-        elif lookup(data, CDI) is not True:
-            notes.append(found.CDI_SWITCHED_OFF(file=desired.file, name="nvidia.com/gpu"))
+        notes.append(_compare(there, theirs.file_of(place), desired))
+    if desired.default and (
+        lookup(layers.table, DEFAULT) != desired.name or is_ours(data, DEFAULT, record)
+    ):
+        wanted[DEFAULT] = desired.name
+    if desired.cdi and (not has(data, CDI) or is_ours(data, CDI, record)):
+        wanted[CDI] = True
     return wanted, tuple(notes)
 
 
@@ -134,7 +134,7 @@ def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
     return notes
 
 
-def _compare(entry: Data, desired: DesiredRuntime) -> Finding:
+def _compare(entry: Data, file: str, desired: DesiredRuntime) -> Finding:
     """The finding about an existing runtime that is not ours: adopted, or kept as it is.
 
     nvidia-ctk writes an empty `args`, a key that dockerd ignores; nvidia-docker2 an empty
@@ -145,10 +145,19 @@ def _compare(entry: Data, desired: DesiredRuntime) -> Finding:
     if path not in (desired.binary, f"/usr/bin/{desired.binary}"):
         differing.insert(0, f"path = {path}")
     if differing:
-        return found.RUNTIME_KEPT(
-            file=desired.file, name=desired.name, difference=", ".join(differing)
-        )
-    return found.RUNTIME_ADOPTED(file=desired.file, name=desired.name)
+        return found.RUNTIME_KEPT(file=file, name=desired.name, difference=", ".join(differing))
+    return found.RUNTIME_ADOPTED(file=file, name=desired.name)
+
+
+def layers(text: str | None, path: str, unit: str, exec_start: str) -> Layers:
+    """The settings of dockerd's command line and of its daemon.json. Raises NotUnderstood."""
+    added = (value.partition("=") for value in flag_values(exec_start, "--add-runtime"))
+    flags: Data = {"runtimes": {name: {"path": program} for name, _, program in added}}
+    flags = {key: value for key, value in flags.items() if value}
+    for value in flag_values(exec_start, "--default-runtime"):
+        flags[DEFAULT[0]] = value
+    there = data(text)
+    return Layers(tuple(layer for layer in ((unit, flags), (path, there)) if layer[1]))
 
 
 def used_flags(exec_start: str, keys: Mapping[str, tuple[str, ...]]) -> dict[str, str]:

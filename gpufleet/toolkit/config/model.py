@@ -1,8 +1,7 @@
-"""The input of a merge, its result, and the record that reverts it."""
+"""The result of a merge, and the record that reverts it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,30 +42,6 @@ class Record:
     @property
     def values(self) -> dict[Path, Any]:
         return {edit.path: edit.value for edit in self.edits}
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """docker: non-JSON texts that the program accepts."""
-
-    blank: bool = True  # empty, or only white space
-    mark: bool = True  # a byte order mark before the object
-
-
-@dataclass(frozen=True, slots=True)
-class DesiredRuntime:
-    """The desired configuration of one runtime, from settings, facts and catalog."""
-
-    file: str  # path of the file, for messages
-    name: str = "nvidia"
-    binary: str = "/usr/bin/nvidia-container-runtime"
-    default: bool = False  # make it the default runtime
-    cdi: bool = False  # enable CDI explicitly; False if it is on by default or unsupported
-    effective: Mapping[str, Any] = field(default_factory=dict)  # all files together, as read
-    fills_maps: bool = True  # containerd: built-in runtimes stay if a file names another one
-    new_version: int = 2  # containerd: `version` of a configuration file that we create
-    newest_version: int = 4  # containerd: the newest `version` that the program supports
-    reads: Reads = Reads()
 
 
 @dataclass(frozen=True, slots=True)

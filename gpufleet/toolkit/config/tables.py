@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import (
     Data,
     Format,
@@ -17,7 +18,7 @@ from gpufleet.toolkit.config.edits import (
     same,
     settle,
 )
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Path, Record
+from gpufleet.toolkit.config.model import Merged, Path, Record
 from gpufleet.toolkit.config.toml_text import TOML, without_comment
 from gpufleet.toolkit.findings import config as found
 
@@ -121,6 +122,38 @@ def parsed(text: str | None) -> Data:
 def without_zeros(table: Data) -> Data:
     """The table without zero and empty values, which are Go's defaults."""
     return {key: value for key, value in table.items() if value not in ("", 0, False, [], {})}
+
+
+def adopted(
+    theirs: Data, ours: Data, equivalent: Callable[[Path, Any, Any], bool], file: str, name: str
+) -> Finding:
+    """The finding about a runtime of others, by every setting that ours would have.
+
+    `equivalent`: whether their value has the effect of ours. Settings that only theirs has are
+    the user's.
+    """
+    differing = [
+        f"{'.'.join(path)} is {_shown(value)}, not {_shown(own)}"
+        for path, own in _settings(ours)
+        if not same(value := lookup(theirs, path), own) and not equivalent(path, value, own)
+    ]
+    if differing:
+        return found.RUNTIME_KEPT(file=file, name=name, difference="; ".join(differing))
+    return found.RUNTIME_ADOPTED(file=file, name=name)
+
+
+def _settings(table: Data, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _settings(value, (*path, key))
+        else:
+            yield (*path, key), value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "not set" if value in (None, "") else str(value)
 
 
 def base_runtime(

@@ -8,7 +8,7 @@ CONFIG_INVALID = blocker(
     "GF401",
     "Invalid runtime configuration",
     "{file} is not valid {language}: {reason}. It was not changed.",
-    "Repair the file ({runtime} would not start with it either), then run again.",
+    "Repair the file, then run again.",
 )
 
 DUPLICATE_KEYS = warning(
@@ -24,7 +24,8 @@ RUNTIME_KEPT = warning(
     "Existing nvidia runtime kept",
     "{file} already has a runtime {name} that differs from gpufleet's: {difference}. It was not "
     "changed.",
-    "Remove the entry to let gpufleet write its own, or leave it if the difference is intended.",
+    "Remove the entry from {file} to let gpufleet write its own, or leave it if the difference is "
+    "intended.",
 )
 
 RUNTIME_ADOPTED = info(
@@ -33,21 +34,6 @@ RUNTIME_ADOPTED = info(
     "{file} already has the runtime {name} exactly as gpufleet would write it. Nothing was added, "
     "and removal will leave it in place.",
     "No action required.",
-)
-
-DEFAULT_REPLACED = warning(
-    "GF407",
-    "Default runtime replaced",
-    "The default runtime in {file} was {old}; toolkit_default_runtime sets it to {name}.",
-    "No action required if intended: removal restores the recorded value.",
-)
-
-CDI_SWITCHED_OFF = warning(
-    "GF408",
-    "CDI disabled in the runtime's configuration",
-    "{file} disables CDI. The setting is kept, so `{name}` devices cannot be requested by CDI "
-    "name.",
-    "Remove the setting to let gpufleet enable CDI, or set toolkit_cdi = False.",
 )
 
 EDIT_REFUSED = blocker(
@@ -70,15 +56,6 @@ LEFT_CHANGED = warning(
     "Modified setting left in place",
     "{setting} in {file} was written by gpufleet and modified since; it is left in place.",
     "Remove it manually if you do not need it.",
-)
-
-BASE_UNKNOWN = warning(
-    "GF425",
-    "Runtime inherits nothing",
-    "No file of {runtime} defines the runtimes that it starts with, so runtime {name} in {file} "
-    "inherits nothing (monitor_path, allowed annotations).",
-    "No action required if {runtime} finds conmon in its PATH. Otherwise define the default "
-    "runtime in a file under /etc/crio/crio.conf.d, as `crio config` prints it, and run again.",
 )
 
 NEEDED_BY_OTHERS = warning(

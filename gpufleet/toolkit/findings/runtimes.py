@@ -93,20 +93,12 @@ RUNTIME_NOT_MANAGED = info(
     "Add it to toolkit_runtimes if its containers need GPUs.",
 )
 
-NOT_EFFECTIVE = blocker(
-    "GF426",
-    "Configuration overridden by another file",
-    "{other}, imported by {file}, replaces everything {file} sets for the CRI plugin: a change of "
-    "{file} would have no effect. containerd merges such files only since {since}.",
-    "Move the settings of {other} into {file}, or remove {other}, then run again.",
-)
-
-OLD_CONFIG_VERSION = blocker(
+OLD_CONFIG_VERSION = warning(
     "GF427",
     "Outdated containerd configuration version",
-    "{file} has configuration version 1; containerd {version} ignores the runtimes in such a file.",
-    "Convert it: containerd --config {file} config migrate; check the output and replace the file "
-    "with it.",
+    "{file} has configuration version 1: containerd {version} ignores its [plugins.cri].",
+    'Put `version = 2` at the top of {file}, and write [plugins."io.containerd.grpc.v1.cri"] for '
+    "[plugins.cri].",
 )
 
 CONFIG_MOVED = blocker(
@@ -136,14 +128,6 @@ NOT_TAKEN_UP = blocker(
     "{runtime} accepts the new {file}, but the nvidia runtime is missing from its effective "
     "configuration; the previous file is in place.",
     "Find what overrides it: an imported file, or an unsupported `version`.",
-)
-
-RUNTIME_STILL_NAMED = blocker(
-    "GF435",
-    "Configuration would refer to a removed runtime",
-    "{setting} of {runtime} refers to runtime {name}, which would be removed from {file}: "
-    "{runtime} would stop working. {file} was not changed.",
-    "Set {setting} to another runtime, or remove that line, then run again.",
 )
 
 RUNTIME_FAILED = warning(

@@ -61,6 +61,23 @@ RUNTIME_KNOWS = check(
     "Restart it when its containers may stop: `systemctl restart {unit}`.",
 )
 
+RUNTIME_CRI = check(
+    "GF764",
+    "containerd's CRI plugin is not loaded",
+    "Every part of containerd's CRI plugin must be loaded; without it no pod starts.",
+    "`journalctl -u {unit}` has the reason; often default_runtime_name in {path} is a runtime that "
+    "is not defined there.",
+)
+RUNTIME_BASE = check(
+    "GF765",
+    "nvidia runtime lacks a program that it calls",
+    "`nvidia-container-runtime --version` must succeed: it calls runc or crun. CRI-O also needs "
+    "the monitor of the runtime, by default conmon in PATH.",
+    "Install the program, or name its path. runc or crun: nvidia-ctk config --in-place --set "
+    "nvidia-container-runtime.runtimes=/usr/libexec/crio/crun; CRI-O's monitor: monitor_path in "
+    "[crio.runtime.runtimes.nvidia].",
+)
+
 CDI = check(
     "GF780",
     "CDI spec missing or stale",

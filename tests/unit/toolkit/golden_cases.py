@@ -18,9 +18,12 @@ from typing import Any
 
 import yaml
 
-from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
+from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
+from gpufleet.toolkit.config.desired import DesiredRuntime
+from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.config.tables import parsed
 
+FOLDER = "/etc/crio/crio.conf.d"
 GOLDEN = Path(__file__).parent / "golden"
 MODULES: dict[str, ModuleType] = {"docker": docker, "containerd": containerd, "crio": crio}
 
@@ -53,12 +56,16 @@ class Case:
         if self.runtime == "docker":
             chosen["binary"] = "nvidia-container-runtime"
         if "layers" in self.settings:
-            chosen["effective"] = crio.effective(self.settings["layers"])
+            texts = {f"{FOLDER}/{n}": text for n, text in enumerate(self.settings["layers"])}
+            chosen["layers"] = crio.layers(texts, f"{FOLDER}/0")
+        if "main" in self.settings:
+            main = {"main": self.settings["main"]}
+            chosen["layers"] = containerd_layers.layers(main, "main", deep_merge=True)
+            chosen["new_version"] = containerd_layers.version_of(parsed(main["main"]))
         return DesiredRuntime(file=f"/etc/{self.runtime}/case", **chosen)
 
     def merge(self, text: str | None, record: Record | None = None) -> Merged:
-        more = {"main": self.settings["main"]} if "main" in self.settings else {}
-        merged: Merged = MODULES[self.runtime].merge(text, self.desired, record, **more)
+        merged: Merged = MODULES[self.runtime].merge(text, self.desired, record)
         return merged
 
     def unmerge(self, text: str | None, record: Record) -> Merged:

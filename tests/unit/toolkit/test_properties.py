@@ -13,7 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import DesiredRuntime, Merged, Record
+from gpufleet.toolkit.config.desired import DesiredRuntime
+from gpufleet.toolkit.config.model import Merged, Record
 from gpufleet.toolkit.dockerd import dockerd_options
 from tests.selection import examples
 
@@ -290,7 +291,9 @@ def test_crio_drop_in(crun: dict[str, Any], runtime: dict[str, Any], default: bo
     layer = tomlkit.dumps(
         {"crio": {"runtime": {"default_runtime": "crun", "runtimes": {"crun": crun}}}}
     )
-    desired = DesiredRuntime(file=crio.DROP_IN, default=default, effective=crio.effective([layer]))
+    desired = DesiredRuntime(
+        file=crio.DROP_IN, default=default, layers=crio.layers({"main": layer}, "main")
+    )
     merged = crio.merge(None, desired)
     assert merged.text is not None
     entry = tomllib.loads(merged.text)["crio"]["runtime"]["runtimes"]["nvidia"]

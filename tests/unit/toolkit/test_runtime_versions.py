@@ -191,7 +191,7 @@ def test_null_is_a_key_that_is_not_there() -> None:
     done = plan(docker_host('{"log-driver": "json-file", "runtimes": null, "features": null}'))
     assert codes(done) == []
     assert done.runtimes[0].change is not None
-    assert references.docker({"runtimes": None, "default-runtime": None}, "dockerd") == {}
+    assert references.undefined("docker", {"runtimes": None, "default-runtime": None}, True) == {}
 
 
 def test_a_number_of_many_digits_is_a_number() -> None:

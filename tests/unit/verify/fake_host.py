@@ -97,6 +97,10 @@ runtime_type = "io.containerd.runc.v2"
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia.options]
 BinaryName = "/usr/bin/nvidia-container-runtime"
 """
+PLUGINS = """TYPE                        ID         PLATFORMS      STATUS
+io.containerd.snapshotter.v1 overlayfs  linux/amd64    ok
+io.containerd.grpc.v1        cri        linux/amd64    ok
+"""
 DAEMON = {
     "registry-mirrors": ["https://mirror.example"],
     "features": {"buildkit": True},
@@ -143,6 +147,7 @@ def _sections() -> dict[str, str]:
         "unattended": "Unattended-Upgrade::Package-Blacklist:: nvidia-\n"
         "Unattended-Upgrade::Package-Blacklist:: libnvidia-",
         "nvidia-ctk": "NVIDIA Container Toolkit CLI version 1.20.0\ncommit: 1234",
+        "low-level-runtime": "NVIDIA Container Runtime version 1.20.1\nrunc version 1.1.5",
         "toolkit-programs": "runs /usr/bin/nvidia-container-cli\nruns /usr/bin/nvidia-ctk",
         "cdi:/etc/cdi/nvidia.yaml": cdi_spec(VERSION, 2),
     }
@@ -160,6 +165,7 @@ def _runtimes() -> dict[str, str]:
         "containerd-dump": CONTAINERD_DUMP,
         "containerd-written": "1000",
         "containerd-started": "1001",
+        "containerd-plugins": PLUGINS,
         "containerd-images": "",
     }
 

@@ -286,6 +286,19 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
         replaces("containerd-dump", "version = 2", 'version = 2\ndisabled_plugins = ["cri"]'),
         {"runtime_knows[containerd]": "GF774"},
     ),
+    "CRI plugin not loaded": (
+        replaces("containerd-plugins", "cri        linux/amd64    ok",
+                 "cri        linux/amd64    error"),
+        {"runtime_cri": "GF764"},
+    ),
+    "containerd without a CRI plugin": (
+        sets("containerd-plugins", "TYPE ID PLATFORMS STATUS"),
+        {"runtime_cri": "GF764"},
+    ),
+    "no runc in PATH": (
+        sets("low-level-runtime", "no runtime binary found from candidate list: [runc crun]", 1),
+        {"runtime_base[docker]": "GF765", "runtime_base[containerd]": "GF765"},
+    ),
     "CDI spec stale": (sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(OLD, 2)), {"cdi_spec": "GF780"}),
     "CDI spec short": (
         sets("cdi:/etc/cdi/nvidia.yaml", cdi_spec(VERSION, 1)),

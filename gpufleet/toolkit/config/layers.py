@@ -1,0 +1,59 @@
+"""The configuration files of one runtime, in the order in which the runtime merges them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from gpufleet.core.merge import merged
+from gpufleet.toolkit.config.edits import Data, has, lookup
+from gpufleet.toolkit.config.model import Path
+
+
+class Places(NamedTuple):
+    """Where the runtime's table has the settings that gpufleet is about."""
+
+    runtimes: Path
+    default: Path
+    cdi: Path  # (): the runtime has no such setting
+
+
+PLACES: Mapping[str, Places] = {
+    "docker": Places(("runtimes",), ("default-runtime",), ("features", "cdi")),
+    "containerd": Places(
+        ("containerd", "runtimes"), ("containerd", "default_runtime_name"), ("enable_cdi",)
+    ),
+    "crio": Places(("runtimes",), ("default_runtime",), ()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """Path and table of each file that the runtime reads; a later file wins."""
+
+    files: tuple[tuple[str, Data], ...] = ()
+
+    @property
+    def table(self) -> Data:
+        """All files together."""
+        tables = (table for _, table in self.files)
+        return reduce(merged, tables, {})
+
+    @property
+    def last(self) -> str:
+        """Path of the file that wins; "" if there is none."""
+        return self.files[-1][0] if self.files else ""
+
+    def file_of(self, place: Path) -> str:
+        """Path of the file whose value counts; "" if no file has one."""
+        return next((file for file, table in reversed(self.files) if has(table, place)), "")
+
+    def without(self, path: str) -> Layers:
+        return Layers(tuple(layer for layer in self.files if layer[0] != path))
+
+    def entry(self, place: Path) -> Data | None:
+        """The table at a place; None if there is none."""
+        found = lookup(self.table, place)
+        return found if isinstance(found, dict) else None

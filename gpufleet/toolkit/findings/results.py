@@ -1,0 +1,62 @@
+"""What a runtime has by all its configuration files together."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import blocker, warning
+
+NOT_EFFECTIVE = blocker(
+    "GF426",
+    "Configuration overridden by another file",
+    "{other}, imported by {file}, replaces everything {file} sets for the CRI plugin: a change of "
+    "{file} would have no effect. containerd merges such files only since {since}.",
+    "Move the settings of {other} into {file}, or remove {other}, then run again.",
+)
+
+RUNTIME_STILL_NAMED = blocker(
+    "GF435",
+    "Configuration would refer to a removed runtime",
+    "{setting} of {runtime} refers to runtime {name}, which would be removed from {file}: "
+    "{runtime} would stop working. {file} was not changed.",
+    "Set {setting} to another runtime, or remove that line, then run again.",
+)
+
+RUNTIME_UNDEFINED = warning(
+    "GF441",
+    "Default runtime is not defined",
+    "{setting} of {runtime} is {name}, and none of its configuration files defines a runtime "
+    "{name}: {effect}. It was so before this run.",
+    "Add {example} to {file}, or set {setting} to a runtime that is defined, then restart "
+    "{runtime}.",
+)
+
+DEFAULT_REPLACED = warning(
+    "GF407",
+    "Default runtime replaced",
+    "The default runtime in {file} was {old}; toolkit_default_runtime sets it to {name}.",
+    "No action required if intended: removal restores the recorded value.",
+)
+
+DEFAULT_OVERRIDDEN = warning(
+    "GF442",
+    "Another file sets the default runtime",
+    "toolkit_default_runtime is set, but {file}, which {runtime} reads after gpufleet's file, sets "
+    "{setting} to {value}: {value} stays the default.",
+    "Remove {setting} from {file}, or set toolkit_default_runtime = False.",
+)
+
+CDI_SWITCHED_OFF = warning(
+    "GF408",
+    "CDI disabled in the runtime's configuration",
+    "{file} disables CDI. The setting is kept, so `{name}` devices cannot be requested by CDI "
+    "name.",
+    "Remove {setting} from {file} to let gpufleet enable CDI, or set toolkit_cdi = False.",
+)
+
+CDI_NOT_ENABLED = warning(
+    "GF443",
+    "CDI is not enabled",
+    "CDI is off in {runtime}, and {file} cannot enable it: {other} replaces its settings of the "
+    "CRI plugin. The nvidia runtime works without CDI.",
+    'Add `enable_cdi = true` to [plugins."{plugin}"] in {other} and restart {runtime}, or set '
+    "toolkit_cdi = False.",
+)

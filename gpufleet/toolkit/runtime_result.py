@@ -1,0 +1,178 @@
+"""What a runtime has after a change, by all its files: adopted is judged as if we had made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gpufleet.core.findings import Finding
+from gpufleet.toolkit.config import containerd, containerd_layers, references
+from gpufleet.toolkit.config.edits import has, lookup, same
+from gpufleet.toolkit.config.layers import PLACES, Layers
+from gpufleet.toolkit.config.model import Merged
+from gpufleet.toolkit.config.references import References
+from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.findings import results as found
+from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION
+from gpufleet.toolkit.runtime_layers import layers_of
+from gpufleet.toolkit.runtime_model import Context
+
+NAME = "nvidia"
+_UNCHOSEN = ("", "runc", "crun")  # defaults that nobody chose
+_EFFECT = {
+    "docker": "dockerd does not start",
+    "containerd": "its CRI plugin does not load, and no pod starts",
+    "crio": "CRI-O does not start",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The runtime's files before and after the change of one of them."""
+
+    context: Context
+    before: Layers
+    after: Layers
+
+    @property
+    def undefined(self) -> tuple[References, References]:
+        """Runtimes that are named and not defined: before the change, and new ones."""
+        fills_maps, name = self.context.has("config-v3"), self.context.runtime.name
+        old, new = (
+            references.undefined(name, layers.table, fills_maps)
+            for layers in (self.before, self.after)
+        )
+        return old, {name: setting for name, setting in new.items() if name not in old}
+
+
+def result_of(path: str, text: str | None, context: Context) -> Result:
+    """The files with `text` at `path`; a file that the runtime does not read is taken alone."""
+    old = context.facts.texts
+    new = {name: value for name, value in {**old, path: text}.items() if value is not None}
+    main = context.main_path
+    if context.runtime.name == "docker":
+        main = path
+    elif context.runtime.name == "containerd":
+        read = {*containerd_layers.read_files({**old, path: text or ""}, main)}
+        main = main if path in read else path
+    return Result(context, layers_of(context, old, main), layers_of(context, new, main))
+
+
+def safe(path: str, merged: Merged, context: Context) -> Merged:
+    """The merge, or none of it if the runtime would refer to an undefined one."""
+    if not merged.changed or merged.blocked:
+        return merged
+    runtime = context.runtime.name
+    _, broken = result_of(path, merged.text, context).undefined
+    notes = (
+        found.RUNTIME_STILL_NAMED(file=path, runtime=runtime, name=name, setting=setting)
+        for name, setting in broken.items()
+    )
+    return _unchanged(path, merged, context, tuple(notes)) if broken else merged
+
+
+def judged(path: str, merged: Merged, context: Context) -> Merged:
+    """The merge if it has an effect, with findings about what the runtime has then."""
+    merged = safe(path, merged, context)
+    if merged.blocked:
+        return merged
+    result = result_of(path, merged.text, context)
+    layered = context.runtime.name != "docker"
+    if layered and merged.changed and same(result.before.table, result.after.table):
+        merged = _unchanged(path, merged, context)
+        result = replace(result, after=result.before)
+    places = PLACES[context.runtime.name]
+    if result.after.entry((*places.runtimes, NAME)) is None:
+        return replace(merged, notes=(*merged.notes, _overridden(path, result)))
+    notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
+    return replace(merged, notes=(*merged.notes, *notes))
+
+
+def _unchanged(
+    path: str, merged: Merged, context: Context, notes: tuple[Finding, ...] = ()
+) -> Merged:
+    record = context.record(path)
+    text = context.text(path)
+    return replace(merged, text=text, changed=False, notes=(*merged.notes, *notes), record=record)
+
+
+def _overridden(path: str, result: Result) -> Finding:
+    since = result.context.known.minimum("drop-ins-merged")
+    return found.NOT_EFFECTIVE(file=path, other=result.after.last, since=since)
+
+
+def _ignored(context: Context) -> list[Finding]:
+    """containerd 2.0 to 2.2 ignores tables that a file of version 1 has."""
+    path, version = context.main_path, context.runtime.version
+    data = parsed(context.text(path)) if context.runtime.name == "containerd" else {}
+    old = lookup(data, ("plugins", containerd_layers.CRI[1]))
+    read = containerd_layers.cri_names(1, context.newest_version)
+    if not old or containerd_layers.version_of(data) != 1 or containerd_layers.CRI[1] in read:
+        return []
+    return [OLD_CONFIG_VERSION(file=path, version=version)]
+
+
+def _default(result: Result) -> list[Finding]:
+    """The default runtime: the requested one, in spite of the user's own setting."""
+    runtime = result.context.runtime.name
+    place = PLACES[runtime].default
+    if not result.context.settings.default_runtime:
+        return []
+    old, new = (str(lookup(each.table, place) or "") for each in (result.before, result.after))
+    if new != NAME:
+        return [
+            found.DEFAULT_OVERRIDDEN(
+                file=result.after.file_of(place), runtime=runtime, setting=place[-1], value=new
+            )
+        ]
+    if old in (*_UNCHOSEN, NAME):
+        return []
+    return [found.DEFAULT_REPLACED(file=result.before.file_of(place), old=old, name=NAME)]
+
+
+def _cdi(path: str, result: Result) -> list[Finding]:
+    """CDI: an optional extra, so that it never blocks."""
+    context, runtime = result.context, result.context.runtime.name
+    place = PLACES[runtime].cdi
+    if not place or not context.settings.cdi or not context.has("cdi"):
+        return []
+    if not has(result.after.table, place):
+        other = result.after.last
+        if context.has("cdi-default") or other == path:
+            return []
+        plugin = containerd_layers.plugin_of(context.text(other), context.newest_version)
+        return [found.CDI_NOT_ENABLED(runtime=runtime, file=path, other=other, plugin=plugin)]
+    if lookup(result.after.table, place) is True:
+        return []
+    file, setting = result.after.file_of(place), ".".join(place)
+    return [found.CDI_SWITCHED_OFF(file=file, name="nvidia.com/gpu", setting=setting)]
+
+
+def _dangling(result: Result) -> list[Finding]:
+    """A runtime that was named and not defined before this run, and still is."""
+    context, runtime = result.context, result.context.runtime.name
+    known, _ = result.undefined
+    left = references.undefined(runtime, result.after.table, context.has("config-v3"))
+    file = result.after.file_of(PLACES[runtime].default) or result.after.last
+    return [
+        found.RUNTIME_UNDEFINED(
+            runtime=runtime,
+            name=name,
+            setting=setting,
+            effect=_EFFECT[runtime],
+            example=_example(name, file, context),
+            file=file,
+        )
+        for name, setting in left.items()
+        if name in known
+    ]
+
+
+def _example(name: str, file: str, context: Context) -> str:
+    """A definition of the runtime, as the user would write it."""
+    if context.runtime.name == "docker":
+        return f'"runtimes": {{"{name}": {{"path": "{name}"}}}}'
+    if context.runtime.name == "crio":
+        return f"[crio.runtime.runtimes.{name}] with its runtime_path"
+    plugin = containerd_layers.plugin_of(context.text(file), context.newest_version)
+    shim = containerd.SHIM if name in _UNCHOSEN else f"io.containerd.{name}.v2"
+    return f'[plugins."{plugin}".containerd.runtimes.{name}] with runtime_type = "{shim}"'
