@@ -96,9 +96,15 @@ def plan_stack(
     evaluated = ["alerts"] if monitors.install and alerts.objects else []
     build.findings += conflicts(
         releases,
-        [*_asked(settings, monitors), *shown, *evaluated],
+        [
+            *_asked(
+                settings, monitors, own_monitor=bool(exporter.monitor and exporter.monitor.objects)
+            ),
+            *shown,
+            *evaluated,
+        ],
         catalog,
-        _named_settings(settings),
+        vars(settings.device_plugin) | vars(monitoring),
     )
     return StackPlan(
         releases=releases,
@@ -177,9 +183,10 @@ def _receivers(settings: ClusterSettings, stack: Release | None) -> tuple[str, s
     return (alertmanager_namespace(stack), wanted) if stack and wanted else None
 
 
-def _asked(settings: ClusterSettings, monitors: MonitorPlan) -> list[str]:
-    """The parts of reliances.yaml that the settings ask for."""
-    wanted = settings.monitoring
+def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: bool) -> list[str]:
+    """The parts of reliances.yaml that the settings ask for. `own_monitor`: the exporter's
+    ServiceMonitor is not the chart's."""
+    wanted, plugin = settings.monitoring, settings.device_plugin
     asked = {
         "metrics": monitors.scrape != "none",
         "scrape-config": monitors.scrape == "scrape-config",
@@ -190,23 +197,17 @@ def _asked(settings: ClusterSettings, monitors: MonitorPlan) -> list[str]:
         "grafana-secret": wanted.grafana_existing_secret,
         "node-port": wanted.node_port,
         "grafana-node-port": wanted.grafana_node_port,
-        "time-slicing": settings.device_plugin.time_slicing,
+        "admission-webhooks": wanted.admission_webhooks,
+        "exporter-memory": wanted.exporter_memory,
+        "runtime-class": plugin.runtime_class,
+        "mig-strategy": plugin.mig_strategy != "none",
+        "time-slicing": plugin.time_slicing,
         "node-problems": wanted.node_problems,
         "node-labels": True,
     }
+    if monitors.scrape == "service-monitor" and not own_monitor:
+        asked["service-monitor" if wanted.scrape == "service-monitor" else "scraped"] = True
     return [name for name, is_asked in asked.items() if is_asked]
-
-
-def _named_settings(settings: ClusterSettings) -> dict[str, object]:
-    """The settings that reliances.yaml has in brackets."""
-    wanted = settings.monitoring
-    return {
-        "namespace": wanted.namespace,
-        "grafana_secret": wanted.grafana_existing_secret,
-        "node_port": wanted.node_port,
-        "grafana_node_port": wanted.grafana_node_port,
-        "prometheus_url": wanted.prometheus_url,
-    }
 
 
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:

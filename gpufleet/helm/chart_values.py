@@ -83,10 +83,11 @@ def _unknown(
     key, and so do the maps at `open_values`."""
     for key, value in values.items():
         here = (*path, str(key))
-        if here in open_values or here == ("global",):
+        if here in open_values:
             continue
         if key not in known:
-            yield here, value
+            if here != ("global",):
+                yield here, value
         elif isinstance(value, Mapping) and isinstance(known[key], Mapping) and known[key]:
             yield from _unknown(value, known[key], open_values, here)
 
@@ -99,15 +100,10 @@ def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
         return f"These are values for an umbrella chart: move what is below {last} one level up. "
     for part in above:
         known = known[part]
-    deeper = [found for found in _paths(known) if found[-1] == last]
-    close = get_close_matches(last, map(str, known), n=1)
-    meant = [".".join(deeper[0])] if len(deeper) == 1 else close
+    deeper = [f"{key}.{last}" for key, inner in known.items() if last in _keys(inner)]
+    meant = deeper if len(deeper) == 1 else get_close_matches(last, map(str, known), n=1)
     return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""
 
 
-def _paths(values: Values, above: Path = ()) -> Iterator[Path]:
-    """The paths of every key."""
-    for key, value in values.items():
-        yield (*above, str(key))
-        if isinstance(value, Mapping):
-            yield from _paths(value, (*above, str(key)))
+def _keys(value: Any) -> Collection[Any]:
+    return value.keys() if isinstance(value, Mapping) else ()

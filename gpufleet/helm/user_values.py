@@ -19,14 +19,15 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
     """The user's values over ours.
 
     Ours give way where the user says the same in another way, and entries of named lists stay
-    beside the user's. None removes what is ours.
+    beside the user's. What is empty, as in a copied file, does not replace ours; None removes it.
     """
+    theirs = _without_empty(theirs, ours)
     for path, others in chart.gives_way.items():
-        if any(value_at(theirs, other) for other in others):
+        mine, said = value_at(ours, path), [value_at(theirs, other) for other in others]
+        if any(said):
             ours = without_value(ours, path)
-            continue
-        for other in others:  # empty, as in a copy of the chart's default values
-            theirs = without_value(theirs, other)
+        elif isinstance(mine, Mapping) and False not in said:  # what else they have has no effect
+            theirs = with_value(theirs, path, merged(value_at(theirs, path) or {}, mine))
     result = merged(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)
@@ -35,6 +36,18 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
         if isinstance(mine, list) and isinstance(yours, list | tuple):
             result = with_value(result, path, _joined(mine, yours, name))
     return result
+
+
+def _without_empty(theirs: Values, ours: Values) -> dict[str, Any]:
+    """The user's values without what is empty where ours is not."""
+    kept = {}
+    for key, value in theirs.items():
+        mine = ours.get(key)
+        if isinstance(value, Mapping) and isinstance(mine, Mapping):
+            kept[key] = _without_empty(value, mine)
+        elif not mine or value is None or value not in ("", [], (), {}):
+            kept[key] = value
+    return kept
 
 
 def _parsed(text: str) -> Any:

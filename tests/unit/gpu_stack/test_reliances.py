@@ -15,7 +15,15 @@ RECEIVERS = {"monitoring_alert_receivers": "oncall"}
 SCRAPE = {"monitoring_scrape": "scrape-config"}
 SLICING = {"device_plugin_time_slicing": 4}
 CONFIG = {"route": {"receiver": "pager"}, "receivers": [{"name": "pager"}]}
-JOBS = "prometheus.prometheusSpec.additionalScrapeConfigs"
+RUNTIME = {"device_plugin_runtime_class": "nvidia"}
+SPEC = "prometheus.prometheusSpec"
+JOBS = f"{SPEC}.additionalScrapeConfigs"
+OTHERS = {"matchLabels": {"team": "web"}}
+OURS_TOO = {
+    "matchExpressions": [
+        {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["web", "monitoring"]}
+    ]
+}
 SIDECAR = "grafana.sidecar.dashboards"
 NFD_PCI = "worker.config.sources.pci"
 
@@ -32,7 +40,6 @@ NFD_PCI = "worker.config.sources.pci"
         (RECEIVERS, STACK, "alertmanager.config", {"global": {"resolve_timeout": "1m"}}),
         (RECEIVERS, STACK, "alertmanager.stringConfig", "route: {}"),
         (RECEIVERS, STACK, "alertmanager.alertmanagerSpec.configSecret", "theirs"),
-        (RECEIVERS, STACK, "alertmanager.alertmanagerSpec.useExistingSecret", False),
         (
             RECEIVERS,
             STACK,
@@ -49,6 +56,27 @@ NFD_PCI = "worker.config.sources.pci"
         ({"monitoring_node_port": 30090}, STACK, "prometheus.service.type", "ClusterIP"),
         ({"monitoring_node_port": 30090}, STACK, "prometheus.service.nodePort", 30091),
         ({"monitoring_grafana_node_port": 30080}, STACK, "grafana.service.nodePort", 30091),
+        (
+            {"monitoring_admission_webhooks": True},
+            STACK,
+            "prometheusOperator.admissionWebhooks.enabled",
+            False,
+        ),
+        (
+            {"monitoring_exporter_memory": "2Gi"},
+            "monitoring_exporter_values",
+            "resources.limits.memory",
+            "1Gi",
+        ),
+        (RUNTIME, "device_plugin_values", "runtimeClassName", None),
+        (RUNTIME, "monitoring_exporter_values", "runtimeClassName", "runc"),
+        ({"device_plugin_mig_strategy": "mixed"}, "device_plugin_values", "migStrategy", "single"),
+        (
+            {"monitoring_scrape": "service-monitor"},
+            "monitoring_exporter_values",
+            "serviceMonitor.enabled",
+            False,
+        ),
         (SLICING, "device_plugin_values", "config.name", "mine"),
         (SLICING, "device_plugin_values", "config.default", "mine"),
         (
@@ -77,6 +105,9 @@ def test_values_against_a_setting_are_a_blocker(
         (STACK, "prometheus.enabled", False, "no Prometheus"),
         (STACK, "prometheus.agentMode", True, "an agent"),
         (STACK, "kubeStateMetrics.enabled", False, "GpuCountDiffers"),
+        (STACK, f"{SPEC}.serviceMonitorNamespaceSelector", OTHERS, "namespace monitoring"),
+        (STACK, f"{SPEC}.ruleNamespaceSelector", OTHERS, "namespace monitoring"),
+        ("monitoring_exporter_values", "serviceMonitor.enabled", False, "no ServiceMonitor"),
         (STACK, "kube-state-metrics.metricLabelsAllowlist", None, "GpuDaemonSetEmpty"),
         (STACK, "kube-state-metrics.collectors", ["nodes", "pods"], "without daemonsets"),
         (STACK, "kube-state-metrics.collectorsExclude", ["nodes"], "GpuCountDiffers"),
@@ -103,6 +134,12 @@ def test_values_against_a_default_are_a_warning(
     [
         (STACK, "prometheus.enabled", True),
         (STACK, f"{JOBS}Secret", {}),
+        (STACK, JOBS, {}),
+        (STACK, f"{SPEC}.ruleNamespaceSelector", {}),
+        (STACK, f"{SPEC}.ruleNamespaceSelector", OURS_TOO),
+        (STACK, "alertmanager.alertmanagerSpec.useExistingSecret", False),
+        ("device_plugin_values", "config", {"name": "", "map": {}, "default": ""}),
+        ("monitoring_exporter_values", "runtimeClassName", ""),
         (STACK, "kube-state-metrics.collectors", ["nodes", "pods", "daemonsets", "leases"]),
         (STACK, "alertmanager.config", {"receivers": [{"name": "null"}], "route": {}}),
         (STACK, "alertmanager.alertmanagerSpec.alertmanagerConfiguration", {}),
@@ -116,7 +153,7 @@ def test_values_against_a_default_are_a_warning(
     ],
 )
 def test_values_that_change_nothing_are_no_finding(key: str, path: str, value: Any) -> None:
-    plan = stack(**SCRAPE, **RECEIVERS, **SLICING, **{key: with_value({}, path, value)})
+    plan = stack(**SCRAPE, **RECEIVERS, **SLICING, **RUNTIME, **{key: with_value({}, path, value)})
     assert codes(plan) == set()
 
 

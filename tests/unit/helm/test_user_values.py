@@ -65,6 +65,30 @@ def test_the_toleration_of_gpu_nodes_stays() -> None:
     assert both(EXPORTER, "tolerations", [TAINT], None) is None
 
 
+def test_what_is_empty_does_not_replace_ours() -> None:
+    ours = {"runtimeClassName": "nvidia", "service": {"type": "NodePort"}, "gfd": {"enabled": True}}
+    copied = {
+        "runtimeClassName": "",
+        "service": {"type": "", "annotations": {}},
+        "gfd": {},
+        "x": "",
+    }
+    merged = {**ours, "service": {"type": "NodePort", "annotations": {}}, "x": ""}
+    assert combined(EXPORTER, ours, copied) == merged
+    assert combined(EXPORTER, ours, {"runtimeClassName": None, "gfd": False}) == {
+        **ours, "runtimeClassName": None, "gfd": False,
+    }  # fmt: skip
+
+
+def test_defaults_of_a_copied_file_do_not_replace_ours() -> None:
+    ours = {"devicePlugin": {"config": {"create": True, "name": "ours", "default": "shared"}}}
+    copied = {"devicePlugin": {"config": {"create": False, "name": "", "default": "", "data": {}}}}
+    (config,) = combined(CHARTS["gpu-operator"], ours, copied)["devicePlugin"].values()
+    assert config == {"create": True, "name": "ours", "default": "shared", "data": {}}
+    theirs = {"devicePlugin": {"config": {"name": "theirs", "default": "any"}}}
+    assert combined(CHARTS["gpu-operator"], ours, theirs) == theirs
+
+
 def test_ours_give_way_to_the_same_said_otherwise() -> None:
     ours = {
         "prometheusOperator": {"admissionWebhooks": {"enabled": False}, "tls": {"enabled": False}}
