@@ -20,5 +20,6 @@ gpu_cluster: tuple[list[str], dict[str, Any]] = (
         "cluster_kubeconfig": str(_cluster.kubeconfig),
         "cluster_helm": str(_cluster.helm),
         "cluster_chart_dir": os.environ.get("GPUFLEET_CHARTS"),
+        "device_plugin_enabled": True,  # simulated nodes advertise GPUs without a plugin
     },
 )

@@ -19,8 +19,9 @@ from gpufleet.gpu_stack.counters import (
     list_objects,
     plan_counters,
 )
+from gpufleet.gpu_stack.existing import exporters, host_engines
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
-from gpufleet.helm.builder import EXPORTER, chart_values
+from gpufleet.helm.builder import EXPORTER, LEFT_BY, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.release import Release
 from gpufleet.helm.user_values import combined
@@ -32,6 +33,7 @@ from gpufleet.monitoring.settings import MonitoringSettings
 
 MONITOR = "gpufleet-dcgm-exporter"
 PART = "exporter-monitor"
+TWO_EXPORTERS = "everything is counted twice, and profiling counters have one reader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +64,11 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
     if not (wanted.enabled and wanted.exporter):
         return no_exporter(build)
     catalog, version = build.catalog, build.charts[EXPORTER].version
-    images = catalog.exporter_images
-    others = build.others(*images.names, chart=EXPORTER)
-    others += [
-        work
-        for work in build.facts.on_host_port(images.port)
-        if work not in others and not build.is_ours(work, EXPORTER)
-    ]
-    if others:
-        build.findings.append(findings.EXPORTER_THERE(found=others[0].ref))
+    others = exporters(build)
+    if others and wanted.exporter == "auto" and not build.managed(EXPORTER):
+        build.findings.append(findings.EXPORTER_THERE(found=others[0]))
         return no_exporter(build)
+    _report_others(build, others)
     counters = plan_counters(catalog, load_counters(), version, wanted)
     build.findings += [*counters.findings, *_prevented(counters, version, wanted)]
     runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
@@ -101,6 +98,19 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         build.findings += monitors.not_selected(chosen.get("additionalLabels") or {})
     lists = list_objects(wanted, counters.text)
     return ExporterPlan(release, counters.collected, lists, monitor)
+
+
+def _report_others(build: StackBuilder, others: list[str]) -> None:
+    """Report what collects metrics of the same GPUs, or might."""
+    if others:
+        build.findings.append(
+            findings.INSTALLED_TWICE(
+                found=others[0], chart=EXPORTER, why=TWO_EXPORTERS, left_by=LEFT_BY[EXPORTER]
+            )
+        )
+    for engine in host_engines(build)[:1]:
+        port = build.catalog.engine_signs.port
+        build.findings.append(findings.ENGINE_THERE(found=engine, port=port))
 
 
 def _most_gpus(build: StackBuilder) -> int:

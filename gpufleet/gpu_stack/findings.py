@@ -7,16 +7,43 @@ from gpufleet.core.findings import blocker, info, warning
 OPERATOR_THERE = blocker(
     "GF870",
     "Cluster managed by the GPU Operator",
-    "The cluster has a GPU Operator ({found}), but cluster_stack requests the device plugin in "
+    "gpufleet installed a GPU Operator ({found}), but cluster_stack requests the device plugin in "
     "addition: both would advertise the same GPUs.",
-    'Set cluster_stack = "gpu-operator", or remove the operator first.',
+    'Set cluster_stack = "gpu-operator", or remove the operator first (gpufleet remove).',
 )
 
-PLUGIN_THERE = blocker(
+PLUGIN_THERE = info(
     "GF871",
     "Another device plugin exists",
-    "{found} already runs the device plugin and is not managed by gpufleet.",
-    "Remove it first, or keep it and disable the component.",
+    "{found} already advertises the GPUs and is not managed by gpufleet, whose device plugin is "
+    "not installed.",
+    "No action required; device_plugin_enabled = False hides this. To install gpufleet's, remove "
+    "the other one and set device_plugin_enabled = True.",
+)
+
+INSTALLED_TWICE = warning(
+    "GF914",
+    "Component installed beside another one",
+    "{found} exists, and {chart} is installed in addition, as the inventory requests: {why}.",
+    "Remove one of them. To leave it to the other one, set {left_by} and uninstall gpufleet's "
+    "release {chart} if it exists.",
+)
+
+NOT_WITHOUT_PLUGIN = warning(
+    "GF915",
+    "Settings have no effect without the device plugin",
+    "{keys} apply to gpufleet's device plugin, which is not installed: another one advertises the "
+    "GPUs, or device_plugin_enabled is False.",
+    "Configure the other plugin, or remove it and set device_plugin_enabled = True.",
+)
+
+NFD_IN_PLUGIN = blocker(
+    "GF916",
+    "Two NFDs requested",
+    "device_plugin_values enables the NFD of the plugin's chart (nfd.enabled), and {found} runs "
+    "another one: both would write the same labels of nodes.",
+    "Remove nfd.enabled from device_plugin_values, or uninstall the other one and do not set "
+    "device_plugin_nfd.",
 )
 
 EXPORTER_THERE = warning(
@@ -24,7 +51,20 @@ EXPORTER_THERE = warning(
     "Another exporter exists",
     "{found} already collects GPU metrics; a second exporter would count everything twice and "
     "take the profiling counters. dcgm-exporter is skipped.",
-    "Remove it and run again, or set monitoring_exporter = False and scrape it.",
+    "To keep the other one, set monitoring_exporter = False and scrape it. To install gpufleet's, "
+    "remove the other one, or set monitoring_exporter = True.",
+)
+
+ENGINE_THERE = info(
+    "GF917",
+    "DCGM host engine exists",
+    "{found} is a DCGM host engine, which serves no metrics. dcgm-exporter is installed with an "
+    "engine of its own; of two engines on a node, one gets the profiling counters "
+    "(DCGM_FI_PROF_*).",
+    "If their panels stay empty, and the other engine is on every GPU node and of the same DCGM "
+    'version, let the exporter use it: in monitoring_exporter_values, set "extraEnv": [{{"name": '
+    '"NODE_IP", "valueFrom": {{"fieldRef": {{"fieldPath": "status.hostIP"}}}}}}, {{"name": '
+    '"DCGM_REMOTE_HOSTENGINE_INFO", "value": "$(NODE_IP):{port}"}}].',
 )
 
 NO_GPU_NODES = warning(
@@ -64,8 +104,10 @@ EXPORTER_VERSION_UNKNOWN = warning(
 NFD_THERE = info(
     "GF878",
     "Another NFD exists",
-    "{found} already labels the nodes; a second NFD would conflict with it.",
-    "Check that it labels by vendor (feature.node.kubernetes.io/pci-10de.present).",
+    "{found} already labels the nodes; a second NFD would conflict with it, so gpufleet's is not "
+    "installed.",
+    "Check that it labels by vendor (feature.node.kubernetes.io/pci-10de.present). "
+    "device_plugin_nfd = False hides this, True installs gpufleet's in addition.",
 )
 
 OPERATOR_INSTALLS_DRIVERS = warning(

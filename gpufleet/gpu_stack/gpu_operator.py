@@ -10,11 +10,12 @@ from gpufleet.core.merge import merged
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.existing import device_plugins, exporters, nfds
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
-from gpufleet.helm.builder import EXPORTER, OPERATOR, PLUGIN, chart_values
+from gpufleet.helm.builder import EXPORTER, LEFT_BY, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
-from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
+from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
 from gpufleet.monitoring.monitors import MonitorPlan
 
 PATIENCE = 180  # seconds: operands crash and start again until driver and toolkit are validated
@@ -24,6 +25,7 @@ COLLISIONS = {  # chart -> why it conflicts with the operator
 }
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
+PLUGIN_SWITCH = "devicePlugin.enabled"
 
 
 def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
@@ -34,7 +36,6 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     _refuse_collisions(build)
     driver = _installs_driver(build, policy, hosts)
     plugin = build.settings.device_plugin
-    nfd = plugin.nfd
     version = build.charts[OPERATOR].version
     _report_ignored_settings(build, version)
     values = chart_values(
@@ -43,7 +44,8 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         toolkit=_installs_toolkit(build, policy, driver=driver),
         mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
         time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
-        nfd=not _conflicting(build, *build.catalog.nfd_images.names) if nfd == "auto" else nfd,
+        nfd=not nfds(build) if plugin.nfd == "auto" else plugin.nfd,
+        plugin=_enables_plugin(build, version),
         exporter=_enables_exporter(build, version),
         monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
         service_monitor=monitors.scrape == "service-monitor",
@@ -102,40 +104,49 @@ def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
 
 
 def _refuse_collisions(build: StackBuilder) -> None:
-    """Report device plugins and exporters that conflict with the operator's."""
+    """Report our own releases of plugin and exporter, which conflict with the operator's."""
     for chart, why in COLLISIONS.items():
-        for ref in _releases_of(build, chart):
-            build.findings.append(
-                findings.OPERATOR_COLLIDES(
-                    found=f"Release {ref}",
-                    chart=chart,
-                    why=why,
-                    remove=f"helm -n {ref.namespace} uninstall {ref.name}",
-                )
+        if ours := build.managed(chart):
+            remove = f"helm -n {ours.namespace} uninstall {ours.name}"
+            _collides(build, f"Release {ours.ref}", chart, why, remove)
+
+
+def _collides(build: StackBuilder, found: str, chart: str, why: str, remove: str) -> None:
+    build.findings.append(
+        findings.OPERATOR_COLLIDES(found=found, chart=chart, why=why, remove=remove)
+    )
+
+
+def _others(build: StackBuilder, chart: str, version: str, *, switch: str, enabled: Any) -> bool:
+    """Whether others run a component of the operator and it leaves theirs alone, as `enabled`, the
+    component's setting, says. An operator that cannot disable its own is blocked."""
+    find = device_plugins if chart == PLUGIN else exporters
+    found = [] if build.managed(chart) else find(build)
+    if not found or enabled is False:
+        return False
+    if not has_feature(build.catalog, OPERATOR, version, switch):
+        why = f"gpu-operator {version} cannot disable its own"
+        _collides(build, found[0], chart, why, "with the tool that installed it")
+        return False
+    if enabled is True:
+        build.findings.append(
+            findings.INSTALLED_TWICE(
+                found=found[0], chart=chart, why=COLLISIONS[chart], left_by=LEFT_BY[chart]
             )
-    for work in _conflicting(build, *build.catalog.plugin_images.names):
-        if work.release is None:
-            build.findings.append(findings.PLUGIN_THERE(found=work.ref))
+        )
+        return False
+    there = findings.PLUGIN_THERE if chart == PLUGIN else findings.EXPORTER_THERE
+    build.findings.append(there(found=found[0]))
+    return True
 
 
-def _releases_of(build: StackBuilder, chart: str) -> list[ReleaseRef]:
-    """Releases of plugin or exporter: our own, and those whose pods run on nodes."""
-    images = build.catalog.plugin_images if chart == PLUGIN else build.catalog.exporter_images
-    ours = [found.ref for found in build.facts.releases_of(chart)]
-    conflicting = [work.release for work in _conflicting(build, *images.names) if work.release]
-    if chart == EXPORTER:  # any other one only disables the operator's exporter: see below
-        conflicting = [ref for ref in conflicting if ref.name == EXPORTER]
-    return list(dict.fromkeys([*ours, *conflicting]))
-
-
-def _conflicting(build: StackBuilder, *images: str) -> list[Workload]:
-    """Workloads with one of these images that the operator does not own."""
-    owners = build.catalog.operands.owners
-    return [
-        work
-        for work in build.others(*images, chart=OPERATOR)
-        if not (work.owner and work.owner.kind in owners)
-    ]
+def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
+    """Whether the operator's device plugin is on; None where the chart has no switch for it, or
+    keeps its default."""
+    wanted = build.settings.device_plugin.enabled
+    left = _others(build, PLUGIN, version, switch=PLUGIN_SWITCH, enabled=wanted)
+    has_switch = has_feature(build.catalog, OPERATOR, version, PLUGIN_SWITCH)
+    return False if has_switch and (left or wanted is False) else None
 
 
 def _installs_driver(
@@ -178,25 +189,11 @@ def _shows(build: StackBuilder, node: ClusterNode) -> bool:
 def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
     """Whether the operator's exporter is on; None where the chart has no switch for it."""
     wanted = build.settings.monitoring
-    conflicting = [
-        work
-        for work in _conflicting(build, *build.catalog.exporter_images.names)
-        if work.release is None or work.release.name != EXPORTER
-    ]
+    enabled = wanted.exporter if wanted.enabled else False
+    left = _others(build, EXPORTER, version, switch=SWITCH, enabled=enabled)
     if not has_feature(build.catalog, OPERATOR, version, SWITCH):
-        for work in conflicting:
-            build.findings.append(
-                findings.OPERATOR_COLLIDES(
-                    found=str(work.ref),
-                    chart=EXPORTER,
-                    why=f"gpu-operator {version} cannot disable its own",
-                    remove=f"kubectl -n {work.namespace} delete {work.kind} {work.name}",
-                )
-            )
         return None
-    if conflicting:
-        build.findings.append(findings.EXPORTER_THERE(found=conflicting[0].ref))
-    return not conflicting and wanted.enabled and wanted.exporter
+    return not left and enabled is not False
 
 
 def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
+from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.reliances import conflicts
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, STACK, chart_values
+from gpufleet.helm.builder import OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
@@ -67,7 +67,7 @@ def plan_stack(
     version = charts[OPERATOR].version
     operator = access.stack == "gpu-operator"
     offered = not operator or has_feature(catalog, OPERATOR, version, MONITOR_SWITCH)
-    monitors = plan_monitors(monitoring, facts, offered=offered)
+    monitors = plan_monitors(monitoring, facts, offered=offered, adopt=access.adopt_releases)
     if facts.prometheus and not offered and not monitors.install and monitoring.enabled:
         build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
     build.findings += monitors.findings
@@ -77,7 +77,8 @@ def plan_stack(
     if operator:
         parts.append(plan_operator(build, monitors, named))
     else:
-        parts += [_nfd(build, bool(label_nodes)), _plugin(build)]
+        plugin = plan_plugin(build)
+        parts += [plan_nfd(build, plugin, labels_nodes=bool(label_nodes)), plugin]
         exporter = plan_exporter(build, monitors)
         parts.append(exporter.release)
     parts += [
@@ -144,38 +145,6 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )
-
-
-def _nfd(build: StackBuilder, labels_nodes: bool) -> Release | None:
-    wanted = build.settings.device_plugin
-    others = build.others(*build.catalog.nfd_images.names, chart=NFD)
-    if wanted.nfd is False or (wanted.nfd == "auto" and (labels_nodes or wanted.label_nodes)):
-        return None
-    if others and wanted.nfd == "auto":
-        build.findings.append(findings.NFD_THERE(found=others[0].ref))
-        return None
-    values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
-    return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
-
-
-def _plugin(build: StackBuilder) -> Release:
-    wanted = build.settings.device_plugin
-    for work in build.others(*build.catalog.plugin_images.names, chart=PLUGIN):
-        build.findings.append(findings.PLUGIN_THERE(found=work.ref))
-    operators = [f"ClusterPolicy {policy.name}" for policy in build.facts.cluster_policies]
-    operators += [f"release {found.ref}" for found in build.facts.releases_of(OPERATOR)]
-    if operators:
-        build.findings.append(findings.OPERATOR_THERE(found=operators[0]))
-    values = chart_values(
-        "device-plugin/nvidia-device-plugin.yaml",
-        gfd=wanted.gfd,
-        mig_strategy=wanted.mig_strategy,
-        runtime_class=wanted.runtime_class,
-        time_slicing=wanted.time_slicing,
-    )
-    pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
-    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
-    return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
 
 
 def _receivers(settings: ClusterSettings, stack: Release | None) -> tuple[str, str] | None:

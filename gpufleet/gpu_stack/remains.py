@@ -161,7 +161,7 @@ def gpu_pods(items: Iterable[Item], resource: str) -> tuple[PodUse, ...]:
         for item in items
         if item["spec"].get("nodeName")
         and not _has_ended(item)
-        and any(_is_gpu(name, resource) for name in _limits(item["spec"]))
+        and any(is_gpu(name, resource) for name in _limits(item["spec"]))
     )
 
 
@@ -173,7 +173,8 @@ def _pod(item: Item) -> PodUse:
     return PodUse(ref_of(item, "Pod"), about.get("labels") or {}, made)
 
 
-def _is_gpu(name: str, resource: str) -> bool:
+def is_gpu(name: str, resource: str) -> bool:
+    """Whether a node's resource is GPUs, shared GPUs or MIG devices; nvidia.com/hostdev is not."""
     mig = f"{resource.split('/')[0]}/mig-"
     return name == resource or name.startswith((f"{resource}.", mig))
 

@@ -26,7 +26,7 @@ from gpufleet.gpu_stack.removal_notes import (
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL
+from gpufleet.helm.release import ADOPTED_LABEL, is_ours
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
@@ -172,7 +172,7 @@ def _left_by(release: HelmRelease, facts: ClusterFacts, remains: Remains) -> Ite
 
 def _installed(found: HelmRelease) -> bool:
     """Whether gpufleet installed a release: one that it took over was there before."""
-    return OWNER_LABEL in found.labels and ADOPTED_LABEL not in found.labels
+    return is_ours(found) and ADOPTED_LABEL not in found.labels
 
 
 def _remains(found: HelmRelease) -> bool:

@@ -12,7 +12,7 @@ from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
-from gpufleet.helm.release import OWNER_LABEL
+from gpufleet.helm.release import is_ours
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 
 ADVERTISING = (PLUGIN, OPERATOR)
@@ -76,7 +76,7 @@ def crd_of_release(
 
 def release_stays(found: HelmRelease) -> Finding:
     why = "it was there before gpufleet, which took it over"
-    if OWNER_LABEL not in found.labels:
+    if not is_ours(found):
         why = "it does not have the label of gpufleet's releases"
     return findings.RELEASE_STAYS(
         release=found.ref,

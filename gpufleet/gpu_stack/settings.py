@@ -23,6 +23,11 @@ class DevicePluginSettings(RoleSettings):
 
     prefix = "device_plugin_"
 
+    enabled: Literal["auto"] | bool = Field(
+        "auto",
+        description="Install the device plugin; `auto`: unless the cluster has one, or its nodes "
+        "advertise GPUs without it.",
+    )
     namespace: Name = Field("kube-system", description="Namespace of the plugin.")
     nfd: Literal["auto"] | bool = Field(
         "auto",

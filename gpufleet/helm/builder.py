@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,14 +14,23 @@ from gpufleet.core.paths import expanded
 from gpufleet.core.render import render
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.release import ChartSource, Readiness, Release
+from gpufleet.helm.release import ChartSource, Readiness, Release, is_ours
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.helm.user_values import combined
-from gpufleet.kube.facts import ClusterFacts, ReleaseRef, Workload
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
 ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
+LEFT_BY = {  # chart -> the setting that leaves what there is to its owner
+    STACK: 'monitoring_prometheus = "existing"',
+    NFD: "device_plugin_nfd = False",
+    PLUGIN: "device_plugin_enabled = False",
+    EXPORTER: "monitoring_exporter = False",
+    OPERATOR: 'cluster_stack = "device-plugin"',
+    ADAPTER: "monitoring_autoscaling = False",
+    DETECTOR: "monitoring_node_problems = False",
+}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,22 +74,46 @@ class ReleaseBuilder:
             ready=Readiness({**may_be_empty, **(pods or {})}, access.timeout),
             crd_version=crd_version,
             adopt=access.adopt_releases,
+            left_by=LEFT_BY[chart],
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # pinned by version
         )
 
-    def others(self, *images: str, chart: str) -> list[Workload]:
-        """Workloads with one of these images and node access outside our release of that chart. An
-        image's name alone proves nothing: every user can use it."""
-        return [
+    def others(self, fits: Callable[[Workload], bool], *, chart: str) -> list[str]:
+        """What others run in place of our release of that chart: workloads that fit and have pods,
+        and a release under our name. Without any GPU node, one of GPU nodes has no pods yet."""
+        found = [
             work
-            for work in self.facts.running(*images)
-            if work.uses_node and not self.is_ours(work, chart)
+            for work in self.facts.workloads
+            if fits(work) and not self.is_ours(work, chart) and (work.wanted or not self.gpu_nodes)
         ]
+        names = [str(work.ref) for work in found]
+        foreign = self.foreign(chart)
+        if foreign and not any(work.release == foreign.ref for work in found):
+            names.insert(0, f"Release {foreign.ref} ({foreign.chart} {foreign.chart_version})")
+        return names
 
     def is_ours(self, work: Workload, chart: str) -> bool:
         """Whether a workload belongs to our release of that chart."""
-        return work in self.facts.workloads_of(self.ours[chart])
+        ours = self.managed(chart)
+        return ours is not None and work in ours.among(self.facts.workloads)
+
+    def managed(self, chart: str) -> HelmRelease | None:
+        """Our release of that chart, or one under its name that is to be taken over."""
+        return managed_release(self.ours[chart], self.facts, adopt=self.access.adopt_releases)
+
+    def foreign(self, chart: str) -> HelmRelease | None:
+        """A release of that chart under its name of another owner."""
+        there = managed_release(self.ours[chart], self.facts, adopt=True)
+        return there if there and there.chart == chart and not self.managed(chart) else None
+
+
+def managed_release(ref: ReleaseRef, facts: ClusterFacts, *, adopt: bool) -> HelmRelease | None:
+    """The release of that name if it is gpufleet's, or if gpufleet may `adopt` it."""
+    found = facts.release(ref.namespace, ref.name)
+    if found is None or found.status == "uninstalled":
+        return None
+    return found if adopt or is_ours(found) else None
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:

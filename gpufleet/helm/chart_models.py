@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from gpufleet.core.entries import Entry, Sourced
+from gpufleet.kube.facts import Workload
 
 Minor = Annotated[str, Field(pattern=r"^1\.\d+$")]
 ChartVersion = Annotated[str, Field(pattern=r"^v?\d+\.\d+\.\d+$")]
@@ -84,11 +85,29 @@ class GpuLabels(Sourced):
     driver: tuple[str, ...]
 
 
-class Images(Sourced):
-    """Names of images, in any registry; `port`: the host port that such pods may use."""
+class Signs(Sourced):
+    """By what a workload on nodes is recognised. `names`: parts of its name or an image's; `not_`:
+    parts of those with another purpose; `folders`: ends of paths, of which it mounts one from
+    its node; `port`: that it opens."""
 
     names: tuple[str, ...]
+    not_: tuple[str, ...] = Field((), alias="not")
+    folders: tuple[str, ...] = ()
     port: int = 0
+
+    def fits(self, work: Workload) -> bool:
+        """Whether it uses its node in that way and one of the names fits. A name alone proves
+        nothing: every user can choose it."""
+        uses = work.uses_node
+        if self.folders:
+            uses = any(path.rstrip("/").endswith(self.folders) for path in work.host_paths)
+        named = " ".join((work.name, *work.image_names))
+        other = " ".join((named, *work.image_folders))
+        return (
+            uses
+            and any(part in named for part in self.names)
+            and not any(part in other for part in self.not_)
+        )
 
 
 class Operand(Entry):
@@ -122,7 +141,8 @@ class ChartCatalog(Sourced):
     charts: dict[str, Chart]
     gpu_labels: GpuLabels
     resource: str
-    exporter_images: Images
-    nfd_images: Images
-    plugin_images: Images
+    exporter_signs: Signs
+    engine_signs: Signs
+    nfd_signs: Signs
+    plugin_signs: Signs
     operands: OperatorOperands

@@ -8,7 +8,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.release import OWNER_LABEL, VALUES_LABEL, Release, ReleasePlan
+from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_ours
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
 
 STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
@@ -22,17 +22,20 @@ def obstacles(wanted: Release, found: HelmRelease | None, facts: ClusterFacts) -
     level = space.pod_security.get("enforce") if space else None
     if level in STRICT:
         yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
-    if found and OWNER_LABEL not in found.labels and not wanted.adopt:
-        lost = list(_lost(found.values, wanted.values))
-        if lost:
-            yield findings.NOT_OURS(
-                release=found.ref,
-                chart=f"{found.chart} {found.chart_version}",
-                keys=", ".join(lost),
-                wanted=wanted.name,
-            )
+    if found and not is_ours(found) and not wanted.adopt:
+        yield _not_ours(wanted, found)
     elif found:
         yield from _edited(wanted, found)
+
+
+def _not_ours(wanted: Release, found: HelmRelease) -> Finding:
+    keys = ", ".join(_lost(found.values, wanted.values))
+    return findings.NOT_OURS(
+        release=found.ref,
+        chart=f"{found.chart} {found.chart_version}",
+        lost=f" Taken over, it would lose or change these values: {keys}." if keys else "",
+        left_by=wanted.left_by,
+    )
 
 
 def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:

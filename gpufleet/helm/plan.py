@@ -17,13 +17,13 @@ from gpufleet.helm.obstacles import missing_kinds, obstacles, taken_ports
 from gpufleet.helm.operands import awaited, operand_findings
 from gpufleet.helm.readiness import unready, without_pods
 from gpufleet.helm.release import (
-    OWNER_LABEL,
     STALE,
     Action,
     HelmVersion,
     OperandWait,
     Release,
     ReleasePlan,
+    is_ours,
 )
 from gpufleet.helm.strategy import helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
@@ -179,7 +179,7 @@ def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
     known = controller.now and found.created  # both by the server's clock
     age = max(controller.now - found.created, 0) if known else 0
-    if (OWNER_LABEL in found.labels and controller.alone) or age >= STALE:
+    if (is_ours(found) and controller.alone) or age >= STALE:
         return "repair-pending", f"an operation of helm was interrupted ({found.status})", []
     busy = findings.BUSY(
         release=found.ref,

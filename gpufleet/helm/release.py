@@ -19,6 +19,13 @@ ADOPTED_LABEL = "gpufleet-adopted"  # also there, of a release that was there be
 STALE = 15 * 60  # seconds after which a pending release counts as interrupted
 
 
+def is_ours(found: HelmRelease) -> bool:
+    """Whether gpufleet created the newest revision of a release, or took it over. Its name and its
+    namespace do not show that: every guide uses the same. A helm without labels (before 3.13) drops
+    the label when its user upgrades the release, which makes it that user's."""
+    return OWNER_LABEL in found.labels
+
+
 @dataclass(frozen=True, slots=True)
 class ChartSource:
     """The source of a chart.
@@ -106,8 +113,9 @@ class Release:
     """The desired state of a Helm release.
 
     `values`: all values of the chart, including the user's.
-    `adopt`: take over a release of this name and chart that was not created by gpufleet, even if
-    values are lost. `force_conflicts`: overwrite fields that another manager changed (helm 4).
+    `adopt`: take over a release of this name and chart that was not created by gpufleet.
+    `left_by`: the setting that leaves such a release to its owner. `force_conflicts`: overwrite
+    fields that another manager changed (helm 4).
     `downgrade`: allow an older chart than the installed one. `crd_version`: the version annotation
     of its CRDs, for example operator.prometheus.io/version; a CRD with it is never replaced by an
     older one.
@@ -122,6 +130,7 @@ class Release:
     ready: Readiness = Readiness()
     crd_version: str = ""
     adopt: bool = False
+    left_by: str = ""
     force_conflicts: bool = False
     downgrade: bool = False
 

@@ -159,6 +159,6 @@ class ClusterAccess(RoleSettings):
     )
     adopt_releases: bool = Field(
         False,
-        description="Take over releases with gpufleet's names and charts that it did not create, "
-        "even if some of their values are lost.",
+        description="Take over releases under gpufleet's names that it did not create: their chart "
+        "and values become those of the inventory.",
     )

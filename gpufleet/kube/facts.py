@@ -163,6 +163,7 @@ class Workload:
     owner: ObjectRef | None = None  # its controller: a custom resource, if an operator created it
     labels: Mapping[str, str] = field(default_factory=dict)
     host_paths: tuple[str, ...] = ()  # paths of the node that its pods mount
+    ports: tuple[int, ...] = ()  # of its containers, on the node or not
 
     @property
     def uses_node(self) -> bool:
@@ -174,10 +175,15 @@ class Workload:
     def ref(self) -> ObjectRef:
         return ObjectRef(self.kind, self.namespace, self.name)
 
-    def runs(self, image: str) -> bool:
-        """Whether a container's image is named `image`, in any registry, folder and tag."""
-        names = (name.split("@")[0].rsplit("/", 1)[-1].split(":")[0] for name in self.images)
-        return image in names
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """The names of its images without registry, folder and tag."""
+        return tuple(name.split("@")[0].split("/")[-1].split(":")[0] for name in self.images)
+
+    @property
+    def image_folders(self) -> tuple[str, ...]:
+        """The folder of each image in its registry, "" without one."""
+        return tuple((["", *name.split("@")[0].split("/")])[-2] for name in self.images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,10 +262,6 @@ class ClusterFacts:
         wanted = ReleaseRef(namespace, name)
         return next((release for release in self.releases if release.ref == wanted), None)
 
-    def releases_of(self, chart: str) -> tuple[HelmRelease, ...]:
-        """Releases of a chart, of any name and in any namespace."""
-        return tuple(release for release in self.releases if release.chart == chart)
-
     def serves(self, crd: str) -> bool:
         """Whether the API serves a custom resource."""
         found = self.crds.get(crd)
@@ -278,14 +280,6 @@ class ClusterFacts:
         """The existing workloads of a release's manifest that Helm created."""
         found = self.release(release.namespace, release.name)
         return found.among(self.workloads) if found else ()
-
-    def on_host_port(self, port: int) -> tuple[Workload, ...]:
-        """Workloads whose pods use `port` of their node."""
-        return tuple(work for work in self.workloads if port in work.host_ports)
-
-    def running(self, *images: str) -> tuple[Workload, ...]:
-        """Workloads with a container of one of these image names, such as dcgm-exporter."""
-        return tuple(work for work in self.workloads if any(work.runs(name) for name in images))
 
     def missing_workloads(self, release: HelmRelease) -> Iterator[ObjectRef]:
         """Workloads of a release's manifest that are no longer in the cluster."""

@@ -203,6 +203,7 @@ def _of_pod(spec: Answer) -> dict[str, Any]:
     return {
         "images": tuple(container.get("image") or "" for container in containers),
         "host_ports": tuple(sorted(port for port in host if port)),
+        "ports": tuple(sorted({port["containerPort"] for port in ports})),
         "host_network": network,
         "host_paths": tuple(
             str(volume["hostPath"].get("path") or "")

@@ -57,7 +57,8 @@ def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
     """The APIService of an API group that is not of our own release, if any."""
     services = build.facts.api_services
     there = [services[name] for name in sorted(services) if name.split(".", 1)[1] == group]
-    return next((found for found in there if found.release != build.ours[ADAPTER]), None)
+    ours = build.managed(ADAPTER)
+    return next((found for found in there if not ours or found.release != ours.ref), None)
 
 
 def adapter_url(wanted: MonitoringSettings) -> str | None:

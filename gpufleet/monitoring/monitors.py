@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.kube.facts import ClusterFacts
+from gpufleet.helm.builder import managed_release
+from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
@@ -46,15 +47,16 @@ class MonitorPlan:
 
 
 def plan_monitors(
-    wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool = True
+    wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool = True, adopt: bool = False
 ) -> MonitorPlan:
     """Whether to install a Prometheus, and how it finds the exporter. `offered`: whether the chart
-    of the exporter makes a ServiceMonitor."""
+    of the exporter makes a ServiceMonitor; `adopt`: a release under our name is ours to take
+    over."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
     there = facts.prometheus
-    ours = facts.release(wanted.namespace, CHART) is not None
+    ours = managed_release(ReleaseRef(wanted.namespace, CHART), facts, adopt=adopt) is not None
     install = wanted.enabled and (
         wanted.prometheus == "install" or (wanted.prometheus == "auto" and (ours or not there))
     )

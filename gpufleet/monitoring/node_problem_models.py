@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from gpufleet.core.entries import Entry, Sourced, loader
-from gpufleet.helm.chart_models import Images
+from gpufleet.helm.chart_models import Signs
 
 
 class Fine(Entry):
@@ -46,7 +46,7 @@ class NodeProblems(Sourced):
     hold: int
     conditions: tuple[NodeCondition, ...]
     events: tuple[Check, ...]
-    images: Images
+    signs: Signs
 
 
 load_node_problems = loader(NodeProblems, "monitoring/node_problems")

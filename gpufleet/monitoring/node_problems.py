@@ -28,9 +28,9 @@ def plan_detector(
     if not (wanted.enabled and wanted.node_problems):
         return None
     catalog = load_node_problems()
-    others = build.others(*catalog.images.names, chart=DETECTOR)
+    others = build.others(catalog.signs.fits, chart=DETECTOR)
     if others:
-        build.findings.append(findings.DETECTOR_THERE(found=others[0].ref))
+        build.findings.append(findings.DETECTOR_THERE(found=others[0]))
         return None
     values = chart_values(
         "monitoring/node-problem-detector.yaml",

@@ -97,7 +97,9 @@ class MonitoringSettings(RoleSettings):
         "Default: that of kube-prometheus-stack.",
     )
     dashboard_folder: str = Field("GPU", description="Folder of the dashboards in Grafana.")
-    exporter: bool = Field(True, description="Install dcgm-exporter.")
+    exporter: Literal["auto"] | bool = Field(
+        "auto", description="Install dcgm-exporter; `auto`: unless the cluster has an exporter."
+    )
     exporter_memory: Quantity | None = Field(
         None, description="Memory limit of the exporter. Default: by the number of GPUs per node."
     )

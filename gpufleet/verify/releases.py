@@ -18,6 +18,7 @@ from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.cluster import Cluster
 
 LARGEST = 32 * 2**20  # bytes of a record, unpacked
+LABEL = "gpufleet"  # of the Secrets of our releases
 UNREADABLE = "a record that cannot be read"
 # data key of the namespace, and its default
 SPACES = {
@@ -43,7 +44,8 @@ class Deployed:
 
 
 def deployed(cluster: Cluster, chart: str) -> Deployed | None:
-    """The release of a chart under its name, where the inventory puts it; None without one."""
+    """Our release of a chart, where the inventory puts it; None without one. A release without
+    gpufleet's label belongs to another owner, whatever its name."""
     key, usual = SPACES[chart]
     space = cluster.data.get(key) or usual
     listed = cluster.ask(
@@ -60,6 +62,8 @@ def deployed(cluster: Cluster, chart: str) -> Deployed | None:
     if not revisions:
         return None
     secret = revisions[max(revisions)]
+    if LABEL not in (secret.metadata.labels or {}):
+        return None
     return Deployed(_version(secret, chart), (secret.metadata.labels or {}).get("status") or "?")
 
 

@@ -55,8 +55,10 @@ class Bench:
     seconds: float = SECONDS  # time limit of a run
 
     def data(self, **more: Any) -> dict[str, Any]:
-        """The inventory's data: access to the cluster, and the test's settings."""
+        """The inventory's data: access to the cluster, and the test's settings. Simulated nodes
+        advertise their GPUs without a plugin, which would keep gpufleet's out."""
         return {
+            "device_plugin_enabled": True,
             "cluster_kubeconfig": str(self.cluster.kubeconfig),
             "cluster_helm": str(self.cluster.helm),
             "cluster_chart_dir": str(self.charts),

@@ -69,9 +69,9 @@ def test_the_facts_of_a_cluster(place: Site) -> None:
     release = facts.release(place.namespace, "one")
     assert release
     assert [ref.kind for ref in release.workloads] == ["DaemonSet", "Deployment"]
-    (daemon,) = [w for w in facts.on_host_port(9400) if w.release == release.ref]
+    (daemon,) = [w for w in facts.workloads if 9400 in w.host_ports and w.release == release.ref]
     assert (daemon.kind, daemon.wanted, daemon.ready) == ("DaemonSet", 3, 3)
-    assert daemon in facts.running("tiny-daemon")
+    assert (daemon.image_names, daemon.ports) == (("tiny-daemon",), (9400,))
     assert [p.service for p in facts.node_ports if p.port == 30280] == ["one"]
     assert facts.serves("widgets.tiny.example")
 
@@ -92,8 +92,8 @@ def test_a_lone_pod_is_found_and_pods_of_workloads_are_not(place: Site) -> None:
     facts = place.open().facts
     ours = [work for work in facts.workloads if work.namespace == place.namespace]
     assert sorted(work.kind for work in ours) == ["Deployment", "Pod"]
-    (pod,) = [work for work in facts.running("dcgm-exporter") if work.namespace == place.namespace]
-    assert (pod.name, pod.host_ports) == ("alone", (9400,))
+    (pod,) = [work for work in ours if work.kind == "Pod"]
+    assert (pod.name, pod.host_ports, pod.image_names) == ("alone", (9400,), ("dcgm-exporter",))
 
 
 def test_gathering_facts_takes_less_than_a_second(cluster: Cluster) -> None:

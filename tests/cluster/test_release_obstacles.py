@@ -103,7 +103,7 @@ def test_a_name_in_use_by_another_chart(place: Site) -> None:
 
 
 def test_a_release_of_another_user(place: Site) -> None:
-    """Its values are not lost, unless the user allows it."""
+    """It is not changed, unless the user allows it."""
     assert place.apply({"settings": {"theirs": "kept"}, "deployment": {"replicas": 2}}).ok
     selector = "owner=helm,name=one"
     secret = place.core.list_namespaced_secret(place.namespace, label_selector=selector).items[0]
@@ -116,7 +116,7 @@ def test_a_release_of_another_user(place: Site) -> None:
     assert "deployment.replicas" in message
     assert place.deployment().spec.replicas == 2
     wider = {"settings": {"theirs": "kept"}, "deployment": {"replicas": 2}, "password": "x"}
-    assert place.apply(wider).ok  # no value is lost
+    assert place.apply(wider).finding("GF831").blocks, "no value would be lost"
     assert place.apply({}, adopt=True).ok
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.merge import merged
-from gpufleet.helm.builder import EXPORTER, STACK
+from gpufleet.helm.builder import EXPORTER, PLUGIN, STACK
 from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
@@ -57,8 +57,16 @@ class MemoryApi:
         }
         self.put(NAMESPACES, {"metadata": {"name": "kube-system", "uid": "cluster-1"}})
         for name in ("gpu-1", "gpu-2"):
-            status = {key: {"nvidia.com/gpu": "8"} for key in ("capacity", "allocatable")}
-            self.put("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
+            self.put("/api/v1/nodes", {"metadata": {"name": name}})
+        self.advertise("0")
+
+    def advertise(self, gpus: str) -> None:
+        """Give each node so many allocatable GPUs of its 8."""
+        numbers = {"capacity": "8", "allocatable": gpus}
+        status = {key: {"nvidia.com/gpu": number} for key, number in numbers.items()}
+        for name in ("gpu-1", "gpu-2"):
+            path = f"/api/v1/nodes/{name}"
+            self.objects[path] = merged(self.objects[path], {"status": status})
 
     def note(self, verb: str, path: str, *more: str) -> None:
         if self.refused and self.refused in path:
@@ -183,6 +191,8 @@ class MemoryHelm:
         metadata = {"name": name, "namespace": release.namespace, "labels": labels}
         data = {"release": packed.decode()}
         self.api.put(folder, {"metadata": metadata, "type": RELEASE_TYPE, "data": data})
+        if release.chart == PLUGIN:
+            self.api.advertise("8")
         if release.chart == STACK:
             about = {"name": f"{STACK}-kubelet", "namespace": "kube-system"}
             body = {"metadata": about, "spec": {}}

@@ -8,15 +8,15 @@ NAME_TAKEN = blocker(
     "GF830",
     "Release name in use by another chart",
     "Release {release} is of chart {chart}, not of {wanted}. It was not changed.",
-    "Choose another namespace or name, or uninstall that release if it is not needed.",
+    "Set another namespace for {wanted} in the inventory, or uninstall that release if it is not "
+    "needed.",
 )
 NOT_OURS = blocker(
     "GF831",
     "Release not managed by gpufleet",
-    "Release {release} ({chart}) was not created by gpufleet, and these of its values would be "
-    "lost or changed: {keys}.",
-    "Copy the ones to keep into the values for {wanted}, and set cluster_adopt_releases = True to "
-    "let gpufleet manage the release.",
+    "Release {release} ({chart}) was not created by gpufleet. It was not changed.{lost}",
+    "To use it as it is, set {left_by}. To let gpufleet manage it, copy the values to keep into "
+    "the inventory and set cluster_adopt_releases = True.",
 )
 VALUES_EDITED = warning(
     "GF868",

@@ -13,7 +13,7 @@ from gpufleet.helm.operations.crds import write_crds
 from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
-from gpufleet.helm.release import OWNER_LABEL, ReleasePlan
+from gpufleet.helm.release import ReleasePlan, is_ours
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
@@ -141,7 +141,7 @@ class ReleaseRun:
     def _adopts(self) -> bool:
         """Whether the release is there and was not created by gpufleet."""
         before = self.plan.before
-        return before is not None and OWNER_LABEL not in before.labels
+        return before is not None and not is_ours(before)
 
     def _explained(self, result: Result, watch: Watch) -> Finding:
         wanted = self.plan.release

@@ -10,6 +10,7 @@ from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterNode,
@@ -25,12 +26,14 @@ from gpufleet.kube.objects import ObjectSet
 
 CATALOG = load_charts()
 LABEL = {"nvidia.com/gpu.present": "true"}
+OURS = {OWNER_LABEL: "1234"}
 MONITOR = "servicemonitors.monitoring.coreos.com"
 
 
 def node(name: str, labels: dict[str, str] | None = None, gpus: int = 0) -> ClusterNode:
+    """As a kubelet reports it whose plugin has gone: it has GPUs and advertises none."""
     resources = {"nvidia.com/gpu": gpus} if gpus else {}
-    return ClusterNode(name, labels or {}, (), resources, resources)
+    return ClusterNode(name, labels or {}, (), resources, dict.fromkeys(resources, 0))
 
 
 NODES = (node("cpu-1"), node("gpu-1", LABEL, 8), node("gpu-2", LABEL, 8))
@@ -63,8 +66,9 @@ def released(found: Workload, chart: str) -> ClusterFacts:
     """A cluster with a release of that chart, under its name, whose manifest has the workload."""
     made = replace(found, release=ReleaseRef(found.namespace, chart))
     record = HelmRelease(
-        chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, workloads=(found.ref,)
-    )
+        chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, labels=OURS,
+        workloads=(found.ref,),
+    )  # fmt: skip
     return replace(FACTS, workloads=(made,), releases=(record,))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import ClusterPolicy, HelmRelease, ObjectRef, ReleaseRef, ServerVersion
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
@@ -23,6 +24,7 @@ from tests.unit.gpu_stack.gpu_clusters import (
 )
 
 OURS = ReleaseRef("gpu-operator", "gpu-operator")
+LABELS = {OWNER_LABEL: "1234"}
 BARE = replace(FACTS, nodes=(node("gpu-1", LABEL), node("gpu-2", LABEL)))  # no driver shows
 
 
@@ -89,22 +91,37 @@ def test_settings_overrule_what_shows(driver: bool, toolkit: bool) -> None:
     assert codes(plan) == set()
 
 
-def test_releases_of_plugin_and_exporter_are_blockers() -> None:
+def test_our_releases_of_plugin_and_exporter_are_blockers() -> None:
     there = (release("nvidia-device-plugin", "kube-system"), release("dcgm-exporter", "monitoring"))
-    plan = operator(replace(FACTS, releases=there))
+    ours = tuple(replace(found, labels=LABELS) for found in there)
+    plan = operator(replace(FACTS, releases=ours))
     assert [found.code for found in plan.blockers] == ["GF884", "GF884"]
     assert "helm -n monitoring uninstall dcgm-exporter" in plan.blockers[1].remedy
-    theirs = work("plugin", "k8s-device-plugin", release="nvdp")
-    (found,) = operator(replace(FACTS, workloads=(theirs,))).blockers
-    assert (found.code, "helm -n elsewhere uninstall nvdp" in found.remedy) == ("GF884", True)
+    theirs = operator(replace(FACTS, releases=there))
+    assert (theirs.blockers, codes(theirs)) == ((), {"GF871", "GF872"})
+    given = values(theirs, "gpu-operator")
+    assert (given["devicePlugin"], given["dcgmExporter"]["enabled"]) == ({"enabled": False}, False)
+    assert pods(theirs) == {"nvidia-operator-validator": 2}
 
 
-def test_a_foreign_plugin_is_a_blocker_and_the_operators_own_is_not() -> None:
-    theirs = work("plugin", "k8s-device-plugin")
-    assert codes(operator(replace(FACTS, workloads=(theirs,)))) == {"GF871"}
-    own = replace(theirs, owner=ObjectRef("ClusterPolicy", "", "cluster-policy"))
-    exporter = replace(work("exporter", "dcgm-exporter"), owner=own.owner)
-    plan = operator(replace(FACTS, workloads=(own, exporter), cluster_policies=(policy(),)))
+@pytest.mark.parametrize("image", ["k8s-device-plugin", "dcgm-exporter"])
+def test_what_others_run_is_left_to_them_and_the_operators_own_is_not(image: str) -> None:
+    """The component of the operator is disabled, unless its setting enables it."""
+    theirs = replace(FACTS, workloads=(work("theirs", image, release="nvdp"),))
+    code, key, component = {
+        "k8s-device-plugin": ("GF871", "device_plugin_enabled", "devicePlugin"),
+        "dcgm-exporter": ("GF872", "monitoring_exporter", "dcgmExporter"),
+    }[image]
+    left = operator(theirs)
+    assert (codes(left), values(left, "gpu-operator")[component]["enabled"]) == ({code}, False)
+    off = operator(theirs, **{key: False})
+    assert (codes(off), values(off, "gpu-operator")[component]["enabled"]) == (set(), False)
+    on = operator(theirs, **{key: True})
+    assert codes(on) == {"GF914"}
+    assert values(on, "gpu-operator").get(component, {}).get("enabled") is not False
+    owner = ObjectRef("ClusterPolicy", "", "cluster-policy")
+    own = (replace(work("own", image), owner=owner),)
+    plan = operator(replace(FACTS, workloads=own, cluster_policies=(policy(),)))
     assert codes(plan) == set()
     assert values(plan, "gpu-operator")["dcgmExporter"]["enabled"] is True
 
@@ -188,8 +205,3 @@ def test_pods_that_share_gpus_are_measured() -> None:
     unaware = operator(old, device_plugin_time_slicing=4)
     assert "GF912" in codes(unaware)
     assert "env" not in values(unaware, "gpu-operator")["dcgmExporter"]
-
-
-def test_an_operator_that_is_a_release_keeps_the_plugin_off() -> None:
-    plan = stack(replace(FACTS, releases=(release("gpu-operator", "gpu-operator"),)))
-    assert [found.code for found in plan.blockers] == ["GF870"]

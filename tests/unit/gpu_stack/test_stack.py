@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from pyinfra.api import Config, Inventory, State
@@ -14,12 +13,8 @@ from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
     ClusterFacts,
-    ClusterPolicy,
     Crd,
-    HelmRelease,
-    ReleaseRef,
     ServerVersion,
-    Workload,
 )
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
@@ -29,10 +24,8 @@ from tests.unit.gpu_stack.gpu_clusters import (
     names,
     node,
     prometheus,
-    released,
     stack,
     values,
-    work,
 )
 
 
@@ -165,42 +158,6 @@ def test_the_exporter_gets_memory_by_gpus() -> None:
     assert values(plan, "dcgm-exporter")["resources"]["limits"]["memory"] == "2Gi"
 
 
-@pytest.mark.parametrize("image", ["dcgm-exporter", "starship", "nv-hostengine"])
-def test_with_another_exporter_none_is_installed(image: str) -> None:
-    plan = stack(replace(FACTS, workloads=(work("theirs", image),)))
-    assert "dcgm-exporter" not in names(plan)
-    assert codes(plan) == {"GF872"}
-    ours = replace(work("dcgm-exporter", image, ports=(9400,)), namespace="monitoring")
-    assert "dcgm-exporter" in names(stack(released(ours, "dcgm-exporter")))
-
-
-def unprivileged(name: str, image: str, **more: Any) -> Workload:
-    """A user who may only run pods can choose any image name."""
-    return replace(work(name, image, **more), host_paths=())
-
-
-@pytest.mark.parametrize(
-    "image",
-    ["k8s-device-plugin", "dcgm-exporter", "node-feature-discovery", "node-problem-detector"],
-)
-def test_a_pod_with_the_name_of_an_image_keeps_nothing_out(image: str) -> None:
-    theirs = replace(FACTS, workloads=(unprivileged("theirs", image),))
-    wanted = stack(monitoring_node_problems=True)
-    plan = stack(theirs, monitoring_node_problems=True)
-    assert (names(plan), codes(plan)) == (names(wanted), set())
-    assert codes(stack(theirs, cluster_stack="gpu-operator")) == set()
-
-
-def test_a_note_of_helm_does_not_make_a_workload_ours() -> None:
-    theirs = work("theirs", "k8s-device-plugin", release="nvidia-device-plugin")
-    noted = replace(theirs, release=ReleaseRef("kube-system", "nvidia-device-plugin"))
-    for found in (theirs, noted):
-        facts = replace(FACTS, workloads=(found,))
-        assert [finding.code for finding in stack(facts).blockers] == ["GF871"]
-    ours = replace(theirs, namespace="kube-system")
-    assert stack(released(ours, "nvidia-device-plugin")).blockers == ()
-
-
 def test_every_release_of_a_plan_is_one_that_facts_are_gathered_of() -> None:
     data = {
         "monitoring_autoscaling": True,
@@ -215,18 +172,6 @@ def test_every_release_of_a_plan_is_one_that_facts_are_gathered_of() -> None:
     known = set(our_releases(settings))
     plans = [stack(**data), stack(cluster_stack="gpu-operator", **data)]
     assert {release.ref for plan in plans for release in plan.releases} == known
-
-
-def test_who_has_the_port_collects_too() -> None:
-    plan = stack(replace(FACTS, workloads=(work("renamed", "anything", ports=(9400,)),)))
-    assert codes(plan) == {"GF872"}
-
-
-def test_one_nfd_is_enough() -> None:
-    plan = stack(replace(FACTS, workloads=(work("nfd-worker", "node-feature-discovery"),)))
-    assert "node-feature-discovery" not in names(plan)
-    assert codes(plan) == {"GF878"}
-    assert "node-feature-discovery" not in names(stack(device_plugin_nfd=False))
 
 
 def test_nodes_are_labelled_where_nfd_is_not_wanted() -> None:
@@ -247,13 +192,6 @@ def test_a_cluster_without_known_gpus_is_reported() -> None:
         (finding,) = [each for each in plain.findings if each.code == "GF873"]
         assert finding.remedy.startswith("Name them in the inventory's group gpu_nodes")
     assert not any(any(release.ready.pods.values()) for release in plan.releases)
-
-
-def test_plugin_and_operator_exclude_each_other() -> None:
-    plan = stack(replace(FACTS, cluster_policies=(ClusterPolicy("cluster-policy", "ready", {}),)))
-    assert [finding.code for finding in plan.blockers] == ["GF870"]
-    theirs = replace(FACTS, workloads=(work("plugin", "k8s-device-plugin"),))
-    assert [finding.code for finding in stack(theirs).blockers] == ["GF871"]
 
 
 def test_user_values_override_the_values_that_a_chart_needs() -> None:
@@ -293,15 +231,6 @@ def test_charts_can_come_from_a_folder() -> None:
     assert release.source.kind == "archive"
     assert release.source.location == "/srv/charts/kube-prometheus-stack-88.5.3.tgz"
     assert stack().releases[0].source.kind == "repository"
-
-
-def test_a_release_of_ours_stays_ours_when_its_prometheus_is_there() -> None:
-    facts = prometheus({"matchLabels": {}})
-    ours = HelmRelease(
-        "kube-prometheus-stack", "monitoring", 1, "deployed", "kube-prometheus-stack", "88.5.3",
-        "v0.93.0", {},
-    )  # fmt: skip
-    assert "kube-prometheus-stack" in names(stack(replace(facts, releases=(ours,))))
 
 
 def test_hosts_of_the_inventory_are_nodes_also_without_their_domain(

@@ -188,6 +188,10 @@ def test_values_of_another_user_are_not_lost(facts: ClusterFacts) -> None:
     found = plan(release(values={}), facts)
     assert (found.action, codes(found)) == ("blocked", ["GF831"])
     assert "deployment" in found.blockers[0].message
+    bare = changed(facts, values={})
+    found = plan(release(values={"settings": {}}, left_by="monitoring_exporter = False"), bare)
+    assert (found.action, codes(found)) == ("blocked", ["GF831"]), "no value would be lost"
+    assert found.blockers[0].remedy.startswith("To use it as it is, set monitoring_exporter = ")
     ours = changed(facts, labels={"gpufleet": "me"})
     assert plan(release(values={}), ours).action == "upgrade"
     assert plan(release(values={}, adopt=True), facts).action == "upgrade"
@@ -220,7 +224,7 @@ def test_a_newer_chart_stays(facts: ClusterFacts) -> None:
     newer = changed(facts, chart_version="1.10.0")
     found = plan(release(version="1.9.0", values={}), newer)
     assert (found.action, codes(found)) == ("no-op", ["GF859"])
-    down = plan(release(version="1.9.0", downgrade=True), newer)
+    down = plan(release(version="1.9.0", downgrade=True, adopt=True), newer)
     assert down.action == "upgrade"
 
 

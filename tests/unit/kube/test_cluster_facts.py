@@ -93,7 +93,6 @@ def test_releases_of_the_captures(name: str) -> None:
     assert broken
     assert (stuck.status, stuck.pending, stuck.last_good) == ("pending-install", True, None)
     assert (broken.status, broken.pending, broken.last_good) == ("failed", False, None)
-    assert [release.name for release in known.releases_of("dcgm-exporter")] == ["dcgm-exporter"]
     ours = known.release("monitoring", "dcgm-exporter")
     assert ours
     assert "gpufleet" in ours.labels
@@ -106,11 +105,11 @@ def test_releases_of_the_captures(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_workloads_of_the_captures(name: str) -> None:
     known = facts(name)
-    exporters = known.running("dcgm-exporter")
+    exporters = [work for work in known.workloads if "dcgm-exporter" in work.image_names]
     assert {(work.kind, work.name) for work in exporters} == {
         ("DaemonSet", "dcgm-exporter"), ("Pod", "alone"),
     }  # fmt: skip
-    (lone,) = known.on_host_port(9401)
+    (lone,) = [work for work in known.workloads if 9401 in work.host_ports]
     assert (lone.host_network, lone.release) == (True, None)
     plugin = known.workloads_of(ReleaseRef("kube-system", "nvidia-device-plugin"))
     assert all(map(available, plugin))

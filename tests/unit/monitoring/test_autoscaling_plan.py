@@ -12,9 +12,11 @@ from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.kube.facts import (
     ApiService,
     ClusterFacts,
+    HelmRelease,
     ObjectRef,
     PrometheusInstance,
     ReleaseRef,
@@ -224,7 +226,11 @@ def test_another_version_of_the_api_counts_too() -> None:
 
 
 def test_our_own_api_is_no_obstacle() -> None:
-    found = plan(replace(FACTS, api_services=offered(CUSTOM, "monitoring", ADAPTER)))
+    ours = HelmRelease(
+        ADAPTER, "monitoring", 1, "deployed", ADAPTER, "5.3.0", "", {}, labels={OWNER_LABEL: "me"}
+    )  # fmt: skip
+    there = offered(CUSTOM, "monitoring", ADAPTER)
+    found = plan(replace(FACTS, api_services=there, releases=(ours,)))
     assert has_adapter(found)
     assert "GF890" not in codes(found)
 

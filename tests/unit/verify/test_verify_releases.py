@@ -47,7 +47,8 @@ def test_every_chart_of_the_catalog_is_looked_for() -> None:
 def secret(number: int, content: Any, **data: Any) -> Any:
     packed = base64.b64encode(base64.b64encode(gzip.compress(json.dumps(content).encode())))
     name = data.pop("name", f"sh.helm.release.v1.{CHART}.v{number}")
-    metadata = SimpleNamespace(name=name, labels={"status": f"of {number}"})
+    labels = {"status": f"of {number}", **data.pop("labels", {"gpufleet": "me"})}
+    metadata = SimpleNamespace(name=name, labels=labels)
     return SimpleNamespace(metadata=metadata, data={"release": packed.decode(), **data})
 
 
@@ -75,6 +76,7 @@ def test_the_newest_revision_counts() -> None:
     two = [secret(9, version("1.0.0")), secret(10, version("2.0.0"))]
     assert found(*two) == Deployed("2.0.0", "of 10")
     assert found(*two, secret(11, version("9"), name="anything")) == Deployed("2.0.0", "of 10")
+    assert found(*two, secret(11, version("3.0.0"), labels={})) is None, "another owner's"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,121 @@
+"""NVIDIA's device plugin and Node Feature Discovery: their releases, if others run none. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes
+from gpufleet.gpu_stack.settings import DevicePluginSettings
+from gpufleet.helm.builder import LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
+from gpufleet.helm.release import Release
+
+TWO_PLUGINS = "both advertise the same GPUs"
+TWO_NFDS = "both write the same labels of nodes"
+
+
+def plan_plugin(build: StackBuilder) -> Release | None:
+    """Our device plugin, if `device_plugin_enabled` requests it, or nothing else advertises GPUs.
+
+    That nodes advertise GPUs without a plugin that can be seen is a weaker sign: settings that only
+    our plugin has overrule it.
+    """
+    wanted = build.settings.device_plugin
+    own = _only_for_plugin(wanted)
+    others = [*_operators(build), *device_plugins(build)]
+    nodes = offering_nodes(build)
+    ours = build.managed(PLUGIN)
+    if wanted.enabled == "auto" and not ours and (others or (nodes and not own)):
+        found = others[0] if others else _on_nodes(nodes)
+        build.findings += [findings.PLUGIN_THERE(found=found), *_without_effect(own)]
+        return None
+    if wanted.enabled is False:
+        build.findings += _without_effect(own)
+        return None
+    if mine := build.managed(OPERATOR):
+        build.findings.append(findings.OPERATOR_THERE(found=f"release {mine.ref}"))
+    if others or nodes:
+        found = others[0] if others else _on_nodes(nodes)
+        build.findings.append(
+            findings.INSTALLED_TWICE(
+                found=found, chart=PLUGIN, why=TWO_PLUGINS, left_by=LEFT_BY[PLUGIN]
+            )
+        )
+    return _plugin(build)
+
+
+def _plugin(build: StackBuilder) -> Release:
+    wanted = build.settings.device_plugin
+    values = chart_values(
+        "device-plugin/nvidia-device-plugin.yaml",
+        gfd=wanted.gfd,
+        mig_strategy=wanted.mig_strategy,
+        runtime_class=wanted.runtime_class,
+        time_slicing=wanted.time_slicing,
+    )
+    pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
+    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
+    return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
+
+
+def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool) -> Release | None:
+    """Our NFD, unless another one or `labels_nodes` replaces it. `plugin`: its chart may contain
+    an NFD, which the user's values enable."""
+    wanted = build.settings.device_plugin
+    others, auto = nfds(build), wanted.nfd == "auto"
+    if plugin and _is_enabled(plugin.values, "nfd"):
+        ours = f"release {build.ours[NFD]}" if wanted.nfd is True or build.managed(NFD) else ""
+        if ours or others:
+            build.findings.append(findings.NFD_IN_PLUGIN(found=ours or others[0]))
+        return None
+    if wanted.nfd is False or (auto and (labels_nodes or wanted.label_nodes)):
+        return None
+    if others and auto and not build.managed(NFD):
+        build.findings.append(findings.NFD_THERE(found=others[0]))
+        return None
+    if others:
+        build.findings.append(
+            findings.INSTALLED_TWICE(found=others[0], chart=NFD, why=TWO_NFDS, left_by=LEFT_BY[NFD])
+        )
+    values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
+    return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
+
+
+def _operators(build: StackBuilder) -> list[str]:
+    """GPU Operators that do not belong to gpufleet; each runs a device plugin."""
+    ours = build.managed(OPERATOR)
+    policies = [
+        f"GPU Operator with ClusterPolicy {policy.name}"
+        for policy in build.facts.cluster_policies
+        if not ours or policy.release != ours.ref
+    ]
+    theirs = build.foreign(OPERATOR)
+    return [*policies, *([f"GPU Operator of release {theirs.ref}"] if theirs else [])]
+
+
+def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
+    """Settings in use that only our plugin has."""
+    given = {
+        "device_plugin_values": wanted.values,
+        "device_plugin_time_slicing": wanted.time_slicing,
+        "device_plugin_mig_strategy": wanted.mig_strategy != "none",
+    }
+    return [key for key, value in given.items() if value]
+
+
+def _without_effect(own: list[str]) -> list[Finding]:
+    return [findings.NOT_WITHOUT_PLUGIN(keys=", ".join(own))] if own else []
+
+
+def _is_enabled(values: Mapping[str, Any], component: str) -> bool:
+    return bool((values.get(component) or {}).get("enabled"))
+
+
+def _on_nodes(names: list[str]) -> str:
+    """What advertises GPUs on nodes without a plugin that can be seen."""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"A plugin that is no workload of the cluster, on node {names[0]}{more},"

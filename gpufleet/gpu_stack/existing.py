@@ -1,0 +1,80 @@
+"""What others run in a cluster in place of a component of gpufleet. Pure.
+
+A workload is recognised by what it does: the folders of its node that it mounts, the ports that it
+opens, the resources that nodes advertise. Names and images are only a hint among these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.remains import is_gpu
+from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN
+from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.kube.facts import Workload
+
+
+def device_plugins(build: StackBuilder) -> list[str]:
+    """Device plugins for NVIDIA GPUs that are not ours."""
+    return build.others(_not_operated(build, build.catalog.plugin_signs.fits), chart=PLUGIN)
+
+
+def offering_nodes(build: StackBuilder) -> list[str]:
+    """Nodes that advertise GPUs although no release of ours does that: by a plugin in their image,
+    or by one without a known sign."""
+    if build.managed(PLUGIN) or build.managed(OPERATOR):
+        return []
+    resource = build.catalog.resource
+    return [
+        node.name
+        for node in build.facts.nodes
+        if any(count and is_gpu(name, resource) for name, count in node.allocatable.items())
+    ]
+
+
+def exporters(build: StackBuilder) -> list[str]:
+    """Workloads that serve GPU metrics, or hold the exporter's port on their nodes."""
+    return build.others(_not_operated(build, _is_exporter(build.catalog)), chart=EXPORTER)
+
+
+def host_engines(build: StackBuilder) -> list[str]:
+    """DCGM's host engines, which serve no metrics themselves."""
+    is_engine, is_exporter = build.catalog.engine_signs.fits, _is_exporter(build.catalog)
+    works = build.facts.workloads
+    return [
+        str(work.ref) for work in works if work.wanted and is_engine(work) and not is_exporter(work)
+    ]
+
+
+def nfds(build: StackBuilder) -> list[str]:
+    """NFDs that are not ours: neither our release nor part of the plugin's or the operator's."""
+    is_nfd = build.catalog.nfd_signs.fits
+
+    def fits(work: Workload) -> bool:
+        return is_nfd(work) and not any(build.is_ours(work, one) for one in (PLUGIN, OPERATOR))
+
+    return build.others(fits, chart=NFD)
+
+
+def _is_exporter(catalog: ChartCatalog) -> Callable[[Workload], bool]:
+    """By its port, or by its image unless it has only a host engine's port."""
+    exporter, engine = catalog.exporter_signs, catalog.engine_signs
+
+    def fits(work: Workload) -> bool:
+        if exporter.port in work.host_ports:
+            return True
+        ports = {*work.ports, *work.host_ports}
+        only_engine = engine.port in ports and exporter.port not in ports
+        return exporter.fits(work) and not only_engine
+
+    return fits
+
+
+def _not_operated(
+    build: StackBuilder, fits: Callable[[Workload], bool]
+) -> Callable[[Workload], bool]:
+    """The same without the workloads of our GPU Operator."""
+    owners = build.catalog.operands.owners
+    ours = build.settings.cluster.stack == OPERATOR
+    return lambda work: fits(work) and not (ours and work.owner and work.owner.kind in owners)

@@ -1,0 +1,301 @@
+"""What others run in a cluster is recognised by what it does, left alone, and not doubled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.kube.facts import (
+    ApiService,
+    ClusterFacts,
+    ClusterNode,
+    ClusterPolicy,
+    HelmRelease,
+    ObjectRef,
+    ReleaseRef,
+    Workload,
+)
+from tests.unit.gpu_stack.gpu_clusters import (
+    FACTS,
+    LABEL,
+    OURS,
+    codes,
+    names,
+    prometheus,
+    released,
+    stack,
+    values,
+    work,
+)
+
+PLUGIN, EXPORTER, NFD = "nvidia-device-plugin", "dcgm-exporter", "node-feature-discovery"
+SPACES = {PLUGIN: "kube-system", EXPORTER: "monitoring", NFD: NFD}
+SOCKETS = "/var/lib/kubelet/device-plugins"
+
+
+def daemon(image: str, *paths: str, name: str = "theirs", **more: Any) -> Workload:
+    """A DaemonSet of another team; `paths`: of its nodes."""
+    made = work(name, "x", ports=more.pop("ports", ()))
+    return replace(made, images=(image,), host_paths=paths, **more)
+
+
+def beside(*works: Workload, **data: Any) -> StackPlan:
+    return stack(replace(FACTS, workloads=works), **data)
+
+
+def offering(resource: str) -> ClusterFacts:
+    """A cluster whose nodes advertise a resource, by whatever."""
+    return replace(
+        FACTS, nodes=(ClusterNode("gpu-1", LABEL, (), {resource: 8}, {resource: 8}), FACTS.nodes[0])
+    )
+
+
+def named(chart: str, namespace: str, labels: dict[str, str], **more: Any) -> HelmRelease:
+    """A release under a chart's name; `labels`: of its Secret."""
+    return HelmRelease(
+        chart, namespace, 1, "deployed", chart, "0.1.0", "", {}, labels=labels, **more
+    )
+
+
+PLUGINS = [  # image, folder of the kubelet's sockets
+    ("nvcr.io/nvidia/k8s-device-plugin:v0.17.1", SOCKETS),
+    ("registry.example:5000/mirror/k8s-device-plugin:v0.17.1-amd64", f"{SOCKETS}/"),
+    ("gke.gcr.io/nvidia-gpu-device-plugin@sha256:00aa", SOCKETS),
+    ("projecthami/hami:v2.6.0", SOCKETS),
+    ("volcanosh/volcano-vgpu-device-plugin:v1.9.0", "/var/lib/kubelet"),
+    ("registry.example/acs/k8s-gpushare-plugin:v2", "/var/lib/k0s/kubelet/device-plugins"),
+]
+
+
+@pytest.mark.parametrize(("image", "folder"), PLUGINS)
+def test_a_device_plugin_is_recognised_by_the_folder_where_it_registers(
+    image: str, folder: str
+) -> None:
+    there = daemon(image, folder)
+    plan = beside(there)
+    assert PLUGIN not in names(plan)
+    assert {EXPORTER, NFD, "kube-prometheus-stack"} <= set(names(plan))
+    (finding,) = plan.findings
+    assert (finding.code, finding.blocks) == ("GF871", False)
+    assert "device_plugin_enabled = False" in finding.remedy
+    assert PLUGIN in names(beside(replace(there, host_paths=("/var/log",))))
+
+
+OTHER_DEVICES = [
+    ("rocm/k8s-device-plugin:1.31", "amdgpu-device-plugin-daemonset"),
+    ("intel/intel-gpu-plugin:0.32", "intel-gpu-plugin"),
+    ("nvcr.io/nvidia/mellanox/k8s-rdma-shared-dev-plugin:v1.5", "rdma-shared-dp-ds"),
+    ("nvcr.io/nvidia/mellanox/sriov-network-device-plugin:v3", "nvidia-network-sriov"),
+    ("nvcr.io/nvidia/kubevirt-gpu-device-plugin:v1.4", "nvidia-kubevirt-gpu"),
+    ("registry.example/smarter-device-manager:1.20", "smarter"),
+]
+
+
+@pytest.mark.parametrize(("image", "name"), OTHER_DEVICES)
+def test_a_plugin_of_other_devices_is_no_obstacle(image: str, name: str) -> None:
+    plan = beside(daemon(image, SOCKETS, name=name))
+    assert (PLUGIN in names(plan), codes(plan)) == (True, set())
+
+
+@pytest.mark.parametrize("resource", ["gpu", "gpu.shared", "mig-1g.10gb"])
+def test_nodes_that_advertise_gpus_without_ours_have_a_plugin(resource: str) -> None:
+    facts = offering(f"nvidia.com/{resource}")
+    plan = stack(facts)
+    assert (PLUGIN in names(plan), codes(plan)) == (False, {"GF871"})
+    assert "on node gpu-1" in plan.findings[0].message
+    off = stack(facts, device_plugin_enabled=False)
+    assert (PLUGIN in names(off), codes(off)) == (False, set())
+    on = stack(facts, device_plugin_enabled=True)
+    assert (PLUGIN in names(on), codes(on)) == (True, {"GF914"})
+    ours = replace(facts, releases=(named(PLUGIN, "kube-system", OURS),))
+    assert (PLUGIN in names(stack(ours)), codes(stack(ours))) == (True, set())
+
+
+def test_resources_of_networks_are_no_gpus() -> None:
+    assert PLUGIN in names(stack(offering("nvidia.com/hostdev")))
+
+
+def test_settings_of_our_plugin_are_obeyed_or_reported() -> None:
+    """They overrule that nodes advertise GPUs, and not a plugin that is seen."""
+    plan = stack(offering("nvidia.com/gpu"), device_plugin_time_slicing=4)
+    assert (PLUGIN in names(plan), codes(plan)) == (True, {"GF914"})
+    seen = beside(daemon(*PLUGINS[0]), device_plugin_time_slicing=4)
+    assert (PLUGIN in names(seen), codes(seen)) == (False, {"GF871", "GF915"})
+    off = stack(device_plugin_enabled=False, device_plugin_values={"a": 1})
+    assert (PLUGIN in names(off), codes(off)) == (False, {"GF915"})
+
+
+def test_an_explicit_setting_wins() -> None:
+    plugin, exporter = daemon(*PLUGINS[0]), daemon("x/dcgm-exporter:1", "/var/lib/kubelet/x")
+    nfd = daemon("nfd/node-feature-discovery:v1", "/sys")
+    keys = {"device_plugin_enabled": PLUGIN, "monitoring_exporter": EXPORTER,
+            "device_plugin_nfd": NFD}  # fmt: skip
+    for there, (key, chart) in zip((plugin, exporter, nfd), keys.items(), strict=True):
+        asked: dict[str, Any] = {key: True}
+        on = beside(there, **asked)
+        assert (chart in names(on), codes(on)) == (True, {"GF914"})
+        assert f"{key} = False" in on.findings[0].remedy
+        off = beside(there, **{**asked, key: False})
+        assert (chart in names(off), codes(off)) == (False, set())
+
+
+@pytest.mark.parametrize("chart", [PLUGIN, EXPORTER, NFD])
+def test_what_is_ours_stays_when_others_come(chart: str) -> None:
+    others = {PLUGIN: daemon(*PLUGINS[0]), EXPORTER: daemon("x/dcgm-exporter:1", "/x"),
+              NFD: daemon("nfd/node-feature-discovery:v1", "/sys")}  # fmt: skip
+    facts = replace(FACTS, releases=(named(chart, SPACES[chart], OURS),))
+    plan = stack(replace(facts, workloads=(others[chart],)))
+    assert (chart in names(plan), codes(plan)) == (True, {"GF914"})
+
+
+@pytest.mark.parametrize(
+    ("chart", "namespace", "code"),
+    [
+        (PLUGIN, "kube-system", "GF871"),
+        (EXPORTER, "monitoring", "GF872"),
+        (NFD, NFD, "GF878"),
+        ("node-problem-detector", "monitoring", "GF893"),
+        ("gpu-operator", "gpu-operator", "GF871"),
+    ],
+)
+def test_a_release_under_our_name_is_left_to_its_owner(
+    chart: str, namespace: str, code: str
+) -> None:
+    facts = replace(FACTS, releases=(named(chart, namespace, {}),))
+    plan = stack(facts, monitoring_node_problems=True)
+    assert (chart in names(plan), codes(plan)) == (False, {code})
+
+
+def test_the_users_prometheus_is_used_under_every_name() -> None:
+    facts = prometheus({"matchLabels": {"release": "kube-prometheus-stack"}})
+
+    def plan(labels: dict[str, str], **data: Any) -> StackPlan:
+        release = named("kube-prometheus-stack", "monitoring", labels)
+        return stack(replace(facts, releases=(release,)), **data)
+
+    assert "kube-prometheus-stack" in names(plan(OURS))
+    theirs = plan({})
+    assert "kube-prometheus-stack" not in names(theirs)
+    monitor = values(theirs, EXPORTER)["serviceMonitor"]
+    assert monitor["additionalLabels"] == {"release": "kube-prometheus-stack"}
+    assert (theirs.secret, theirs.receivers) == (None, None)
+    assert "kube-prometheus-stack" in names(plan({}, cluster_adopt_releases=True))
+
+
+def test_an_api_of_a_foreign_release_under_our_name_is_taken() -> None:
+    api = "v1beta1.custom.metrics.k8s.io"
+    ref = ReleaseRef("monitoring", "prometheus-adapter")
+    service = ApiService(api, ObjectRef("Service", "monitoring", "prometheus-adapter"), ref)
+
+    def plan(labels: dict[str, str]) -> StackPlan:
+        release = named("prometheus-adapter", "monitoring", labels)
+        facts = replace(FACTS, api_services={api: service}, releases=(release,))
+        return stack(facts, monitoring_autoscaling=True)
+
+    assert "prometheus-adapter" in names(plan(OURS))
+    assert "prometheus-adapter" not in names(plan({}))
+    assert "GF890" in codes(plan({}))
+
+
+@pytest.mark.parametrize("image", ["dcgm-exporter", "starship"])
+def test_with_another_exporter_none_is_installed(image: str) -> None:
+    plan = beside(work("theirs", image))
+    assert EXPORTER not in names(plan)
+    assert codes(plan) == {"GF872"}
+    ours = replace(work(EXPORTER, image, ports=(9400,)), namespace="monitoring")
+    assert EXPORTER in names(stack(released(ours, EXPORTER)))
+
+
+def test_who_has_the_port_collects_too() -> None:
+    assert codes(beside(work("renamed", "anything", ports=(9400,)))) == {"GF872"}
+
+
+ENGINE = daemon("eks/observability/dcgm-exporter:3.3.7-3.5.0-ubuntu22.04", name="dcgm-server",
+                ports=(5555,))  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", [ENGINE, daemon("nvcr.io/nvidia/cloud-native/dcgm:4.2", "/run")])
+def test_a_host_engine_is_no_exporter(engine: Workload) -> None:
+    plan = beside(engine)
+    assert EXPORTER in names(plan)
+    (finding,) = plan.findings
+    assert (finding.code, finding.severity.value) == ("GF917", "info")
+    assert codes(beside(engine, monitoring_exporter=False)) == set()
+    assert codes(beside(replace(engine, wanted=0))) == set()
+
+
+def test_a_host_engine_that_also_serves_metrics_is_an_exporter() -> None:
+    assert codes(beside(replace(ENGINE, ports=(5555, 9400)))) == {"GF872"}
+
+
+def test_a_workload_without_pods_does_nothing() -> None:
+    idle = [replace(work("theirs", image), wanted=0) for image in (
+        "dcgm-exporter", "k8s-device-plugin", "node-feature-discovery")]  # fmt: skip
+    assert codes(beside(*idle)) == set()
+    empty = replace(FACTS, nodes=FACTS.nodes[:1], workloads=tuple(idle))
+    assert codes(stack(empty)) == {"GF871", "GF872", "GF873", "GF878"}, "no GPU node yet"
+
+
+def test_one_nfd_is_enough() -> None:
+    plan = beside(work("nfd-worker", "node-feature-discovery-rhel9"))
+    assert NFD not in names(plan)
+    assert codes(plan) == {"GF878"}
+    assert NFD not in names(stack(device_plugin_nfd=False))
+
+
+NFD_IN_PLUGIN = {"device_plugin_values": {"nfd": {"enabled": True}}}
+
+
+def test_the_nfd_of_the_plugins_chart_replaces_ours() -> None:
+    plan = stack(**NFD_IN_PLUGIN)
+    assert (NFD in names(plan), codes(plan)) == (False, set())
+    part = replace(work("p-nfd-worker", "node-feature-discovery"), namespace="kube-system")
+    there = released(part, PLUGIN)
+    assert codes(stack(there, **NFD_IN_PLUGIN)) == set()
+    assert NFD in names(stack(there)), "it goes with the values that enabled it"
+
+
+def test_two_nfds_are_a_blocker() -> None:
+    ours = replace(FACTS, releases=(named(NFD, NFD, OURS),))
+    theirs = replace(FACTS, workloads=(work("nfd-worker", "node-feature-discovery"),))
+    asked = {**NFD_IN_PLUGIN, "device_plugin_nfd": True}
+    for plan in (stack(ours, **NFD_IN_PLUGIN), stack(theirs, **NFD_IN_PLUGIN), stack(**asked)):
+        assert [found.code for found in plan.blockers] == ["GF916"]
+
+
+def unprivileged(name: str, image: str, **more: Any) -> Workload:
+    """A user who may only run pods can choose any image name."""
+    return replace(work(name, image, **more), host_paths=())
+
+
+@pytest.mark.parametrize(
+    "image",
+    ["k8s-device-plugin", "dcgm-exporter", "node-feature-discovery", "node-problem-detector"],
+)
+def test_a_pod_with_the_name_of_an_image_keeps_nothing_out(image: str) -> None:
+    theirs = replace(FACTS, workloads=(unprivileged("theirs", image),))
+    wanted = stack(monitoring_node_problems=True)
+    plan = stack(theirs, monitoring_node_problems=True)
+    assert (names(plan), codes(plan)) == (names(wanted), set())
+    assert codes(stack(theirs, cluster_stack="gpu-operator")) == set()
+
+
+def test_a_note_of_helm_does_not_make_a_workload_ours() -> None:
+    theirs = work("theirs", "k8s-device-plugin", release=PLUGIN)
+    noted = replace(theirs, release=ReleaseRef("kube-system", PLUGIN))
+    for found in (theirs, noted):
+        assert codes(beside(found)) == {"GF871"}
+    ours = replace(theirs, namespace="kube-system")
+    assert codes(stack(released(ours, PLUGIN))) == set()
+
+
+def test_a_foreign_operator_has_a_plugin_and_ours_excludes_one() -> None:
+    policy = ClusterPolicy("cluster-policy", "ready", {})
+    plan = stack(replace(FACTS, cluster_policies=(policy,)))
+    assert (PLUGIN in names(plan), codes(plan)) == (False, {"GF871"})
+    ours = replace(FACTS, releases=(named("gpu-operator", "gpu-operator", OURS),))
+    assert [finding.code for finding in stack(ours).blockers] == ["GF870"]
+    assert stack(ours, device_plugin_enabled=False).blockers == ()
