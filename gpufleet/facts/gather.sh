@@ -289,6 +289,7 @@ section services
 set --
 for unit in docker.service containerd.service crio.service kubelet.service k3s.service \
 k3s-agent.service rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
+snap.docker.dockerd.service \
 nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
 nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
 dcgm-exporter.service nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service \
@@ -312,6 +313,7 @@ for path in dockerd containerd crio; do
 have "$path" && say "command $path"
 [ -x "/usr/local/bin/$path" ] && say "version $path $("/usr/local/bin/$path" --version)"
 done
+for path in /run/user/[1-9]*/docker.sock; do [ -e "$path" ] && say "rootless docker" && break; done
 count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
 count /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*

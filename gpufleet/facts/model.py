@@ -251,6 +251,7 @@ class NodeFacts:
     keyrings: tuple[Keyring, ...] = ()
     services: dict[str, Service] = field(default_factory=dict)  # those that have a unit file
     runtimes: dict[str, Runtime] = field(default_factory=dict)
+    rootless_docker: bool = False  # a user runs a docker without root
     gpu_processes: tuple[GpuProcess, ...] = ()
     collectors: tuple[Daemon, ...] = ()  # processes that collect metrics of the GPUs
     listeners: tuple[Listener, ...] = ()  # on the ports that were asked for

@@ -29,7 +29,13 @@ from gpufleet.facts.packages import (
 )
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, records
-from gpufleet.facts.services import parse_gpu, parse_runtimes, parse_services, runs_kubelet
+from gpufleet.facts.services import (
+    parse_gpu,
+    parse_runtimes,
+    parse_services,
+    runs_kubelet,
+    runs_rootless_docker,
+)
 
 _KEYRING_FOLDERS = (
     "/usr/share/keyrings/",
@@ -96,6 +102,7 @@ def parse_node_facts(
         keyrings=_keyrings(contents) + sections.parse("trust", parse_trust),
         services=services,
         runtimes=runtimes,
+        rootless_docker=sections.parse("runtimes", runs_rootless_docker),
         gpu_processes=processes,
         collectors=collectors,
         listeners=listeners,

@@ -96,6 +96,11 @@ def _reported(lines: Sequence[str]) -> _Reported:
     return reported
 
 
+def runs_rootless_docker(lines: Sequence[str]) -> bool:
+    """Whether a user has the socket of a docker that runs without root."""
+    return ("rootless", "docker") in records(lines)
+
+
 def parse_runtimes(
     lines: Sequence[str],
     packages: Mapping[str, Package],

@@ -14,6 +14,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import lock_plugin, to_hold
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
+from gpufleet.toolkit.engines import other_engines
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -202,7 +203,9 @@ def _inspect(
     if legacy:
         findings.append(kinds.LEGACY_PACKAGES(packages=", ".join(legacy)))
     names = {runtime.name for runtime in facts.runtimes.values()}
-    if not names:
+    engines = other_engines(facts)
+    findings += engines
+    if not names and not engines:
         findings.append(found.NO_RUNTIME())
     if settings.runtimes != "auto":
         for name in settings.runtimes:

@@ -86,6 +86,45 @@ NO_RUNTIME = info(
     "Run again after installing a runtime.",
 )
 
+SNAP_DOCKER = warning(
+    "GF166",
+    "Docker is a snap",
+    "docker here is a snap, which brings a container toolkit of its own and reads "
+    "/var/snap/docker/current/config/daemon.json; gpufleet configures docker from packages.",
+    "To keep the snap, see whether its toolkit works: docker run --rm --gpus all ubuntu nvidia-smi "
+    "(https://github.com/canonical/docker-snap). To have gpufleet configure docker, replace it: "
+    "`snap remove docker`, which removes its containers and images, then install docker.io or "
+    "docker-ce, and run again.",
+)
+
+ROOTLESS_DOCKER = info(
+    "GF167",
+    "Docker without root",
+    "A user runs docker without root; its configuration is the user's "
+    "(~/.config/docker/daemon.json), which gpufleet does not change.",
+    "As that user: nvidia-ctk runtime configure --runtime=docker "
+    "--config=$HOME/.config/docker/daemon.json; systemctl --user restart docker. If no other "
+    "runtime on the host uses GPUs, as root: nvidia-ctk config --set "
+    "nvidia-container-cli.no-cgroups --in-place; otherwise use CDI devices "
+    "(--device nvidia.com/gpu=all), which docker has from 25 on.",
+)
+
+DOCKER_DESKTOP = warning(
+    "GF168",
+    "Docker Desktop has no GPUs",
+    "Docker Desktop runs containers in a virtual machine, which has no GPUs on Linux.",
+    "Install docker-ce or docker.io beside it, run again, and use its context: docker context use "
+    "default.",
+)
+
+PODMAN = info(
+    "GF169",
+    "Podman uses CDI devices",
+    "podman is installed. It needs no configuration: it reads the CDI specifications of the "
+    "toolkit.",
+    "No action required. Run containers with `--device nvidia.com/gpu=all`.",
+)
+
 RUNTIME_NOT_MANAGED = info(
     "GF421",
     "Runtime not managed",

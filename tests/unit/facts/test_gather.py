@@ -250,3 +250,16 @@ def test_the_api_server_of_a_node(host: FakeHost, shell: tuple[str, ...]) -> Non
     )
     found = facts(host, shell).cluster_host
     assert (found.server, found.advertised) == ("https://k8s.lab:6443", "10.0.0.1:6443")
+
+
+def test_docker_of_a_snap_and_of_a_user(host: FakeHost, shell: tuple[str, ...]) -> None:
+    assert not facts(host, shell).rootless_docker
+    host.file("/etc/systemd/system/snap.docker.dockerd.service", "[Service]\n")
+    host.file("/run/user/1000/docker.sock", "")
+    host.says(
+        "systemctl", "Names=snap.docker.dockerd.service\nLoadState=loaded\nActiveState=active\n"
+    )
+    found = facts(host, shell)
+    assert "snap.docker.dockerd.service" in found.services
+    assert found.rootless_docker
+    assert found.runtimes == {}

@@ -1,0 +1,20 @@
+"""Container engines that gpufleet does not configure: how each of them gets GPUs. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding
+from gpufleet.facts.model import NodeFacts
+from gpufleet.toolkit.findings import runtimes as found
+
+SNAP = "snap.docker.dockerd.service"
+
+
+def other_engines(facts: NodeFacts) -> list[Finding]:
+    """A finding for each engine on the host that is none of the runtimes."""
+    there = {
+        found.SNAP_DOCKER: SNAP in facts.services,
+        found.DOCKER_DESKTOP: "docker-desktop" in facts.packages,
+        found.ROOTLESS_DOCKER: facts.rootless_docker,
+        found.PODMAN: "podman" in facts.packages and not facts.runtimes,
+    }
+    return [kind() for kind, seen in there.items() if seen]
