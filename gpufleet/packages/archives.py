@@ -19,8 +19,8 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.settings import HostSettings
 from gpufleet.packages import findings
 from gpufleet.packages.catalog import PackageCatalog
-from gpufleet.packages.logins import NO_LOGINS, SECRET, Logins, netrc_line, rpm_lines
-from gpufleet.packages.repository import foreign_keys, key_is_trusted
+from gpufleet.packages.logins import NO_LOGINS, Logins, netrc_line, rpm_lines
+from gpufleet.packages.repository import SECRET, foreign_keys, key_is_trusted
 from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
 
 OURS = "gpufleet-archive-"  # prefix of the section names

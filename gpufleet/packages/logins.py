@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.repository import RepositoryPlan, key_is_trusted
+from gpufleet.packages.repository import SECRET, RepositoryPlan, key_is_trusted
 
-SECRET = 0o600
 APT_FOLDER = "/etc/apt/auth.conf.d"
 _URL = re.compile(r"(?P<scheme>[A-Za-z]+)://(?P<place>(?P<host>\[[^]]*\]|[^/:]*)[^/]*)(?P<path>.*)")
 

@@ -15,9 +15,10 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.apt_sources import conflicting, read_entries
 from gpufleet.packages.models import CudaRepository
-from gpufleet.packages.yum_files import read_sections
+from gpufleet.packages.yum_files import read_sections, users_settings
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
+SECRET, PUBLIC = 0o600, 0o644  # modes of files with and without a password
 _SHORT = 8  # digits of a short fingerprint in some facts
 
 
@@ -55,7 +56,7 @@ def plan_repository(
     """What the host lacks of `repository`; `wanted`: this run installs packages from it."""
     if repository is None:
         return RepositoryPlan(None, None, needed=False)
-    source = source_file(repository)
+    source = source_file(repository, facts)
     expected = repository.key_fingerprints
     right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)
     return RepositoryPlan(
@@ -69,10 +70,14 @@ def plan_repository(
     )
 
 
-def source_file(repository: Repository) -> FileWrite:
+def source_file(repository: Repository, facts: NodeFacts) -> FileWrite:
     """The source list (apt) or .repo file (yum, dnf, zypper) of a repository."""
-    template = "repository/apt.list" if repository.manager == "apt" else "repository/rpm.repo"
-    return FileWrite(repository.file, render(template, repository=repository))
+    if repository.manager == "apt":
+        return FileWrite(repository.file, render("repository/apt.list", repository=repository))
+    kept = users_settings(facts.files.get(repository.file), repository.name)
+    text = render("repository/rpm.repo", repository=repository) + kept
+    mode = SECRET if "password" in kept else PUBLIC
+    return FileWrite(repository.file, text, mode)
 
 
 def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool:
@@ -138,7 +143,7 @@ def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
 
 def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     """Repositories that the package manager would reject, or take from another file than ours."""
-    source = source_file(repository)
+    source = source_file(repository, facts)
     if repository.manager == "apt":
         files = {**facts.files, source.path: ManagedFile(source.path, str(source.content))}
         entries = read_entries(files)

@@ -6,7 +6,7 @@ import configparser
 import re
 from dataclasses import dataclass
 
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.model import ManagedFile, NodeFacts
 
 FOLDER = "/etc/yum.repos.d/"
 MARK = "# Switched off by gpufleet:"
@@ -14,6 +14,12 @@ _HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser, whatever follo
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # lines as in configparser
 _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
 _TRUE = ("1", "yes", "true", "on")
+# How a host reaches a repository, and which packages of it are used: a user's, yum.conf(5)
+_USERS = (
+    "bandwidth", "cost", "exclude", "excludepkgs", "includepkgs", "ip_resolve", "minrate",
+    "priority", "proxy", "proxy_auth_method", "proxy_password", "proxy_username", "retries",
+    "sslcacert", "sslclientcert", "sslclientkey", "sslverify", "throttle", "timeout",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,18 @@ def _sections(path: str, text: str) -> list[Section]:
         )
         for name in parser.sections()
     ]
+
+
+def users_settings(file: ManagedFile | None, name: str) -> str:
+    """The lines of a section that say how a user's host gets to it and what it takes from it."""
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(file.content or "" if file else "")
+    except (configparser.Error, AttributeError):
+        return ""
+    found = dict(parser[name]) if parser.has_section(name) else {}
+    lines = {key: found[key].replace("\n", "\n  ") for key in _USERS if found.get(key)}
+    return "".join(f"{key}={value}\n" for key, value in lines.items())
 
 
 def switch_off(text: str, names: set[str], why: str) -> str:

@@ -56,16 +56,46 @@ def test_invalid_files_are_left_as_they_are(fleet: dict[str, Host], first: Outco
         assert first.report[name]["toolkit"]["before"] is None
 
 
+# the same repository as apt sees it
+OTHERS = {
+    "nvidia.list": f"deb {URL.replace('amd64', '$(ARCH)')} /\n",
+    "nvidia.sources": f"Types: deb\nURIs: {URL.replace('amd64', '$(ARCH)')}/\nSuites: /\n"
+    "Signed-By: /etc/apt/keyrings/toolkit.gpg\n",
+    "trusted.list": "deb [trusted=yes signed-by="
+    f"/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] {URL}/ /\n",
+    "source.list": f"deb-src {URL} /\n",
+}
+
+
 @pytest.mark.extended
-def test_a_source_with_another_signed_by_blocks(fleet: dict[str, Host], first: Outcome) -> None:
-    host = fleet["debian12"]
-    host.run(f"rm {DAEMON_JSON}")
-    host.put(OLD_LIST, f"deb {URL} /\n")
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_source_of_the_repository_blocks(
+    fleet: dict[str, Host], first: Outcome, name: str
+) -> None:
+    host, path = fleet["debian12"], f"/etc/apt/sources.list.d/{name}"
+    host.run(f"rm -f {DAEMON_JSON}")
+    host.put(path, OTHERS[name])
     done = run_deploy("gpu_node", [host])
     assert done.returncode == 1
     assert "GF301" in done.codes(host.name)
-    assert OLD_LIST in done.output
+    assert path in done.output
     assert "nvidia" not in host.output("dpkg-query -W")
+    host.run(f"rm {path}")
+
+
+@pytest.mark.extended
+def test_a_source_that_only_apt_can_read_is_no_trap(fleet: dict[str, Host], first: Outcome) -> None:
+    """The reader of sources does not know quotes; the trial of the new source asks apt."""
+    host = fleet["debian12"]
+    host.run(f"rm -f {DAEMON_JSON}")
+    host.put(OLD_LIST, f'deb "{URL}" /\n')
+    before = host.output("ls /etc/apt/sources.list.d")
+    done = run_deploy("gpu_node", [host], driver_enabled=False)
+    assert done.returncode == 1
+    assert "GF331" in done.codes(host.name), done.output
+    assert "Conflicting values set for option Signed-By" in done.output
+    assert host.output("ls /etc/apt/sources.list.d") == before
+    assert host.run("apt-get indextargets", check=False).returncode == 0
     host.run(f"rm {OLD_LIST}")
 
 

@@ -11,6 +11,8 @@ request's path (default: every path); the first matching fault applies. Modes: o
 response takes `delay` seconds longer), wrong-signature and expired-key (repositories signed by an
 unknown or expired key), other-file (sends the file `file` from the folder of FILE), login (requires
 the login `login`, NAME:PASSWORD). A missing FILE means no fault.
+
+A request with a whole address, as a proxy gets it, is answered from the same files.
 """
 
 from __future__ import annotations
@@ -68,6 +70,8 @@ class Handler(SimpleHTTPRequestHandler):
 
     def send_head(self):  # type: ignore[no-untyped-def]  # the type of the base class is private
         self.alternative = ""
+        if self.path.startswith("http://"):
+            self.path = urlsplit(self.path)._replace(scheme="", netloc="").geturl()
         path = unquote(urlsplit(self.path).path)
         try:
             mode, delay = fault_for(self.faults, path)

@@ -123,3 +123,24 @@ def test_a_section_of_another_repo_file_blocks() -> None:
     assert old.path in finding.message
     same = {repository.file: replace(old, path=repository.file)}
     assert not [f for f in plan_for(replace(facts, files=same)).findings if f.blocks]
+
+
+def test_how_a_host_reaches_a_repository_stays(tmp_path: Path) -> None:
+    """NVIDIA's own .repo file has the path that ours has; its proxy is the user's."""
+    facts = replace(bare_host(), os=ROCKY, package_manager="dnf")
+    repository = plan_for(facts).repository.repository
+    assert repository
+    users = "proxy=http://proxy.example:3128\nproxy_password=word\nexclude=cuda-*\n  nvidia-gds*\n"
+    text = f"[{repository.name}]\nbaseurl=https://old.example/\ngpgcheck=0\npriority=10\n{users}"
+    plan = plan_for(replace(facts, files={repository.file: ManagedFile(repository.file, text)}))
+    source = plan.repository.source
+    assert source
+    written = str(source.content)
+    assert (written.count("gpgcheck=1"), "old.example" in written) == (1, False)
+    for line in ("priority=10", *users.splitlines()):
+        assert line in written
+    assert source.mode == 0o600
+    there = ManagedFile(repository.file, written, 0o600)
+    again = plan_for(replace(facts, files={repository.file: there})).repository.source
+    assert again
+    assert again.content == written
