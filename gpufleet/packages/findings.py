@@ -143,6 +143,15 @@ SOURCES_UNREADABLE = blocker(
     "Fix on the host what it reports (`{command}` shows it again), then run again.",
 )
 
+EXCLUDED_PACKAGES = blocker(
+    "GF332",
+    "Packages excluded by the package manager's configuration",
+    "{packages}: a repository has them, but {manager} is configured to exclude them.",
+    "Change exclude, excludepkgs or includepkgs on the host, in the file that "
+    "`grep -rE 'exclude|includepkgs' /etc/yum.conf /etc/dnf /etc/yum.repos.d` names, then run "
+    "again.",
+)
+
 UNSUPPORTED_MANAGER = blocker(
     "GF315",
     "Package manager not supported",

@@ -11,12 +11,13 @@ import pytest
 
 from gpufleet.driver.job import driver_job
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.facts.model import Kernel, OsRelease, PciDevice
 from gpufleet.host.shell import SHARED, script_file
 from gpufleet.node.settings import load_settings
 from gpufleet.packages.operations.reading import AvailableVersions, Unreadable
 from gpufleet.packages.operations.transaction import resolve_and_download
 from tests.roles.answers import framed_lines
-from tests.unit.hosts import converged_host, plan_for
+from tests.unit.hosts import bare_host, converged_host, plan_for
 
 TORN = """\
 E: Conflicting values set for option Signed-By regarding source https://mirror/deb/ /: /k.gpg !=
@@ -54,7 +55,7 @@ def test_a_source_that_spoils_the_others_is_taken_back(tmp_path: Path, said: str
 
 def test_why_nothing_is_available_is_what_apt_says(tmp_path: Path) -> None:
     (tmp_path / "apt-get.said").write_text(TORN)
-    done = run(tmp_path, "packages/available", "apt", "nvidia-utils-580", apt_get=TOGETHER)
+    done = run(tmp_path, "packages/available", "apt", "", "nvidia-utils-580", apt_get=TOGETHER)
     found = AvailableVersions().process(framed_lines(done.stdout).splitlines())
     assert isinstance(found, Unreadable)
     assert "Conflicting values set for option Signed-By" in found
@@ -70,7 +71,7 @@ def test_why_nothing_is_available_is_what_apt_says(tmp_path: Path) -> None:
 )
 def test_why_nothing_is_available_is_what_yum_says(tmp_path: Path, said: str, reason: str) -> None:
     program = f'echo "{said}" >&2; exit 1'
-    done = run(tmp_path, "packages/available", "yum", "nvidia-open", yum=program)
+    done = run(tmp_path, "packages/available", "yum", "", "nvidia-open", yum=program)
     found = AvailableVersions().process(framed_lines(done.stdout).splitlines())
     assert isinstance(found, Unreadable) is bool(reason)
     assert reason in str(found)
@@ -87,3 +88,42 @@ def test_it_stops_the_host_with_its_own_code(carry_out: Callable[..., Any]) -> N
     assert "GF331" in host.commands[-1]
     assert "Conflicting values" in host.commands[-1]
     assert "available: none" not in host.commands[-1]
+
+
+EXCLUDING = """case " $* " in
+*" --disableexcludes=all "*)
+    echo 'Available Packages'
+    echo 'kernel-devel.x86_64 5.14.0-570.el9 base' ;;
+*) echo 'Error: No matching Packages to list' >&2; exit 1 ;;
+esac"""
+
+
+@pytest.mark.parametrize(("excluded", "found"), [("", {}), ("yes", {"kernel-devel": 1})])
+def test_what_yum_excludes_is_seen_when_asked_for(
+    tmp_path: Path, excluded: str, found: dict[str, int]
+) -> None:
+    done = run(tmp_path, "packages/available", "dnf", excluded, "kernel-devel", yum=EXCLUDING)
+    lines = framed_lines(done.stdout).splitlines()
+    versions = AvailableVersions().process(lines)
+    assert not isinstance(versions, Unreadable)
+    assert {name: len(found) for name, found in versions.items()} == found
+
+
+def test_headers_that_yum_excludes_are_no_missing_headers(carry_out: Callable[..., Any]) -> None:
+    el7 = OsRelease("centos", "7", ("rhel", "fedora"), "", "CentOS Linux 7")
+    kernel = Kernel("3.10.0-1160.119.1.el7.x86_64", "x86_64", headers=False)
+    t4 = PciDevice("0000:17:00.0", 0x1EB8, 0x030200)
+    facts = bare_host(os=el7, kernel=kernel, package_manager="yum", pci=(t4,))
+    plan = plan_for(facts)
+    settings, _ = load_settings({})
+    assert settings
+    job = driver_job(settings.of(DRIVER), facts, plan, 5)
+    name = f"kernel-devel-{kernel.release}"
+    versions = "\n".join(f"{package} 3:550.163.01-1.el7" for package in job.family.packages)
+    answers = {
+        "gpufleet-available": framed_lines(versions),
+        "gpufleet-rpm_transaction": framed_lines(f"No package {name} available."),
+    }
+    host = carry_out(lambda: resolve_and_download("Resolve", job), answers)
+    assert "GF332" in host.commands[-1]
+    assert "GF323" not in host.commands[-1]

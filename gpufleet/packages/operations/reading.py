@@ -20,10 +20,15 @@ class Unreadable(str):
 
 
 class AvailableVersions(FactBase[Available | Unreadable]):
-    """Versions in the host's repositories, by package name."""
+    """Versions in the host's repositories, by package name.
 
-    def command(self, manager: str, names: tuple[str, ...]) -> StringCommand:
-        return framed(script("packages/available", manager, *names))
+    `excluded`: also those that yum and dnf are configured to exclude.
+    """
+
+    def command(
+        self, manager: str, names: tuple[str, ...], excluded: bool = False
+    ) -> StringCommand:
+        return framed(script("packages/available", manager, "yes" if excluded else "", *names))
 
     def process(self, output: Iterable[str]) -> Available | Unreadable:
         lines = answer(output) or []

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyinfra import host, state
 from pyinfra.api import StringCommand
 
+from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import HOME
 from gpufleet.host.files import put
@@ -70,7 +71,8 @@ def _look_up(job: Job, found: Later[Found], prepared: bool) -> Commands:
         return
     chosen = choose_transaction(job.family, available)
     if isinstance(chosen, Finding):
-        yield stop(host.name, chosen)
+        lacking = tuple(name for name in job.family.packages if name not in available)
+        yield stop(host.name, _excluded(job.manager, lacking) or chosen)
         return
     found.value = Found(chosen)
     yield script(
@@ -88,13 +90,21 @@ def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands
     trial = read(RpmTrial, job.manager, words)
     finding = refusal(trial, chosen, job.patterns, job.manager)
     if finding:
-        yield stop(host.name, finding)
+        yield stop(host.name, _excluded(job.manager, trial.unknown) or finding)
         return
     found.value = Found(chosen, trial.added)
     message = explain(
         host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
     )
     yield script("packages/rpm_transaction", job.ours, "", job.manager, "fetch", message, *words)
+
+
+def _excluded(manager: PackageManager, names: tuple[str, ...]) -> Finding | None:
+    """That yum or dnf hides packages, which look as if no repository had them."""
+    there = read(AvailableVersions, manager, names, True) if manager != "apt" and names else {}
+    if not there or isinstance(there, Unreadable):
+        return None
+    return findings.EXCLUDED_PACKAGES(manager=manager, packages=", ".join(there))
 
 
 def _try_out(job: Job, chosen: Transaction) -> Commands:

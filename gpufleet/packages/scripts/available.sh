@@ -1,6 +1,6 @@
-# available.sh MANAGER NAME...: `name version` for every version in the repositories; `error TEXT` if the package
-# manager cannot read them.
-manager=$1; shift
+# available.sh MANAGER EXCLUDED NAME...: `name version` for every version in the repositories; `error TEXT` if the
+# package manager cannot read them. EXCLUDED: yes, also what yum and dnf are configured to exclude.
+manager=$1 excluded=$2; shift 2
 [ $# -gt 0 ] || exit 0
 if [ "$manager" = apt ]; then
     problem=$(unreadable)
@@ -10,6 +10,7 @@ if [ "$manager" = apt ]; then
 fi
 errors=$(mktemp) || exit 1
 trap 'rm -f "$errors"' EXIT
+[ "$excluded" != yes ] || set -- --disableexcludes=all "$@"
 # yum's version lock hides all other versions
 out=$(yum -q --disableplugin=versionlock list available installed --showduplicates "$@" 2>"$errors")
 if [ $? -ne 0 ] && ! grep -q 'No matching Packages' "$errors"; then
