@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import Catalog
-from gpufleet.packages.transaction import HEADERS
+from gpufleet.packages.transaction import is_headers
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import AnyRole
 
@@ -97,4 +97,4 @@ def _begun(
 def _is_prerequisite(name: str, catalog: Catalog) -> bool:
     """Whether a transaction of a role has it for others: a compiler, headers, a version lock."""
     known = {tool for place in catalog.distributions for tool in (*place.build, place.version_lock)}
-    return name in known or HEADERS.fullmatch(name) is not None
+    return name in known or is_headers(name)

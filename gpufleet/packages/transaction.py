@@ -16,7 +16,7 @@ from gpufleet.packages.catalog import PackageCatalog
 
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
-HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
+_HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
 NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 
 
@@ -205,8 +205,13 @@ def unexpected_changes(
     return unexpected
 
 
+def is_headers(name: str) -> bool:
+    """Whether a package, by its name or its name and version, has the headers of a kernel."""
+    return _HEADERS.fullmatch(name) is not None
+
+
 def lacks(names: Sequence[str]) -> Finding:
     """Prerequisites that no repository has: the headers of the running kernel, or others."""
-    headers = any(HEADERS.fullmatch(name) for name in names)
+    headers = any(is_headers(name) for name in names)
     kind = findings.HEADERS_MISSING if headers else findings.PREREQUISITES_MISSING
     return kind(packages=", ".join(names))

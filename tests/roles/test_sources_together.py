@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -127,3 +128,27 @@ def test_headers_that_yum_excludes_are_no_missing_headers(carry_out: Callable[..
     host = carry_out(lambda: resolve_and_download("Resolve", job), answers)
     assert "GF332" in host.commands[-1]
     assert "GF323" not in host.commands[-1]
+
+
+def test_headers_have_the_name_that_dnf_knows(carry_out: Callable[..., Any]) -> None:
+    """Amazon Linux 2023's first 6.12 kernels had theirs in kernel-devel."""
+    amazon = OsRelease("amzn", "2023", ("fedora",), "", "Amazon Linux 2023")
+    kernel = Kernel("6.12.20-23.97.amzn2023.x86_64", "x86_64", headers=False)
+    t4 = PciDevice("0000:17:00.0", 0x1EB8, 0x030200)
+    facts = bare_host(os=amazon, kernel=kernel, package_manager="dnf", pci=(t4,))
+    settings, _ = load_settings({})
+    assert settings
+    job = driver_job(settings.of(DRIVER), facts, plan_for(facts), 5)
+    versions = "\n".join(f"{package} 3:580.178.04-1.amzn2023" for package in job.family.packages)
+    ours, theirs = (f"{name}-{kernel.release}" for name in ("kernel6.12-devel", "kernel-devel"))
+    answers = {
+        "gpufleet-available": framed_lines(versions),
+        re.compile(f"rpm_transaction.* try .*{re.escape(ours)}", re.DOTALL): framed_lines(
+            f"No match for argument: {ours}"
+        ),
+        "gpufleet-kernel_devel": framed_lines(theirs),
+    }
+    host = carry_out(lambda: resolve_and_download("Resolve", job), answers)
+    assert "gpufleet-rpm_transaction" in host.commands[-1]
+    assert f" {theirs}" in host.commands[-1]
+    assert ours not in host.commands[-1]

@@ -91,6 +91,16 @@ class RpmTrial(FactBase[Trial]):
         return read_trial(answer(output) or [])
 
 
+class KernelDevel(FactBase[str]):
+    """The rpm package with the headers of a kernel, as dnf knows it; "" if none has them."""
+
+    def command(self, release: str) -> StringCommand:
+        return framed(script("packages/kernel_devel", release))
+
+    def process(self, output: Iterable[str]) -> str:
+        return "".join(answer(output) or ()).strip()
+
+
 class AddedPackages(FactBase[list[str]]):
     """Packages that transactions of gpufleet installed and that were absent before."""
 

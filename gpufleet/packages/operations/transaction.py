@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyinfra import host, state
 from pyinfra.api import StringCommand
@@ -21,6 +22,7 @@ from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.logs import logged
 from gpufleet.packages.operations.reading import (
     AvailableVersions,
+    KernelDevel,
     RpmTrial,
     Simulation,
     Unreadable,
@@ -31,6 +33,7 @@ from gpufleet.packages.transaction import (
     Transaction,
     choose_transaction,
     install_words,
+    is_headers,
     rpm_words,
 )
 from gpufleet.run.reporting import RunReport
@@ -88,6 +91,11 @@ def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands
     """Stop the host if yum or dnf would do more than planned; else download the packages."""
     words = (*rpm_words(chosen), *chosen.prerequisites)
     trial = read(RpmTrial, job.manager, words)
+    known = _with_headers(job, chosen, trial.unknown)
+    if known != chosen:
+        chosen = known
+        words = (*rpm_words(chosen), *chosen.prerequisites)
+        trial = read(RpmTrial, job.manager, words)
     finding = refusal(trial, chosen, job.patterns, job.manager)
     if finding:
         yield stop(host.name, _excluded(job.manager, trial.unknown) or finding)
@@ -97,6 +105,16 @@ def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands
         host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
     )
     yield script("packages/rpm_transaction", job.ours, "", job.manager, "fetch", message, *words)
+
+
+def _with_headers(job: Job, chosen: Transaction, unknown: Sequence[str]) -> Transaction:
+    """The transaction with the headers under the name that dnf knows, where ours is unknown."""
+    lacking = [name for name in unknown if is_headers(name)]
+    known = read(KernelDevel, job.facts.kernel.release) if lacking and job.manager == "dnf" else ""
+    if not known:
+        return chosen
+    names = tuple(known if name in lacking else name for name in chosen.prerequisites)
+    return replace(chosen, prerequisites=names)
 
 
 def _excluded(manager: PackageManager, names: tuple[str, ...]) -> Finding | None:

@@ -89,7 +89,7 @@ NO_RUNTIME = info(
 SNAP_DOCKER = warning(
     "GF166",
     "Docker is a snap",
-    "docker here is a snap, which brings a container toolkit of its own and reads "
+    "docker here is a snap, which has a container toolkit of its own and reads "
     "/var/snap/docker/current/config/daemon.json; gpufleet configures docker from packages.",
     "To keep the snap, see whether its toolkit works: docker run --rm --gpus all ubuntu nvidia-smi "
     "(https://github.com/canonical/docker-snap). To have gpufleet configure docker, replace it: "
