@@ -14,6 +14,7 @@ from gpufleet.facts.model import ManagedFile
 
 FOLDER = "/etc/apt/sources.list"  # prefix of the paths of all source files
 _LINE = re.compile(r"\s*(?P<type>deb|deb-src)\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
+_READ = re.compile(r"[\w.-]+", re.ASCII)  # apt ignores files of other names
 _OFF = ("no", "false", "without", "off", "disable", "0")  # apt's values for false
 _ON = ("yes", "true", "with", "on", "enable", "1")
 _PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are not options
@@ -64,7 +65,7 @@ def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
     return [
         entry
         for path, file in files.items()
-        if path.startswith(FOLDER) and file.content
+        if path.startswith(FOLDER) and _READ.fullmatch(path.rpartition("/")[2]) and file.content
         for entry in _entries(path, file.content)
     ]
 

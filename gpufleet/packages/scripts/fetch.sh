@@ -50,7 +50,7 @@ use_proxy() { # files for curl and wget: other processes can read the words of a
 ask() { # one answer, or all of them up to the last where no login is at stake; `next`: where a redirect leads
     next=''
     if [ -n "$helper" ]; then
-        set -- "$helper" -o Acquire::http::Timeout=60
+        set -- "$helper" -o Acquire::http::Timeout=30 -o Acquire::Retries=1
         if [ -n "$known" ]; then # apt follows redirects to other ports with the login of the host
             (umask 077 && sed "s|^machine [^ ]*|machine ${url#https://}|" "$known" >"$folder/netrc") || return 1
             set -- "$@" -o "Dir::Etc::netrc=$folder/netrc" -o Acquire::http::AllowRedirect=false -o Acquire::https::AllowRedirect=false

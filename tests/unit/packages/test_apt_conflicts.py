@@ -49,6 +49,7 @@ STANZAS = [
     f"types: deb\nuris: https://repo.example/deb/amd64/\nsuites: /\nsigned-by: {KEY}\n",
 ]
 CASES = [(LAST, f"{line}\n") for line in ONE_LINE]
+CASES += [(f"{FOLDER}.d/z+last.list", f"{ONE_LINE[0]}\n")]  # a name that apt ignores
 CASES += [(f"{FOLDER}.d/z-last.sources", stanza) for stanza in STANZAS]
 
 
