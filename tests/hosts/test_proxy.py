@@ -33,6 +33,6 @@ def test_the_key_comes_by_the_package_manager_s_way(bare_host: HostFactory, kind
     through_proxy(host)
     done = run_deploy("gpu_node", [host], **DATA)
     assert done.returncode == 0, done.output
-    assert "nvidia-ctk" in host.output("nvidia-ctk --version")
+    assert "CLI version" in host.output("nvidia-ctk --version")
     again = run_deploy("gpu_node", [host], **DATA)
     assert again.changes() == {host.name: 0}, again.output

@@ -37,7 +37,7 @@ def test_only_what_is_framed_counts(carry_out: Callable[..., Any]) -> None:
         found["holder"] = read(LockHolder)
         found["added"] = read(AddedPackages, "/x")
         found["versions"] = read(AvailableVersions, "apt", ("nvidia-driver-580",))
-        found["fetched"] = read(Fetched, "http://mirror/key")
+        found["fetched"] = read(Fetched, "apt", "http://mirror/key")
         yield wait_for_lock(0)
 
     answers = {

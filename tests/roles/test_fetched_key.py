@@ -125,7 +125,17 @@ def fetch(
     source = source.replace("/usr/local/bin:/usr/bin:/bin", "/nowhere", 1)
     if program in PROGRAMS:
         source = source.replace(APT, "/nowhere")
-    words = ["sh", "-c", source, "fetch", url, str(netrc) if login else "", str(MIB), str(seconds)]
+    words = [
+        "sh",
+        "-c",
+        source,
+        "fetch",
+        "apt",
+        url,
+        str(netrc) if login else "",
+        str(MIB),
+        str(seconds),
+    ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
     assert not netrc.exists()

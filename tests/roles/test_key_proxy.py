@@ -65,10 +65,9 @@ def fetch(
     text = text.replace("PATH=/usr/local/sbin:/usr/sbin:/sbin:", f"PATH={bin_folder}:", 1)
     text = text.replace("/usr/local/bin:/usr/bin:/bin", "/nowhere", 1)
     text = text.replace("/etc/yum.conf /etc/dnf/dnf.conf", str(folder / "dnf.conf"), 1)
-    if "apt-helper" not in programs:
-        text = text.replace(APT, "/nowhere")
+    manager = "apt" if "apt-helper" in programs else "dnf"
     repo = str(folder / "cuda.repo") if source else ""
-    words = ["sh", "-c", text, "fetch", KEY, "", "1048576", "30", repo]
+    words = ["sh", "-c", text, "fetch", manager, KEY, "", "1048576", "30", repo]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=env)
     assert done.returncode == 0, done.stderr
     return Fetched().process(framed_lines(done.stdout).splitlines())

@@ -40,7 +40,7 @@ def run(name: str, *arguments: str, programs: Path | None = None, **variables: s
 
 
 def fetched(url: str, **options: Any) -> bytes | str:
-    done = run("fetch", url, "", "1048576", "30", **options)
+    done = run("fetch", "apt", url, "", "1048576", "30", **options)
     assert done.returncode == 0, done.stderr
     return Fetched().process(framed_lines(done.stdout).splitlines())
 

@@ -33,7 +33,7 @@ def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     keys = []
     for wanted in plan.keys:
         login = yield from send_login(wanted.netrc)
-        key = fetch_key(wanted.url, wanted.fingerprints, "node_archives", login)
+        key = fetch_key(manager, wanted.url, wanted.fingerprints, "node_archives", login)
         if isinstance(key, Finding):
             yield stop(host.name, key)
             return

@@ -42,15 +42,16 @@ class NotKept(str):
 
 
 class Fetched(FactBase[bytes | str]):
-    """The bytes of a key at a URL, fetched by the host; a str is the reason of a failure.
+    """The bytes of a key at a URL, fetched by the host as its package manager would; a str is the
+    reason of a failure.
 
     `login`: netrc file on the host; it is removed afterwards. `source`: .repo file on the host that
     may have a proxy of its own.
     """
 
-    def command(self, url: str, login: str = "", source: str = "") -> StringCommand:
+    def command(self, manager: str, url: str, login: str = "", source: str = "") -> StringCommand:
         limits = str(KEY.bytes), str(KEY.seconds)
-        return framed(script("packages/fetch", url, login, *limits, source))
+        return framed(script("packages/fetch", manager, url, login, *limits, source))
 
     def process(self, output: Iterable[str]) -> bytes | str:
         lines = answer(output)

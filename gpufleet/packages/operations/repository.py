@@ -45,7 +45,14 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     yield wait_for_lock(lock_timeout)
     login = yield from send_login(plan.netrc)
     file = "" if repository.manager == "apt" else repository.file
-    key = fetch_key(repository.key_url, repository.key_fingerprints, f"{role}_repo", login, file)
+    key = fetch_key(
+        repository.manager,
+        repository.key_url,
+        repository.key_fingerprints,
+        f"{role}_repo",
+        login,
+        file,
+    )
     if isinstance(key, Finding):
         yield stop(host.name, key)
         return
@@ -114,7 +121,12 @@ def send_login(netrc: str) -> Generator[Any, None, str]:
 
 
 def fetch_key(
-    url: str, expected: Sequence[str], settings: str, login: str = "", source: str = ""
+    manager: PackageManager,
+    url: str,
+    expected: Sequence[str],
+    settings: str,
+    login: str = "",
+    source: str = "",
 ) -> Certificate | Finding:
     """The key at `url`, fetched by the host, or why it is not trusted.
 
@@ -122,7 +134,7 @@ def fetch_key(
     settings of a mirror and the fingerprint of its key. `login`: as of `send_login`. `source`: as
     of `Fetched`.
     """
-    key = read(Fetched, url, login, source)
+    key = read(Fetched, manager, url, login, source)
     if isinstance(key, NotKept):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str):

@@ -1,9 +1,9 @@
-# fetch.sh URL LOGIN BYTES SECONDS SOURCE: the bytes at URL as base64, `empty`, `error TEXT`, `large` if there are more
+# fetch.sh MANAGER URL LOGIN BYTES SECONDS SOURCE: the bytes at URL as base64, `empty`, `error TEXT`, `large` if there are more
 # than BYTES, `slow` if they take more than SECONDS, or `full TEXT` if the host cannot store them. Always exits 0:
 # the reader decides. LOGIN is a netrc file, which is removed; "" for none. It is sent only to the scheme, host and
 # port of URL: curl and wget match a login by the host's name, so they must not follow redirects. The way is that of
 # the package manager: apt's own program, or the proxy of yum and dnf, of their main section or of the file SOURCE.
-url=$1 login=${2:-} most=$3 seconds=$4 source=${5:-} folder='' next=''
+manager=$1 url=$2 login=${3:-} most=$4 seconds=$5 source=${6:-} folder='' next=''
 trap 'rm -rf "$folder"; rm -f "$login"' EXIT
 folder=$(mktemp -d 2>&1) || { printf 'full %s\n' "$folder"; folder=''; exit 0; } # a predictable name could be a link
 file=$folder/answer errors=$folder/errors known=$login
@@ -73,7 +73,7 @@ ask() { # one answer, or all of them up to the last where no login is at stake; 
     fi
 }
 helper=/usr/lib/apt/apt-helper
-if [ ! -x "$helper" ]; then helper='' && use_proxy; fi
+if [ "$manager" != apt ] || [ ! -x "$helper" ]; then helper='' && use_proxy; fi
 hops=0
 while :; do
     ask

@@ -106,7 +106,7 @@ ROOTLESS_DOCKER = info(
     "--config=$HOME/.config/docker/daemon.json; systemctl --user restart docker. If no other "
     "runtime on the host uses GPUs, as root: nvidia-ctk config --set "
     "nvidia-container-cli.no-cgroups --in-place; otherwise use CDI devices "
-    "(--device nvidia.com/gpu=all), which docker has from 25 on.",
+    "(docker run --device nvidia.com/gpu=all), which docker has from 25 on.",
 )
 
 DOCKER_DESKTOP = warning(
@@ -120,9 +120,9 @@ DOCKER_DESKTOP = warning(
 PODMAN = info(
     "GF169",
     "Podman uses CDI devices",
-    "podman is installed. It needs no configuration: it reads the CDI specifications of the "
+    "Podman is installed. It needs no configuration: it reads the CDI specifications of the "
     "toolkit.",
-    "No action required. Run containers with `--device nvidia.com/gpu=all`.",
+    "No action required: `podman run --device nvidia.com/gpu=all IMAGE` has the GPUs.",
 )
 
 RUNTIME_NOT_MANAGED = info(

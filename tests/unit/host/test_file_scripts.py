@@ -166,7 +166,7 @@ def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_p
     """A name beside a temporary file can be guessed, and a link be planted there."""
     log = tmp_path / "log"
     stand_in(tmp_path, "curl", f"#!/bin/sh\nstat -c '%F %a' {tmp_path}/tmp/* >>{log}\nexit 7\n")
-    done = run("packages/fetch", "https://mirror/key", "", "1048576", "30")
+    done = run("packages/fetch", "yum", "https://mirror/key", "", "1048576", "30")
     assert done.stdout.startswith("error ")
     assert log.read_text().splitlines() == ["directory 700"]
     assert list((tmp_path / "tmp").iterdir()) == []
