@@ -6,7 +6,7 @@ What this reader does not know of apt's syntax, apt itself finds in the trial of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -30,7 +30,6 @@ _AGREED = (
     "check-date",
     "check-valid-until",
     "inrelease-path",
-    "signed-by",
     "trusted",
 )
 
@@ -73,18 +72,26 @@ def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
 def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[str]]:
     """The files, by archive, whose sources of it apt rejects together: they differ in an option.
 
-    `machine`: as uname -m prints it.
+    `machine`: as uname -m prints it. The files count in apt's order: a key may follow a source
+    without one, but not the other way round.
     """
     native = _ARCHITECTURES.get(machine, machine)
     places: dict[tuple[str, str], list[AptSource]] = {}
-    for entry in entries:
+    for entry in sorted(entries, key=lambda entry: (entry.path != FOLDER, entry.path)):
         url, suite = (text.replace(_ARCH, native) for text in (entry.url, entry.suite))
         places.setdefault((url.rstrip("/") + "/", suite), []).append(entry)
     return {
         url: list(dict.fromkeys(entry.path for entry in alike))
         for (url, _), alike in places.items()
-        if any(entry.agreed != alike[0].agreed for entry in alike)
+        if any(entry.agreed != alike[0].agreed for entry in alike) or _other_keys(alike)
     }
+
+
+def _other_keys(alike: Sequence[AptSource]) -> bool:
+    """Whether a source has another Signed-By than the first before it that has one."""
+    keys = [" ".join(entry.option("Signed-By").split()) for entry in alike]
+    first = next((place for place, key in enumerate(keys) if key), len(keys))
+    return any(key != keys[first] for key in keys[first:])
 
 
 def _plain(value: str) -> str:

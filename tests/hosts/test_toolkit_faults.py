@@ -26,7 +26,7 @@ ExecStartPre=/bin/sh -c '! grep -q nvidia /etc/docker/daemon.json'
 """
 DROP_IN = "/etc/systemd/system/docker.service.d/stubborn.conf"
 URL = "http://mirror/libnvidia-container/stable/deb/amd64"
-OLD_LIST = "/etc/apt/sources.list.d/libnvidia-container.list"
+QUOTED = "/etc/apt/sources.list.d/quoted.list"
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +88,7 @@ def test_a_source_that_only_apt_can_read_is_no_trap(fleet: dict[str, Host], firs
     """The reader of sources does not know quotes; the trial of the new source asks apt."""
     host = fleet["debian12"]
     host.run(f"rm -f {DAEMON_JSON}")
-    host.put(OLD_LIST, f'deb "{URL}" /\n')
+    host.put(QUOTED, f'deb "{URL}" /\n')
     before = host.output("ls /etc/apt/sources.list.d")
     done = run_deploy("gpu_node", [host], driver_enabled=False)
     assert done.returncode == 1
@@ -96,7 +96,7 @@ def test_a_source_that_only_apt_can_read_is_no_trap(fleet: dict[str, Host], firs
     assert "Conflicting values set for option Signed-By" in done.output
     assert host.output("ls /etc/apt/sources.list.d") == before
     assert host.run("apt-get indextargets", check=False).returncode == 0
-    host.run(f"rm {OLD_LIST}")
+    host.run(f"rm {QUOTED}")
 
 
 @pytest.mark.extended

@@ -19,7 +19,7 @@ from tests.unit.hosts import bare_host, plan_for
 KEY = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 OURS = f"deb [signed-by={KEY}] https://repo.example/deb/amd64/ /\n"
 ROCKY = OsRelease("rocky", "9.4", ("rhel",), "", "Rocky Linux 9.4")
-FIRST, LAST = f"{FOLDER}.d/a-first.list", f"{FOLDER}.d/z-last.list"
+OURS_AT, LAST = f"{FOLDER}.d/m-ours.list", f"{FOLDER}.d/z-last.list"
 ONE_LINE = [
     "deb https://repo.example/deb/$(ARCH) /",
     f"deb [signed-by={KEY}] https://repo.example/deb/$(ARCH) /",
@@ -51,6 +51,7 @@ STANZAS = [
 CASES = [(LAST, f"{line}\n") for line in ONE_LINE]
 CASES += [(f"{FOLDER}.d/z+last.list", f"{ONE_LINE[0]}\n")]  # a name that apt ignores
 CASES += [(f"{FOLDER}.d/z-last.sources", stanza) for stanza in STANZAS]
+CASES += [(path.replace("/z", "/a"), text) for path, text in CASES]  # read before ours
 
 
 def found(files: dict[str, str]) -> dict[str, list[str]]:
@@ -61,7 +62,7 @@ def found(files: dict[str, str]) -> dict[str, list[str]]:
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="this machine has no apt")
 @pytest.mark.parametrize(("path", "text"), CASES)
 def test_it_is_what_apt_says(tmp_path: Path, path: str, text: str) -> None:
-    for name, content in ((FIRST, OURS), (path, text)):
+    for name, content in ((OURS_AT, OURS), (path, text)):
         (tmp_path / Path(name).name).write_text(content)
     options = {
         "Dir::Etc::sourcelist": "/dev/null",
@@ -73,7 +74,7 @@ def test_it_is_what_apt_says(tmp_path: Path, path: str, text: str) -> None:
     done = subprocess.run(
         ["apt-get", *words, "indextargets"], capture_output=True, text=True, check=False
     )
-    assert bool(found({FIRST: OURS, path: text})) is (done.returncode != 0), done.stderr
+    assert bool(found({OURS_AT: OURS, path: text})) is (done.returncode != 0), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,15 @@ def test_sources_of_others_that_apt_rejects_are_found_as_well() -> None:
     assert finding.code == "GF301"
     assert LAST in finding.message
     assert "word" not in finding.message
+
+
+def test_what_a_release_upgrade_leaves_does_not_block() -> None:
+    """Lines without a key before stanzas with one: apt takes the key for both."""
+    url = "http://archive.ubuntu.com/ubuntu"
+    stanza = f"Types: deb\nURIs: {url}/\nSuites: jammy\nComponents: main\nSigned-By: /k.gpg\n"
+    texts = {FOLDER: f"deb {url} jammy main\n", f"{FOLDER}.d/ubuntu.sources": stanza}
+    facts = bare_host(files={path: ManagedFile(path, text) for path, text in texts.items()})
+    assert not [finding for finding in plan_for(facts).findings if finding.blocks]
 
 
 def test_a_section_of_another_repo_file_blocks() -> None:
