@@ -14,7 +14,8 @@ from gpufleet.status import findings
 
 _DEBIAN = re.compile(r"linux-image-(?:unsigned-)?(?P<release>\d\S*)")
 _FLAVOUR = re.compile(r"\d(?P<flavour>-[a-z][\w-]*)$")  # 5.15.0-122-generic
-_KERNELS = ("kernel", "kernel-core")  # packages of EL 7 and 8
+# packages of EL 7, of EL 8, and of Amazon Linux 2023, where a series is a package
+_KERNEL = re.compile(r"kernel(?P<series>\d+\.\d+)?(-core)?")
 
 
 def gpu_problems(facts: NodeFacts) -> Iterator[Finding]:
@@ -81,5 +82,10 @@ def _of_rpm(facts: NodeFacts) -> Iterator[str]:
     if "uek" in facts.kernel.release:  # Oracle's kernel beside Red Hat's, whose numbers are lower
         return
     for package in facts.packages.values():
-        if package.name in _KERNELS and package.architecture == facts.kernel.architecture:
+        match = _KERNEL.fullmatch(package.name)
+        if (
+            match
+            and package.architecture == facts.kernel.architecture
+            and facts.kernel.release.startswith(f"{match['series']}." if match["series"] else "")
+        ):
             yield f"{package.version.split(':', 1)[-1]}.{package.architecture}"
