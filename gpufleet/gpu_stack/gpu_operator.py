@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merged, value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
@@ -23,6 +23,7 @@ COLLISIONS = {  # chart -> why it conflicts with the operator
     PLUGIN: "both would advertise the same GPUs",
     EXPORTER: "everything would be counted twice, and profiling counters have one reader",
 }
+Choice = Literal["auto"] | bool
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH = "devicePlugin.enabled"
@@ -152,9 +153,9 @@ def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
 def _installs_driver(
     build: StackBuilder, policy: ClusterPolicy | None, hosts: Sequence[str]
 ) -> bool:
-    """Whether the operator installs drivers: the setting; else as in its ClusterPolicy; else
+    """Whether the operator installs drivers: the user's choice; else as in its ClusterPolicy; else
     only where no node has a driver of the host."""
-    wanted = build.settings.gpu_operator.driver
+    wanted = _chosen(build, "driver", build.settings.gpu_operator.driver)
     if wanted != "auto":
         return wanted
     if policy:  # its own nodes have a driver now, and would lose it
@@ -172,10 +173,16 @@ def _installs_driver(
 
 
 def _installs_toolkit(build: StackBuilder, policy: ClusterPolicy | None, *, driver: bool) -> bool:
-    wanted = build.settings.gpu_operator.toolkit
+    wanted = _chosen(build, "toolkit", build.settings.gpu_operator.toolkit)
     if wanted != "auto":
         return wanted
     return _enabled(policy.spec, "toolkit", default=driver) if policy else driver
+
+
+def _chosen(build: StackBuilder, component: str, setting: Choice) -> Choice:
+    """The user's value of a component's switch, else the setting."""
+    said = value_at(build.settings.gpu_operator.values, f"{component}.enabled")
+    return said if isinstance(said, bool) else setting
 
 
 def _shows(build: StackBuilder, node: ClusterNode) -> bool:

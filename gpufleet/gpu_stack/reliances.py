@@ -42,7 +42,8 @@ class Reliance(Entry):
         entries = list(value) if isinstance(value, list | tuple) else [value]
         if self.has is not None and not isinstance(value, list | tuple):
             return f"is {_shown(value)}"
-        missing = [name for name in self.has or () if name not in entries]
+        names = [value_at(entry, "name", entry) for entry in entries]
+        missing = [name for name in self.has or () if name not in names]
         if missing:
             return f"is without {', '.join(missing)}"
         words = [word.strip() for entry in entries for word in str(entry or "").split(",")]
@@ -89,18 +90,28 @@ def conflicts(
     values = {release.chart: release.values for release in releases}
     for part in (known.parts[name] for name in parts):
         for one in part.relies:
-            found = value_at(values.get(one.chart), one.at, ABSENT)
+            at, found = _found_at(values.get(one.chart), one.at)
             how = "" if found is ABSENT else _filled(one, settings).broken_by(found, namespace)
             if how:
                 yield VALUE_IN_THE_WAY(
                     Severity.BLOCKER if part.blocks else None,
-                    at=one.at,
+                    at=at,
                     key=catalog.charts[one.chart].values_key,
                     found=how,
                     by=_alerts_on(one.series) if one.series else part.by,
                     effect=one.effect.format(**settings),
                     instead=part.instead,
                 )
+
+
+def _found_at(values: Any, path: str) -> tuple[str, Any]:
+    """What stands at a path, and its place: None where that or a mapping above it was removed."""
+    above = path.split(".")
+    for length in range(1, len(above)):
+        place = ".".join(above[:length])
+        if value_at(values, place, ABSENT) is None:
+            return place, None
+    return path, value_at(values, path, ABSENT)
 
 
 def _filled(reliance: Reliance, settings: Mapping[str, object]) -> Reliance:

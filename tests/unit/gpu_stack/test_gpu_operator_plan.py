@@ -84,6 +84,14 @@ def test_what_the_operator_installed_is_not_taken_for_the_hosts_own() -> None:
 
 
 @pytest.mark.parametrize("driver", [True, False])
+def test_a_switch_in_the_values_counts_as_the_setting(driver: bool) -> None:
+    """GF879 would report drivers that the operator does not install."""
+    plan = operator(BARE, gpu_operator_values={"driver": {"enabled": driver}})
+    assert installs(plan) == (driver, driver)
+    assert codes(plan) == set()
+
+
+@pytest.mark.parametrize("driver", [True, False])
 @pytest.mark.parametrize("toolkit", [True, False])
 def test_settings_overrule_what_shows(driver: bool, toolkit: bool) -> None:
     plan = operator(BARE, gpu_operator_driver=driver, gpu_operator_toolkit=toolkit)

@@ -35,6 +35,7 @@ NFD_PCI = "worker.config.sources.pci"
         (SCRAPE, STACK, JOBS, None),
         (SCRAPE, STACK, f"{JOBS}Secret", {"enabled": True, "name": "mine", "key": "jobs"}),
         (SCRAPE, "monitoring_exporter_values", "nameOverride", "gpu"),
+        (SCRAPE, "monitoring_exporter_values", "serviceMonitor.enabled", True),
         (RECEIVERS, STACK, "alertmanager.enabled", False),
         (RECEIVERS, STACK, "alertmanager.config", CONFIG),
         (RECEIVERS, STACK, "alertmanager.config", {"global": {"resolve_timeout": "1m"}}),
@@ -118,6 +119,8 @@ def test_values_against_a_setting_are_a_blocker(
         ("monitoring_exporter_values", "service.enable", False, "without a Service"),
         ("device_plugin_nfd_values", f"{NFD_PCI}.deviceLabelFields", ["class"], "pci-10de"),
         ("device_plugin_nfd_values", f"{NFD_PCI}.deviceClassWhitelist", ["02"], "label nodes"),
+        ("device_plugin_nfd_values", "worker.config", None, "pci-10de"),  # as in a copied file
+        (STACK, "grafana.adminPassword", "prom-operator", "everybody"),
     ],
 )
 def test_values_against_a_default_are_a_warning(
@@ -126,6 +129,15 @@ def test_values_against_a_default_are_a_warning(
     plan = stack(**{key: with_value({}, path, value)})
     found = [each for each in plan.findings if each.code == "GF808"]
     assert [each for each in found if path in each.message and named in each.message]
+    assert plan.blockers == ()
+
+
+def test_values_of_optional_releases_are_compared_too() -> None:
+    plan = stack(monitoring_node_problems=True, monitoring_node_problems_values={"env": None})
+    assert codes(plan) == {"GF808"}
+    url = {"prometheus": {"url": "http://prometheus.default.svc", "port": 9090}}
+    plan = stack(monitoring_autoscaling=True, monitoring_adapter_values=url)
+    assert [each.code for each in plan.findings] == ["GF808"]
     assert plan.blockers == ()
 
 
