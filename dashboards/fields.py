@@ -1,4 +1,4 @@
-"""The DCGM fields that the dashboards show: all of them are in dcgm-exporter's own default list.
+"""The DCGM fields that the dashboards show: in gpufleet's list, and most in the exporter's own.
 
 Names and units as dcgm-exporter before 4.9.0 has them (reference: NVIDIA/dcgm-exporter,
 etc/default-counters.csv).
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 UTILISATION = "DCGM_FI_DEV_GPU_UTIL"  # percent of time with a kernel running; 0 or 100 under MIG
 ENGINE_ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"  # the same as a ratio, right under MIG too
+SM_ACTIVE = "DCGM_FI_PROF_SM_ACTIVE"  # ratio of the processors that had work
+SM_OCCUPANCY = "DCGM_FI_PROF_SM_OCCUPANCY"  # ratio of the warps that were resident
 TENSOR_ACTIVE = "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE"  # ratio
 DRAM_ACTIVE = "DCGM_FI_PROF_DRAM_ACTIVE"  # ratio
 COPY_UTILISATION = "DCGM_FI_DEV_MEM_COPY_UTIL"  # percent

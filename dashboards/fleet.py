@@ -9,8 +9,11 @@ from dashboards.queries import (
     IDENTITY,
     PER_NODE,
     Scope,
+    allocatable,
     at_work,
+    energy,
     gpu,
+    gpu_nodes,
     held,
     installed,
     joined,
@@ -98,6 +101,33 @@ USE = Row(
 HEALTH = Row(
     "Health",
     (
+        lines(
+            "Nodes over time",
+            "Nodes with GPUs, and those of them that Kubernetes does not reach.",
+            (or_zero(f"count({gpu_nodes(ALL)})"), model.ONE, "nodes"),
+            (or_zero(f"count({not_ready(ALL)})"), model.ONE, "not ready"),
+            width=8,
+        ),
+        lines(
+            "GPUs over time",
+            "GPUs that nodes have, that report, and that the device plugin does not offer because "
+            "they are unhealthy.",
+            (f"sum({installed(ALL, 'cluster')})", model.ONE, "installed"),
+            (or_zero(REPORTING), model.ONE, "report"),
+            (
+                f"sum({installed(ALL, 'cluster')} - {allocatable(ALL, 'cluster')})",
+                model.ONE,
+                "unhealthy",
+            ),
+            width=8,
+        ),
+        bars(
+            "Energy by node",
+            "Of its GPUs, over the time that the dashboard shows.",
+            (joined("sum", PER_NODE, energy(ALL)), model.MEASURED_NODE, "{{node}}"),
+            unit="kwatth",
+            width=8,
+        ),
         lines(
             "Hottest GPU of each node",
             "The temperature of the hottest GPU. What is too hot depends on the model.",

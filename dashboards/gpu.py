@@ -62,6 +62,14 @@ WORK = Row(
             (gpu(fields.DRAM_ACTIVE, ONE), model.PROFILED, f"{LEGEND} memory"),
             unit="percentunit",
         ),
+        lines(
+            "Processors at work",
+            "Share of the processors (SMs) that had work, and of the warps that they could hold. A "
+            "GPU that is busy with few of them has room for more.",
+            (gpu(fields.SM_ACTIVE, ONE), model.PROFILED, f"{LEGEND} active"),
+            (gpu(fields.SM_OCCUPANCY, ONE), model.PROFILED, f"{LEGEND} occupancy"),
+            unit="percentunit",
+        ),
         _lines(
             "Memory",
             "What is in use and what is free; a part that the driver keeps is in neither.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dashboards import model
 from dashboards.model import Row
 from dashboards.panels import lines
-from dashboards.queries import PER_NODE, Scope, gpu_nodes
+from dashboards.queries import EXPORTER_PODS, PER_NODE, Scope, gpu_nodes
 
 NODE = Scope(node=True)
 TARGET = "cluster, job, instance"
@@ -38,6 +38,10 @@ FILES = f'fstype!~"{PASSING}", {CLUSTER}'
 LEFT = f"node_filesystem_avail_bytes{{{FILES}}} / node_filesystem_size_bytes{{{FILES}}}"
 WIRE = f'device!~"{VIRTUAL}"'
 INFINIBAND = "node_infiniband_port_data"
+
+EXPORTER = f'container!="", container!="POD", pod=~"{EXPORTER_PODS}", {CLUSTER}, node=~"$node"'
+EXPORTER_MEMORY = f"container_memory_working_set_bytes{{{EXPORTER}}}"
+EXPORTER_TIME = f"rate(container_cpu_usage_seconds_total{{{EXPORTER}}}[$__rate_interval])"
 
 MACHINE = Row(
     "Machine (node_exporter)",
@@ -106,6 +110,17 @@ MACHINE = Row(
             ),
             unit="Bps",
             width=8,
+        ),
+        lines(
+            "Exporter: memory",
+            "What the exporter's container uses; above its limit it is killed.",
+            (f"max by ({PER_NODE}) ({EXPORTER_MEMORY})", model.EXPORTER_NODE, "{{node}}"),
+            unit="bytes",
+        ),
+        lines(
+            "Exporter: processors",
+            "How many processors the exporter's container keeps busy.",
+            (f"max by ({PER_NODE}) ({EXPORTER_TIME})", model.EXPORTER_NODE, "{{node}}"),
         ),
     ),
 )

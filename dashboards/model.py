@@ -32,6 +32,8 @@ UNCLAIMED = Rows("GPU that works without a pod", ("node", "gpu", "UUID", "modelN
 IDLE = Rows("GPU that a pod holds idle", ("namespace", "pod", "node", "gpu"), quiet=True)
 MODEL = Rows("model of a GPU that reports", ("modelName",))
 REPORTING_NODE = Rows("node that reports", ("node",))
+MEASURED_NODE = Rows("node that has reported", ("node",))
+EXPORTER_NODE = Rows("node whose exporter is a pod", ("node",))
 INFINIBAND_NODE = Rows("node with InfiniBand that reports", ("node",))
 USABLE_NODE = Rows("node that takes pods", ("node",))
 UNHEALTHY_NODE = Rows("node with unhealthy GPUs", ("node",), quiet=True)

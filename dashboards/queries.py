@@ -19,6 +19,7 @@ from dashboards import fields
 
 RESOURCE = "nvidia_com_gpu"  # as kube-state-metrics spells nvidia.com/gpu
 EXPORTER_PODS = ".*dcgm-exporter.*"  # of NVIDIA's chart and of the GPU Operator
+KWH = 3.6e9  # mJ in one kWh
 HARDLY = 0.05  # share of the time: below this a GPU counts as idle
 PER_NODE = "cluster, node"
 PER_GPU = "cluster, node, gpu"
@@ -114,6 +115,18 @@ def held(scope: Scope, by: str) -> str:
         [f'resource="{RESOURCE}"', 'node!=""', *scope.of_pod()],
     )
     return f"sum by ({by}) ({requests} {_unless_ended()})"
+
+
+def held_hours(scope: Scope, by: str) -> str:
+    """GPU hours that pods held, over the time that the dashboard shows."""
+    share = f"sum_over_time(({held(scope, by)})[$__range:5m])"
+    return f"{share} / scalar(count_over_time(vector(1)[$__range:5m])) * $__range_s / 3600"
+
+
+def energy(scope: Scope) -> str:
+    """kWh by GPU, over the time that the dashboard shows."""
+    grown = f"increase({_selected(fields.ENERGY, scope.of_gpu())}[$__range])"
+    return f"max by ({PER_GPU}) ({_with_node(grown)}) / {KWH:.1e}"
 
 
 def waiting(scope: Scope, by: str) -> str:

@@ -6,10 +6,12 @@ from dashboards import fields, model
 from dashboards.model import Dashboard, Row
 from dashboards.panels import bars, lines, number, table
 from dashboards.queries import (
+    KWH,
     PER_POD,
     PER_POD_GPU,
     Scope,
     held,
+    held_hours,
     idle,
     joined,
     or_zero,
@@ -26,7 +28,6 @@ USED = workload(fields.MEMORY_USED, SPACE, PER_POD, "sum")
 FREE = workload(fields.MEMORY_FREE, SPACE, PER_POD, "sum")
 POWER = workload_power(SPACE)
 ENERGY = workload(fields.ENERGY, SPACE, PER_POD_GPU, over="increase({}[$__range])")
-KWH = 3.6e9  # mJ in one kWh
 
 NOW = Row(
     "Now",
@@ -106,6 +107,13 @@ SPACES = Row(
                 "{{namespace}}",
             ),
             unit="kwatth",
+        ),
+        bars(
+            "GPU hours by namespace",
+            "What its pods held, over the time that the dashboard shows, whether they used it or "
+            "not: 8 GPUs for 3 hours are 24.",
+            (held_hours(SPACE, PER_SPACE), model.NAMESPACE, "{{namespace}}"),
+            unit="h",
         ),
     ),
 )

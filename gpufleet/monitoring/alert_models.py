@@ -46,6 +46,13 @@ class Alert(Entry):
     reason: str
     source: str = ""
     optional: tuple[str, ...] = ()  # fields without which the alert works as well
+    upgrade: Literal["", "ignore"] = ""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of the rule. Upgrades ask Prometheus for alerts without `upgrade: ignore`."""
+        own = {"upgrade": self.upgrade} if self.upgrade else {}
+        return {"severity": self.severity, "component": "gpu", **own}
 
 
 class AlertCatalog(Entry):

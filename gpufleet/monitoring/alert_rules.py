@@ -63,7 +63,7 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str
         "alert": alert.name,
         "expr": expanded(catalog, alert.expr),
         "for": alert.for_,
-        "labels": {"severity": alert.severity, "component": "gpu"},
+        "labels": alert.labels,
         "annotations": {
             "summary": expanded(catalog, alert.summary),
             "description": expanded(catalog, alert.description),
@@ -121,6 +121,7 @@ def expanded(catalog: AlertCatalog, text: str) -> str:
         if name == "xids":
             return "|".join(str(c) for n in argument.split() for c in catalog.codes(n))
         return {
+            "exporters": catalog.exporter_pods,
             "labels": ", ".join(catalog.labels),
             "gpu": _GPU,
             "pods": _PODS.replace("PREFIX", catalog.prefix),

@@ -168,14 +168,14 @@ def same_rules() -> dict[str, dict[str, str]]:
 
 
 def as_promtool(
-    alerts: Sequence[str], case: Case, severity: str, texts: Mapping[str, str]
+    alerts: Sequence[str], case: Case, own: Mapping[str, str], texts: Mapping[str, str]
 ) -> dict[str, Any]:
     """One test of promtool's, the same for every name in `alerts`.
 
-    `texts`: the alert's annotations, as the catalog has them.
+    `own`: the rule's labels; `texts`: the alert's annotations, as the catalog has them.
     """
     about = {"gpu": {**GPU, "node": NODE}, "node": {"node": NODE}, "fleet": {}}[case.of]
-    labels = {**about, **case.labels, "severity": severity, "component": "gpu"}
+    labels = {**about, **case.labels, **own}
     expected = []
     if case.fires:
         said = {name: _said(text, labels, case) for name, text in texts.items()} | case.said

@@ -76,6 +76,11 @@ class Node:
         return self.profiled
 
     @property
+    def has_exporter_pod(self) -> bool:
+        """Whether its exporter is a pod of a usual name."""
+        return not self.labelled and self.name != "gpu-1"
+
+    @property
     def remaps(self) -> bool:
         """Whether its GPUs can remap rows of their memory."""
         return self.profiled

@@ -7,9 +7,25 @@ from collections.abc import Iterator
 GIB = 2**30
 Sample = tuple[str, dict[str, str], tuple[float, float]]
 
+EXPORTER_MEMORY, EXPORTER_TIME = 400 * 2**20, 0.05  # bytes, processors
 # shares and bytes per second that the dashboards are to show
 PROCESSORS, MEMORY, FULLEST = 0.25, 0.4, 0.9
 READ, WRITTEN, RECEIVED, SENT, PORT = 5e6, 7e6, 11e6, 13e6, 17e9
+
+
+def exporter(node: str) -> Iterator[Sample]:
+    """What the kubelet reports about the exporter's pod, whose sandbox is a container too."""
+    about = {
+        "job": "kubelet",
+        "node": node,
+        "namespace": "monitoring",
+        "pod": f"dcgm-exporter-{node}",
+    }
+    for container, share in (("exporter", 1.0), ("POD", 3.0), ("", 4.0)):
+        labels = {**about, "container": container}
+        used = share * EXPORTER_MEMORY
+        yield "container_memory_working_set_bytes", labels, (used, 0)
+        yield "container_cpu_usage_seconds_total", labels, (1e3, share * EXPORTER_TIME)
 
 
 def machine(name: str, number: int, infiniband: bool) -> Iterator[Sample]:

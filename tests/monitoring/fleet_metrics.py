@@ -21,7 +21,7 @@ from tests.monitoring.fleet import (
     Node,
     Pod,
 )
-from tests.monitoring.fleet_machines import machine
+from tests.monitoring.fleet_machines import exporter, machine
 
 MEMORY = {"NVIDIA H100 80GB HBM3": 81559, "Tesla P40": 23040}  # MiB
 POWER = {"NVIDIA H100 80GB HBM3": (70, 700), "Tesla P40": (50, 250)}  # W, idle and at most
@@ -44,11 +44,13 @@ def openmetrics() -> Iterator[str]:
 
 def _machines(cluster: str, since: int) -> Iterator[str]:
     """The series of node_exporter, of GPU nodes and of one that has none."""
+    pods = {node.name for node in NODES if node.has_exporter_pod}
     down = {node.name for node in NODES if not node.ready}
     found = [(node.name, node.infiniband) for node in NODES] + [("control-1", False)]
     for number, (name, infiniband) in enumerate(found, start=1):
         until = END - DOWN_FOR if name in down else END
-        for metric, about, (start, growth) in machine(name, number, infiniband):
+        of_pods = exporter(name) if name in pods else ()
+        for metric, about, (start, growth) in (*machine(name, number, infiniband), *of_pods):
             text = _labels({"cluster": cluster, **about})
             for at in range(since, until + 1, STEP):
                 yield f"{metric}{text} {start + growth * (at - BEGIN):.10g} {at}\n"
@@ -81,6 +83,8 @@ def readings(gpu: Gpu) -> Iterator[tuple[str, tuple[float, float]]]:
         yield "DCGM_FI_DEV_ROW_REMAP_FAILURE", (int(gpu.remap_failed), 0)
     if gpu.node.profiled:
         yield "DCGM_FI_PROF_GR_ENGINE_ACTIVE", (gpu.busy, 0)
+        yield "DCGM_FI_PROF_SM_ACTIVE", (gpu.busy * 0.8, 0)
+        yield "DCGM_FI_PROF_SM_OCCUPANCY", (gpu.busy * 0.4, 0)
         yield "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", (gpu.busy / 2, 0)
         yield "DCGM_FI_PROF_DRAM_ACTIVE", (gpu.busy / 3, 0)
         yield "DCGM_FI_PROF_PCIE_TX_BYTES", (2e9 * gpu.busy, 0)

@@ -114,6 +114,19 @@ def kwh_of_an_hour(choice: Choice) -> dict[tuple[str, ...], float]:
     return grouped(spent, sum)
 
 
+def kwh_by_node(choice: Choice) -> dict[tuple[str, ...], float]:
+    """A node that went down counts for the time before."""
+    hours = {True: 1.0, False: 1 - DOWN_FOR / 3600}
+    spent = (((gpu.node.name,), POWER(gpu) / 1000 * hours[gpu.node.ready]) for gpu in GPUS)
+    return grouped(spent, sum)
+
+
+def of_exporters(value: float) -> Answer:
+    return lambda choice: {
+        (node.name,): value for node in nodes(choice) if node.ready and node.has_exporter_pod
+    }
+
+
 def infiniband(value: float) -> Answer:
     return lambda choice: {(g.node.name,): value for g in gpus(choice) if g.node.infiniband}
 
@@ -133,6 +146,12 @@ FLEET: dict[str, list[Answer]] = {
     "GPUs held and at work": [INSTALLED, HELD, AT_WORK],
     "Memory in use by node": [node_memory],
     "Power by node": [by_node(POWER, sum)],
+    "Nodes over time": [
+        number(lambda choice: len(nodes(choice))),
+        number(lambda choice: len(nodes_down(choice))),
+    ],
+    "GPUs over time": [INSTALLED, REPORT, total(lambda choice: unhealthy(choice).values())],
+    "Energy by node": [kwh_by_node],
     "Hottest GPU of each node": [by_node(TEMPERATURE, max)],
     "GPUs by model": [models],
     "GPUs with an XID": [by_gpu(XID, XID, identity=True)],
@@ -167,6 +186,8 @@ NODE: dict[str, list[Answer]] = {
         by_node(lambda gpu: machines.RECEIVED, mean),
         by_node(lambda gpu: machines.SENT, mean),
     ],
+    "Exporter: memory": [of_exporters(machines.EXPORTER_MEMORY)],
+    "Exporter: processors": [of_exporters(machines.EXPORTER_TIME)],
     "InfiniBand": [infiniband(machines.PORT), infiniband(machines.PORT / 2)],
 }
 GPU: dict[str, list[Answer]] = {
@@ -176,6 +197,10 @@ GPU: dict[str, list[Answer]] = {
     "Tensor cores and memory at work": [
         by_gpu(TENSOR, profiled),
         by_gpu(reading("DCGM_FI_PROF_DRAM_ACTIVE"), profiled),
+    ],
+    "Processors at work": [
+        by_gpu(reading("DCGM_FI_PROF_SM_ACTIVE"), profiled),
+        by_gpu(reading("DCGM_FI_PROF_SM_OCCUPANCY"), profiled),
     ],
     "Memory": [by_gpu(USED), by_gpu(LEFT)],
     "Copies and video": [
@@ -208,6 +233,7 @@ WORKLOAD: dict[str, list[Answer]] = {
     "Utilisation by namespace": [by_namespace(busy, mean)],
     "Power by namespace": [by_namespace(POWER, sum)],
     "Energy by namespace": [kwh_of_an_hour],
+    "GPU hours by namespace": [requested(lambda pod: (pod.namespace,))],
     "Utilisation by pod": [by_pod(busy, mean)],
     "Memory in use by pod": [pod_memory],
     "Tensor cores at work by pod": [by_pod(TENSOR, mean, profiled)],

@@ -110,6 +110,8 @@ KINDS: dict[str, Callable[[Choice], Iterator[Labels]]] = {
     "GPU that a pod holds idle": _held(lambda gpu, pod: not pod.busy),
     "model of a GPU that reports": _gpus(lambda gpu: True),
     "node that reports": _gpus(lambda gpu: True),
+    "node that has reported": _nodes,
+    "node whose exporter is a pod": _nodes_that(lambda n: n.ready and n.has_exporter_pod),
     "node with InfiniBand that reports": _gpus(lambda gpu: gpu.node.infiniband),
     "node with GPUs": _nodes,
     "node whose GPUs pods hold": _pods(lambda pod: bool(pod.gpus)),

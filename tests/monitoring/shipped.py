@@ -27,7 +27,7 @@ CASES = [  # dashboard, panel, name of the choice
     for choice in CHOICES
     if choice == "all" or CHOICES[choice].only(dashboard.variables) != Choice()
 ]
-GRAFANA = {"__rate_interval": "4m", "__range": "1h", "__interval": "1m"}
+GRAFANA = {"__rate_interval": "4m", "__range": "1h", "__range_s": "3600", "__interval": "1m"}
 
 
 def filled_in(text: str, choice: Choice, cluster: str = CLUSTER) -> str:

@@ -61,7 +61,7 @@ def group(name: str, case: Case, names: list[str]) -> dict[str, Any]:
         "summary": alert.summary,
         "description": alert.description,
     }
-    return as_promtool(names, case, alert.severity, texts)
+    return as_promtool(names, case, alert.labels, texts)
 
 
 def test_every_alert_has_cases() -> None:
