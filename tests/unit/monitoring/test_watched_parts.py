@@ -15,48 +15,18 @@ import pytest
 from gpufleet.kube.facts import ClusterFacts, ServerVersion
 from gpufleet.kube.system_pods import config_maps, parse_system_pods
 from gpufleet.monitoring.control_plane import control_plane_values
+from tests.unit.monitoring.control_planes import (
+    DNS,
+    FIRST,
+    GKE,
+    PROXY,
+    RKE2,
+    kubeadm,
+    pod,
+    proxy_config,
+)
 
 PARTS = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy", "coreDns")
-FIRST = {"component": "kube-controller-manager"}
-PROXY = {"k8s-app": "kube-proxy"}
-DNS = {"k8s-app": "kube-dns"}
-
-
-def pod(
-    labels: dict[str, str],
-    *command: str,
-    ports: tuple[int, ...] = (),
-    config: str = "",
-    **more: Any,
-) -> dict[str, Any]:
-    container = {"command": list(command), "ports": [{"containerPort": port} for port in ports]}
-    volumes = [{"name": "config", "configMap": {"name": config}}] if config else []
-    return {
-        "metadata": {"namespace": "kube-system", "labels": labels, "name": "any"},
-        "spec": {"containers": [container], "volumes": volumes},
-        "status": {"phase": "Running"},
-        **more,
-    }
-
-
-def proxy_config(address: str) -> dict[str, Any]:
-    text = (
-        "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
-        f"metricsBindAddress: {address!r}\nmode: iptables\n"
-    )
-    return {"data": {"config.conf": text, "kubeconfig.conf": "kind: Config\nclusters: []\n"}}
-
-
-def kubeadm(address: str, urls: str) -> list[dict[str, Any]]:
-    """kubeadm's static pods, kube-proxy and CoreDNS."""
-    return [
-        pod(FIRST, "kube-controller-manager", "--leader-elect=true", f"--bind-address={address}"),
-        pod({"component": "kube-scheduler"}, "kube-scheduler", f"--bind-address={address}"),
-        pod({"component": "etcd"}, "etcd", f"--listen-metrics-urls={urls}"),
-        pod(PROXY, "/usr/local/bin/kube-proxy", "--config=/var/lib/kube-proxy/config.conf",
-            "--hostname-override=$(NODE_NAME)", config="kube-proxy"),
-        pod(DNS, "/coredns", ports=(53, 53, 9153)),
-    ]  # fmt: skip
 
 
 def watched(
@@ -122,25 +92,13 @@ def test_eks() -> None:
 
 def test_gke() -> None:
     """kube-dns under CoreDNS' label, without port 9153; kube-proxy under another label."""
-    script = "exec kube-proxy --v=2 --metrics-bind-address=0.0.0.0 1>>/var/log/kube-proxy.log 2>&1"
-    pods = [
-        pod({"component": "kube-proxy", "tier": "node"}, "/bin/sh", "-c", script),
-        pod(DNS, ports=(10053, 10055, 10054)),
-    ]
-    assert watched(pods) == ({"kubeDns"}, set())
+    assert watched(GKE) == ({"kubeDns"}, set())
 
 
 def test_rke2() -> None:
     """Static pods under kubeadm's labels: etcd by a file on the host, the others on loopback.
     https://docs.rke2.io/reference/server_config"""
-    pods = [
-        pod(FIRST, "kube-controller-manager", "--bind-address=127.0.0.1", "--secure-port=10257"),
-        pod({"component": "kube-scheduler"}, "kube-scheduler", "--bind-address=127.0.0.1"),
-        pod({"component": "etcd"}, "etcd", "--config-file=/var/lib/rancher/rke2/etcd"),
-        pod({"component": "kube-proxy"}, "kube-proxy", "--healthz-bind-address=127.0.0.1"),
-        pod(DNS, ports=(53, 9153)),
-    ]  # fmt: skip
-    on, closed = watched(pods)
+    on, closed = watched(RKE2)
     assert on == {"coreDns"}
     assert closed == {"kubeControllerManager", "kubeScheduler", "kubeEtcd"}
 
