@@ -314,6 +314,7 @@ have "$path" && say "command $path"
 [ -x "/usr/local/bin/$path" ] && say "version $path $("/usr/local/bin/$path" --version)"
 done
 for path in /run/user/[1-9]*/docker.sock; do [ -e "$path" ] && say "rootless docker" && break; done
+have runc || have crun || say "without runc"
 count /run/containerd/io.containerd.runtime.*/moby/*
 moby=$total
 count /run/docker/containerd/daemon/io.containerd.runtime.*/moby/*

@@ -144,6 +144,7 @@ class Runtime:
     running: bool
     containers: int = 0  # running now; 0 where unknown
     live_restore: bool = False
+    runc_in_path: bool = True  # runc or crun, which nvidia-container-runtime calls
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ class _Reported:
     commands: set[str] = field(default_factory=set)
     containers: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    without: set[str] = field(default_factory=set)
 
 
 def _reported(lines: Sequence[str]) -> _Reported:
@@ -90,6 +91,8 @@ def _reported(lines: Sequence[str]) -> _Reported:
         elif word == "containers":
             name, count = rest.split()
             reported.containers[name] = int(count)
+        elif word == "without":
+            reported.without.add(rest)
         elif word == "version":
             name, _, text = rest.partition(" ")
             reported.versions[name] = text
@@ -123,6 +126,7 @@ def parse_runtimes(
         runtimes[name] = replace(
             _runtime(name, version, service, files),
             containers=reported.containers.get(name, 0),
+            runc_in_path="runc" not in reported.without,
         )
     for unit, directory in _RANCHER.items():
         service = services.get(unit)

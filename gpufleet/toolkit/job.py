@@ -7,7 +7,8 @@ import re
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.job import Job
 from gpufleet.packages.transaction import Family
-from gpufleet.toolkit.plan import CONFIG, ToolkitPlan
+from gpufleet.toolkit.plan import ToolkitPlan
+from gpufleet.toolkit.runtime_result import CONFIG
 
 
 def toolkit_job(facts: NodeFacts, plan: ToolkitPlan, lock_timeout: int) -> Job:

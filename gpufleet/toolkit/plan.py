@@ -30,7 +30,6 @@ from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
-CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the packages' scripts
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 

@@ -8,16 +8,22 @@ from gpufleet.core.findings import Finding
 from gpufleet.toolkit.config import containerd, containerd_layers, references
 from gpufleet.toolkit.config.edits import has, lookup, same
 from gpufleet.toolkit.config.layers import PLACES, Layers
-from gpufleet.toolkit.config.model import Merged
+from gpufleet.toolkit.config.model import Merged, Path
 from gpufleet.toolkit.config.references import References
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.tables import base_runtime, parsed
 from gpufleet.toolkit.findings import results as found
 from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context
 
 NAME = "nvidia"
+CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
 _UNCHOSEN = ("", "runc", "crun")  # defaults that nobody chose
+_PROGRAM: dict[str, Path] = {
+    "docker": ("path",),
+    "containerd": ("options", "BinaryName"),
+    "crio": ("runtime_path",),
+}
 _EFFECT = {
     "docker": "dockerd does not start",
     "containerd": "its CRI plugin does not load, and no pod starts",
@@ -84,7 +90,7 @@ def judged(path: str, merged: Merged, context: Context) -> Merged:
     if result.after.entry((*places.runtimes, NAME)) is None:
         return replace(merged, notes=(*merged.notes, _overridden(path, result)))
     notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
-    return replace(merged, notes=(*merged.notes, *notes))
+    return replace(merged, notes=(*merged.notes, *notes, *_low_level(result)))
 
 
 def _unchanged(
@@ -165,6 +171,21 @@ def _dangling(result: Result) -> list[Finding]:
         for name, setting in left.items()
         if name in known
     ]
+
+
+def _low_level(result: Result) -> list[Finding]:
+    """The program that nvidia-container-runtime calls is only where the runtime looks for it."""
+    context, runtime = result.context, result.context.runtime
+    toolkit = lookup(parsed(context.text(CONFIG)), ("nvidia-container-runtime", "runtimes"))
+    named = any("/" in str(name) for name in toolkit) if isinstance(toolkit, list) else False
+    places = PLACES[runtime.name]
+    runtimes = lookup(result.before.table, places.runtimes) or {}
+    default = str(lookup(result.before.table, places.default) or "")
+    base = runtimes.get(base_runtime(runtimes, (default,), NAME, lambda entry: True))
+    program = str(lookup(base, _PROGRAM[runtime.name], ""))
+    if runtime.runc_in_path or named or not program.startswith("/"):
+        return []
+    return [found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=CONFIG)]
 
 
 def _example(name: str, file: str, context: Context) -> str:

@@ -29,6 +29,15 @@ RUNTIME_UNDEFINED = warning(
     "{runtime}.",
 )
 
+LOW_LEVEL_RUNTIME = warning(
+    "GF444",
+    "Low-level runtime is not in PATH",
+    "nvidia-container-runtime calls runc or crun. Neither is in PATH, {runtime} has its own at "
+    "{program}: containers of the runtime nvidia do not start.",
+    "After this run: nvidia-ctk config --config-file={config} --in-place --set "
+    "nvidia-container-runtime.runtimes={program}",
+)
+
 DEFAULT_REPLACED = warning(
     "GF407",
     "Default runtime replaced",
@@ -57,6 +66,6 @@ CDI_NOT_ENABLED = warning(
     "CDI is not enabled",
     "CDI is off in {runtime}, and {file} cannot enable it: {other} replaces its settings of the "
     "CRI plugin. The nvidia runtime works without CDI.",
-    'Add `enable_cdi = true` to [plugins."{plugin}"] in {other} and restart {runtime}, or set '
+    'Add enable_cdi = true to [plugins."{plugin}"] in {other} and restart {runtime}, or set '
     "toolkit_cdi = False.",
 )

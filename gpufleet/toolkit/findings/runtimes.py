@@ -136,7 +136,7 @@ OLD_CONFIG_VERSION = warning(
     "GF427",
     "Outdated containerd configuration version",
     "{file} has configuration version 1: containerd {version} ignores its [plugins.cri].",
-    'Put `version = 2` at the top of {file}, and write [plugins."io.containerd.grpc.v1.cri"] for '
+    'Put version = 2 at the top of {file}, and write [plugins."io.containerd.grpc.v1.cri"] for '
     "[plugins.cri].",
 )
 

@@ -26,6 +26,7 @@ from tests.unit.toolkit.test_toolkit import (
     runtime,
 )
 
+TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
 CONF_D = "/etc/containerd/conf.d"
 NVIDIA_CTK = f"{CONF_D}/99-nvidia.toml"  # the name that nvidia-ctk gives its drop-in
 IMPORTS = f'imports = ["{CONF_D}/*.toml"]\n'
@@ -310,6 +311,20 @@ class TestAdopted:
         done = planned(crio_host(files))
         assert codes_of(done) == ["GF406"]
         assert f"{CRIO_D}/50-gpu.conf" in only(done).message
+
+    def test_crio_has_its_own_crun(self) -> None:
+        """nvidia-container-runtime 1.20.1 looks in PATH; CRI-O's packages have crun elsewhere."""
+        facts = crio_host({f"{CRIO_D}/10-crio.conf": PACKAGED})
+        lacking = replace(facts.runtimes["crio"], runc_in_path=False)
+        facts = replace(facts, runtimes={"crio": lacking})
+        done = planned(facts)
+        assert codes_of(done) == ["GF444"]
+        assert "runtimes=/usr/libexec/crio/crun" in only(done).remedy
+        toolkit = '[nvidia-container-runtime]\nruntimes = ["/usr/libexec/crio/crun"]\n'
+        assert codes_of(planned(edited(facts, TOOLKIT, toolkit))) == []
+        assert codes_of(
+            planned(edited(facts, TOOLKIT, toolkit.replace("/usr/libexec/crio/", "")))
+        ) == ["GF444"]
 
     def test_a_setting_of_the_base_runtime_is_missing(self) -> None:
         base = table(OLD, "runc", SYSTEMD).replace(
