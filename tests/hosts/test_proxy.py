@@ -19,7 +19,7 @@ APT = f'Acquire::http::Proxy::{ADDRESS.removeprefix("http://")} "http://mirror";
 
 def through_proxy(host: Host) -> None:
     if host.kind.is_rpm:
-        host.run("sed -i '/^\\[main\\]/a proxy=http://mirror' /etc/yum.conf")
+        host.run("sed -i '/^\\[main\\]/a proxy=http://mirror:80' /etc/yum.conf")
     else:
         host.put("/etc/apt/apt.conf.d/95proxy", APT)
 
