@@ -38,7 +38,7 @@ RANGES: dict[str, tuple[tuple[int, int], ...]] = {
     "containerd": ((990, 993), (998, 999)),
     "monitoring": ((775, 776), (874, 876), (889, 898), (920, 920)),
 }  # fmt: skip
-RETIRED = {417, 425, 571, 700}
+RETIRED = {417, 425, 433, 571, 700}
 
 
 def finding_modules() -> list[ModuleType]:

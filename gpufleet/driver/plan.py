@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.driver.action import Action, decide, installed_version, of_another_source
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
@@ -26,7 +26,7 @@ from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.units import reload_waits
+from gpufleet.host.notices import reload_waits
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
@@ -141,7 +141,7 @@ def plan_driver(
         load=not _module_is_right(facts, target),
         reasons=(choice.reason, reason),
         findings=(
-            *choice.findings,
+            *(choice.findings if moves else as_warnings(choice.findings)),
             *repository.findings,
             *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
 
-from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as found
 from gpufleet.exporter.counters import load_counters
@@ -31,7 +31,7 @@ from gpufleet.facts.distribution import code_of
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import Listener, NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.units import reload_waits
+from gpufleet.host.notices import reload_waits
 from gpufleet.packages.transaction import Family, lock_plugin, to_hold
 from gpufleet.role.protocol import RoleContext
 
@@ -61,7 +61,7 @@ def plan_exporter(
     problems = (*_rivals(settings, facts, catalog), *problems, *choice.findings)
     if any(problem.blocks for problem in problems):
         if settings.enabled == "auto":
-            problems = tuple(replace(p, severity=Severity.WARNING) for p in problems)
+            problems = as_warnings(problems)
         return None, problems
     wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
     plan = _plan(wanted, choice, mode, context)

@@ -16,9 +16,9 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.host import shell
 from gpufleet.host.asking import is_connected
 from gpufleet.host.failed_output import for_people
+from gpufleet.host.notices import notices
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import explain_error, refusal
-from gpufleet.host.units import reloads_waiting
 from gpufleet.run.reporting import RunReport
 
 Command = str | StringCommand | FunctionCommand
@@ -83,7 +83,7 @@ class _Watched(StringCommand):
         if not ok:
             _say_if_lost(state, host, doing)
             for_people(host.name, output.combined_lines)
-        _report(state, host, reloads_waiting(output.stdout_lines))
+        _report(state, host, list(notices(output.stdout_lines)))
         return ok, output
 
 

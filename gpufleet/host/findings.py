@@ -152,3 +152,11 @@ PACKAGES_RELOAD = warning(
     "Run again when no container has a GPU, for example on a drained node. Otherwise restart the "
     "containers that lost their GPUs.",
 )
+
+EXTRA_FAILED = warning(
+    "GF539",
+    "Optional part does not work",
+    "{what} does not work on this host: {why}. Nothing else depends on it, and the run went on.",
+    "Find the reason on the host (`journalctl -u nvidia-persistenced`, `nvidia-ctk cdi generate`) "
+    "and run again, or set {key} = False for this host.",
+)

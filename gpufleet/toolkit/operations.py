@@ -108,10 +108,9 @@ def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Command
             "the CDI spec is current" if version else "it is generated once a driver is loaded"
         )
         return
-    message = explain(host.name, findings.CDI_FAILED(file=plan.path, driver=version))
     if plan.keeper == "refresh":
-        yield script("toolkit/cdi_refresh", plan.path, message, *plan.units)
+        yield script("toolkit/cdi_refresh", plan.path, *plan.units)
     else:
-        yield script("toolkit/cdi_generate", plan.path, message, *plan.command)
+        yield script("toolkit/cdi_generate", plan.path, *plan.command)
         if plan.created:  # else there was one before
             yield script("packages/note_made", HOME, plan.path, "")

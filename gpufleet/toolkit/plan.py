@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import TOOLKIT_BEGUN
@@ -142,7 +142,7 @@ def plan_toolkit(
         earlier=recorded_runtimes(facts),
         reasons=(choice.reason, reason),
         findings=(
-            *choice.findings,
+            *(as_warnings(choice.findings) if action == "none" else choice.findings),
             *repository.findings,
             *_inspect(settings, facts, catalog, choice, target),
             *(finding for runtime in runtimes for finding in runtime.findings),

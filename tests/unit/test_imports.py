@@ -99,7 +99,7 @@ ROOMS |= {role: ("facts", "host", "packages", "role") for role in NODE_ROLES if 
 SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib.request", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
-PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.units")
+PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.notices")
 DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig",)  # the checks read it too
 # The checks share with what installs: where groups, files and facts about the world are read, and

@@ -7,7 +7,7 @@ details of one case creates a `Finding`. docs/reference/findings.md is generated
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from gpufleet.core.visible import BAR, visible
@@ -58,6 +58,13 @@ def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Blockers first, then warnings, then infos; the order within a severity is unchanged."""
     order = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
+
+
+def as_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The same, where nothing has to stop: a blocker becomes a warning."""
+    return tuple(
+        replace(found, severity=Severity.WARNING) if found.blocks else found for found in findings
+    )
 
 
 KINDS: dict[str, Kind] = {}

@@ -8,7 +8,8 @@ RUNFILE_INSTALLED = blocker(
     "GF510",
     "Driver installed by NVIDIA's .run file",
     "A driver was installed outside the package manager; packages would overwrite its files.",
-    "Remove it with `nvidia-uninstall --silent` on the host, then run again.",
+    "To use this driver, set driver_enabled = False for this host. To replace it, remove it with "
+    "`nvidia-uninstall --silent` on the host, then run again.",
 )
 
 OPERATOR_DRIVER = blocker(

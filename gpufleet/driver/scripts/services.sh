@@ -1,4 +1,5 @@
-# services.sh MESSAGE UNIT...: enable and start each unit; MESSAGE has UNIT where its name goes.
+# services.sh MESSAGE UNIT...: enable and start each unit; MESSAGE has UNIT where its name goes. GPUs work without the
+# persistence daemon, and not without the fabric manager of a host with an NVSwitch.
 message=$1; shift
 for unit; do
     packaged=$(systemctl cat "$unit" 2>/dev/null | sed -n 's/^ExecStart=\(.*--no-persistence-mode.*\)/\1/p' | tail -n 1)
@@ -17,7 +18,9 @@ for unit; do
     enable_units "$unit" 2>/dev/null
     systemctl start "$unit"
     if ! systemctl is-active -q "$unit"; then
-        fail "$(printf '%s' "$message" | sed "s/UNIT/$unit/g")" "$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)"
+        log=$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)
+        [ "$unit" = nvidia-persistenced ] || fail "$(printf '%s' "$message" | sed "s/UNIT/$unit/g")" "$log"
+        extra driver_persistence "$unit" "$log"
     fi
 done
 exit 0

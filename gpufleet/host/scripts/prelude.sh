@@ -17,6 +17,8 @@ fail() {
     [ $# -eq 0 ] || printf '%s\n' "$@" | sed '/^$/d; s/^/  | /' >&2
     exit 1
 }
+# extra KEY WHAT TEXT: a part does not work that nothing else needs, and that the setting KEY leaves out
+extra() { printf 'extra failed %s %s: %s\n' "$1" "$2" "$(printf '%s\n' "$3" | sed '/^$/d' | tail -n 1)"; }
 # bounded BYTES SECONDS COMMAND...: no file that it writes has more bytes, and it ends in time or with status 124
 bounded() {
     (

@@ -176,13 +176,6 @@ RUNTIME_FAILED = warning(
     "See `systemctl status {unit}`, start it, and run again.",
 )
 
-CDI_FAILED = blocker(
-    "GF433",
-    "CDI spec could not be generated",
-    "Cannot generate {file} for driver {driver}.",
-    "Check that /dev/nvidia0 exists and nvidia-smi works, then run again.",
-)
-
 CONTAINERS_BEGAN = blocker(
     "GF440",
     "Containers started during the run",

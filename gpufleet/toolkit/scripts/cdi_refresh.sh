@@ -1,9 +1,12 @@
-# cdi_refresh.sh SPEC MESSAGE UNIT...: enable and run the toolkit's units that update the spec.
-spec=$1 message=$2; shift 2
-for unit; do enable_units "$unit" || fail "$message" "$unit cannot be enabled"; done
+# cdi_refresh.sh SPEC UNIT...: enable and run the toolkit's units that update the spec.
+spec=$1; shift
+for unit; do
+    out=$(enable_units "$unit" 2>&1) || { extra toolkit_cdi "$unit" "$out"; exit 0; }
+done
 for unit; do
     systemctl reset-failed "$unit" 2>/dev/null
-    systemctl restart "$unit" || fail "$message" "$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)"
+    systemctl restart "$unit" && continue
+    extra toolkit_cdi "$unit" "$(journalctl -u "$unit" -n 5 --no-pager -o cat 2>&1)"
+    exit 0
 done
-[ -s "$spec" ] || fail "$message" "there is no $spec"
-exit 0
+[ -s "$spec" ] || extra toolkit_cdi "$spec" 'it was not written'

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.host.notices import notices, reload_waits
 from gpufleet.host.shell import script_file
-from gpufleet.host.units import reload_waits, reloads_waiting
 
 SYSTEMCTL = r"""#!/bin/sh
 case "$*" in
@@ -102,4 +102,4 @@ def test_enabling_a_unit_reloads_nothing(tmp_path: Path) -> None:
 
 def test_a_report_names_what_waits() -> None:
     lines = ["kept x", "reload waits nvidia-persistenced.service", "reload waits $(rm -rf /)"]
-    assert reloads_waiting(lines) == [reload_waits("nvidia-persistenced")]
+    assert list(notices(lines)) == [reload_waits("nvidia-persistenced")]

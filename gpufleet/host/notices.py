@@ -1,0 +1,26 @@
+"""What scripts report beside their result: a line for each, which becomes a finding of the host."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from gpufleet.core.findings import Finding
+from gpufleet.host.findings import EXTRA_FAILED, RELOAD_WAITS
+
+_WAITS = re.compile(r"reload waits ([\w@.-]+)")  # as units.sh prints it
+_FAILED = re.compile(r"extra failed ([a-z_]+) ([\w@./-]+): (.*)")  # as prelude.sh prints it
+
+
+def reload_waits(unit: str) -> Finding:
+    """The finding about a unit whose file systemd has not read."""
+    return RELOAD_WAITS(unit=unit.removesuffix(".service"))
+
+
+def notices(lines: Iterable[str]) -> Iterator[Finding]:
+    """The findings in the output of a script."""
+    for line in lines:
+        if found := _WAITS.fullmatch(line):
+            yield reload_waits(found[1])
+        elif found := _FAILED.fullmatch(line):
+            yield EXTRA_FAILED(key=found[1], what=found[2], why=found[3] or "without a message")
