@@ -69,7 +69,7 @@ LOOPBACK = info(
 EXPORTER_DOWN = blocker(
     "GF588",
     "Exporter does not report every GPU",
-    "{unit} was started, but http://{address}/metrics did not report {gpus:GPU|all GPUs} within "
+    "{unit} was started, but http://{address}/metrics did not report {gpus:GPU|GPUs} within "
     "{seconds} seconds.",
     "Its output follows; journalctl -u {unit} has more.",
 )

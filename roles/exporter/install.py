@@ -35,8 +35,9 @@ def _settled(node: Node, plan: ExporterPlan) -> bool:
 
 
 def _driver_moves(node: Node) -> bool:
+    """Whether the modules that the exporter uses are unloaded."""
     driver = node.plan.of(DRIVER)
-    return driver is not None and not driver.converged
+    return driver is not None and (driver.changes_packages or driver.load)
 
 
 def _result(node: Node, plan: ExporterPlan, found: Sequence[Later[Found]]) -> RoleResult:

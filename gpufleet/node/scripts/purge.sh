@@ -71,8 +71,9 @@ if [ -n "$purged" ]; then
     out=$(dpkg --purge $purged 2>&1) || fail "$message" "$out"
     out=$why
 fi
+# one that is gone may stay in systemd's memory
 # shellcheck disable=SC2086
-read_units $all
+read_units $all >/dev/null
 for unit in $all; do # one that failed half installed would count as failed for ever
     systemctl cat "$unit" >/dev/null 2>&1 || systemctl reset-failed "$unit" 2>/dev/null
 done

@@ -54,7 +54,7 @@ named() {
             rmdir "${path%/*}" 2>/dev/null
             unit=${path%.d/gpufleet.conf}
             read_units "${unit##*/}" ;;
-        /etc/systemd/system/gpufleet-*.service) read_units "${path##*/}" ;;
+        /etc/systemd/system/gpufleet-*.service) read_units "${path##*/}" >/dev/null ;;
         /etc/containerd/certs.d/*) rmdir "${path%/*}" /etc/containerd/certs.d 2>/dev/null ;;
         */nvidia-container-runtime/* | */dcgm-exporter/* | /etc/cdi/*) rmdir "$(dirname "$path")" 2>/dev/null ;;
     esac
