@@ -305,7 +305,16 @@ done
 units=
 [ $# -gt 0 ] && units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState \
 -p ExecStart -p ActiveEnterTimestampMonotonic -p NeedDaemonReload "$@")
-printf '%s\n' "$units"
+while IFS= read -r text; do
+case $text in
+Names=*) item=${text#Names=} ;;
+# systemd keeps this state of a loaded unit until it reads its units again
+UnitFileState=disabled) text=UnitFileState=$(systemctl is-enabled "${item%% *}") ;;
+esac
+say "$text"
+done <<END
+$units
+END
 
 section runtimes
 # Packages say their version; what lies in /usr/local came without one.

@@ -17,7 +17,7 @@ driver_sections() {
     section smi-version limit nvidia-smi --query-gpu=driver_version --format=csv,noheader
     section smi-list limit nvidia-smi -L
     section device-nodes device_nodes
-    section services systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState \
+    section services unit_states \
         nvidia-persistenced.service nvidia-fabricmanager.service nvidia-dcgm.service \
         nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service
 }

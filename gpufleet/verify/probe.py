@@ -28,6 +28,16 @@ section() {
     "$@" 2>&1
     printf '\\n%s end %s\\n' "$mark" "$?"
 }
+unit_states() { # UNIT...; systemd keeps the state of a loaded unit until it reads units again
+    systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState "$@" |
+        while IFS= read -r line; do
+            case $line in
+                Id=*) unit=${line#Id=} ;;
+                UnitFileState=disabled) line=UnitFileState=$(systemctl is-enabled "$unit") ;;
+            esac
+            printf '%s\\n' "$line"
+        done
+}
 """
 
 

@@ -57,7 +57,7 @@ find_units() { # k3s and RKE2 run containerd themselves
 }
 
 find_units "$2"
-section runtime-services systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState \
+section runtime-services unit_states \
     docker.service "$containerd_unit" crio.service
 section containerd-unit echo "$containerd_unit"
 if [ -n "$1" ]; then docker_sections "$1"; fi

@@ -73,7 +73,7 @@ def test_changes_wait_for_a_container_that_has_gpus(host: Host) -> None:
     assert host.output(f"systemctl is-enabled {CDI_UNITS}").split() == ["enabled", "enabled"]
     assert "9400" in host.output("ss -ltnH")
     again = deploy(host, exporter_port=9500)
-    assert (sum(again.changes().values()), reloads(host)) == (0, before)
+    assert (sum(again.changes().values()), reloads(host)) == (0, before), again.output
     assert "GF537" in again.codes(host.name)
 
 

@@ -45,14 +45,15 @@ OURS = re.compile(
 )
 NO_COMMANDS = "machine |version$|and$|or$|not$|abort$|nvidia$"
 PROGRAMS = {
-    "apt-get", "apt-mark", "chmod", "chronyc", "containerd", "crio", "ctr", "curl", "dcgmi",
-    "depmod", "df", "dkms", "dmesg", "dnf", "docker", "dpkg", "dracut", "fuser", "getenforce",
-    "gpufleet", "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm",
-    "kubectl", "ls", "lspci", "make", "modprobe", "mokutil", "nvidia-ctk", "nvidia-modprobe",
-    "nvidia-smi", "nvidia-uninstall", "pyinfra", "rm", "rpm", "setup-envtest", "ssh",
-    "ssh-keygen", "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup",
-    "timedatectl", "true", "uname", "update-initramfs", "usermod", "which", "yum",
-    "yum-complete-transaction",
+    "amtool", "apt-cache", "apt-config", "apt-get", "apt-mark", "cat", "chmod", "chronyc",
+    "containerd", "cp", "crictl", "crio", "ctr", "curl", "dcgmi", "depmod", "df", "dkms",
+    "dmesg", "dnf", "docker", "dpkg", "dracut", "fuser", "getenforce", "gpufleet", "grep",
+    "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln",
+    "ls", "lspci", "make", "modprobe", "mokutil", "mv", "nerdctl", "nvidia-bug-report.sh",
+    "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall", "podman", "promtool",
+    "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap", "ssh", "ssh-keygen",
+    "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup", "timedatectl", "true",
+    "uname", "update-initramfs", "usermod", "which", "yum", "yum-complete-transaction",
 }  # fmt: skip
 
 
@@ -120,7 +121,9 @@ def wrong_settings(text: str) -> Iterator[str]:
 def commands(text: str) -> Iterator[str]:
     """Commands in a remedy: between backticks, or at the end of a sentence."""
     for snippet in BACKTICKED.findall(text):
-        if re.match(r"[a-z][\w-]*(?:\.sh)?(?: |$)", snippet) and not re.match(NO_COMMANDS, snippet):
+        if re.match(r"[a-z][\w-]*(?:\.sh)?(?: [^=]|$)", snippet) and not re.match(
+            NO_COMMANDS, snippet
+        ):
             yield snippet
     rest = BACKTICKED.sub("", text)
     yield from (found.rstrip(" .,)") for found in BARE.findall(rest))
@@ -136,6 +139,21 @@ def filled(command: str) -> str:
     return re.sub(r"\{[^{}]*\}", "x1", command.replace("{{", "").replace("}}", ""))
 
 
+def calls(command: str) -> Iterator[list[str]]:
+    """The words of each program that a command line starts."""
+    lexer = shlex.shlex(
+        command.replace("[", "").replace("]", ""), posix=True, punctuation_chars=True
+    )
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if word in ("|", "||", "&&", ";"):
+            yield words
+            words = []
+        else:
+            words.append(word)
+
+
 def wrong_commands(found: Iterable[str]) -> Iterator[str]:
     for command in found:
         done = subprocess.run(
@@ -144,8 +162,7 @@ def wrong_commands(found: Iterable[str]) -> Iterator[str]:
         if done.returncode:
             yield f"not shell: {command}"
             continue
-        for part in re.split(r"&&|\|\||[|;]", filled(command)):
-            words = shlex.split(part.replace("[", "").replace("]", ""))
+        for words in calls(filled(command)):
             if not words or not (words[0] in PROGRAMS or words[0].endswith(".sh")):
                 yield f"program {words[:1]}: {command}"
             elif words[0] == "gpufleet":

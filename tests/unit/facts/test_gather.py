@@ -181,6 +181,18 @@ def test_containerd_imports_and_other_paths(host: FakeHost, shell: tuple[str, ..
     assert docker.running
 
 
+def test_whether_a_unit_is_enabled_is_asked_of_the_disk(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """`systemctl show` has the earlier state until systemd reads its units again."""
+    host.file("/usr/lib/systemd/system/docker.service", "")
+    shown = "Names=docker.service\\nLoadState=loaded\\nUnitFileState=disabled\\n"
+    host.command(
+        "systemctl", f"case $1 in show) printf '{shown}' ;; is-enabled) echo enabled ;; esac"
+    )
+    assert facts(host, shell).services["docker.service"].enabled == "enabled"
+
+
 def test_containers_are_counted(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.command("dockerd", "exit 1")
     host.command("containerd", "exit 1")
