@@ -178,7 +178,8 @@ def as_promtool(
     labels = {**about, **case.labels, **own}
     expected = []
     if case.fires:
-        said = {name: _said(text, labels, case) for name, text in texts.items()} | case.said
+        usual = {name: text for name, text in texts.items() if name not in case.said}
+        said = {name: _said(text, labels, case) for name, text in usual.items()} | case.said
         expected = [{"exp_labels": labels, "exp_annotations": said}]
     return {
         "name": f"{alerts[0]}: {case.name}",
