@@ -56,10 +56,12 @@ def _plugin(build: StackBuilder) -> Release:
         mig_strategy=wanted.mig_strategy,
         runtime_class=wanted.runtime_class,
         time_slicing=wanted.time_slicing,
+        gpu_labels=build.catalog.gpu_labels.all,
     )
-    pods = {PLUGIN: len(build.gpu_nodes)} if build.gpu_nodes else {}
-    release = build.release(PLUGIN, wanted.namespace, values, wanted=wanted.values, pods=pods)
-    return replace(release, ready=replace(release.ready, offering=tuple(build.gpu_nodes)))
+    release = build.release(
+        PLUGIN, wanted.namespace, values, wanted=wanted.values, everywhere=PLUGIN
+    )
+    return replace(release, ready=replace(release.ready, offering=True))
 
 
 def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool) -> Release | None:

@@ -23,8 +23,10 @@ from gpufleet.gpu_stack.existing import exporters, host_engines
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, LEFT_BY, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
+from gpufleet.helm.readiness import VENDOR
 from gpufleet.helm.release import Release
 from gpufleet.helm.user_values import combined
+from gpufleet.kube.facts import ClusterNode
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alerting import silent_alerts
@@ -76,22 +78,21 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         "monitoring/dcgm-exporter.yaml",
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
-        memory=wanted.exporter_memory or memory_limit(catalog, EXPORTER, _most_gpus(build)),
+        memory=wanted.exporter_memory or _memory_limit(build),
         runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
-        gpu_labels=catalog.gpu_labels.labels,
+        gpu_labels=catalog.gpu_labels.all,
     )
     values, monitor = _monitored(build, monitors, values)
     theirs = wanted.exporter_values
     since = catalog.charts[EXPORTER].features.get(VARIABLE)
     running = exporter_version(load_counters(), version, theirs)
     shared = sharing_variables(build, running, since, theirs.get("extraEnv"))
-    pods = {EXPORTER: len(build.gpu_nodes)} if build.gpu_nodes else {}
     release = build.release(
         EXPORTER,
         wanted.namespace,
         merged(values, counters.values),
         wanted=merged(theirs, {**counters.over, **({"extraEnv": shared} if shared else {})}),
-        pods=pods,
+        everywhere=EXPORTER,
     )
     chosen = release.values["serviceMonitor"] or {}
     if chosen.get("enabled") and not monitors.findings:
@@ -113,9 +114,31 @@ def _report_others(build: StackBuilder, others: list[str]) -> None:
         build.findings.append(findings.ENGINE_THERE(found=engine, port=port))
 
 
-def _most_gpus(build: StackBuilder) -> int:
-    resource = build.catalog.resource
-    return max((node.capacity.get(resource, 0) for node in build.facts.nodes), default=0)
+def _memory_limit(build: StackBuilder) -> str:
+    """The limit by the GPUs of a node; a second run computes the same, although the first one made
+    the plugin advertise what was not there yet."""
+    before = build.facts.release(build.settings.monitoring.namespace, EXPORTER)
+    resources = (before.values.get("resources") or {}) if before else {}
+    limit = str((resources.get("limits") or {}).get("memory") or "")
+    return memory_limit(build.catalog, EXPORTER, _most_gpus(build), limit)
+
+
+def _most_gpus(build: StackBuilder) -> int | None:
+    """GPUs and parts of GPUs of the node that has most; None if one of them is not counted yet, or
+    if the plugin is about to divide them."""
+    plugin = build.settings.device_plugin
+    if plugin.time_slicing or plugin.mig_strategy != "none":
+        return None
+    nodes = [node for node in build.facts.nodes if node.name in build.gpu_nodes]
+    counts = [_gpus_of(node, build.catalog.gpu_labels.count) for node in nodes]
+    return max(counts) if counts and all(counts) else None
+
+
+def _gpus_of(node: ClusterNode, label: str) -> int:
+    """What GPU Feature Discovery counted on a node, or what the node advertises; 0 if unknown."""
+    counted = node.labels.get(label, "")
+    offered = sum(count for name, count in node.capacity.items() if name.startswith(VENDOR))
+    return max(int(counted) if counted.isdecimal() else 0, offered)
 
 
 def _prevented(

@@ -106,7 +106,8 @@ NFD_THERE = info(
     "Another NFD exists",
     "{found} already labels the nodes; a second NFD would conflict with it, so gpufleet's is not "
     "installed.",
-    "Check that it labels by vendor (feature.node.kubernetes.io/pci-10de.present). "
+    "Check that it labels nodes with GPUs: feature.node.kubernetes.io/pci-10de.present, or "
+    "with the class of the device, pci-0302_10de.present or pci-0300_10de.present. "
     "device_plugin_nfd = False hides this, True installs gpufleet's in addition.",
 )
 

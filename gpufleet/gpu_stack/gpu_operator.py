@@ -208,14 +208,14 @@ def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> O
     known = build.catalog.operands
     if (values.get("clusterPolicy") or {}).get("deployCR") is False:
         return None
-    nodes = [
-        node
+    nodes = tuple(
+        node.name
         for node in build.facts.nodes
         if node.name in build.gpu_nodes
         and not any(node.labels.get(name) == value for name, value in known.left_out.items())
-    ]
+    )
     pods = {
-        operand.name: len(nodes)
+        operand.name: nodes
         for operand in known.everywhere
         if version_tuple(version) >= version_tuple(operand.since)
         and (operand.switch is None or _enabled(values, operand.switch, default=True))

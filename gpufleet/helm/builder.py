@@ -55,15 +55,18 @@ class ReleaseBuilder:
         values: dict[str, Any],
         *,
         wanted: Mapping[str, Any],
-        pods: Mapping[str, int] | None = None,
+        everywhere: str = "",
         crd_version: str = "",
     ) -> Release:
-        """A release under its chart's name. `wanted`: the user's values, which take precedence."""
+        """A release under its chart's name. `wanted`: the user's values, which take precedence;
+        `everywhere`: its DaemonSet that every GPU node needs a pod of."""
         choice = self.charts[chart]
         self.findings += choice.findings
         access = self.access
         known = self.catalog.charts[chart]
-        may_be_empty = dict.fromkeys(known.may_be_empty, 0)
+        nodes: dict[str, tuple[str, ...]] = dict.fromkeys(known.may_be_empty, ())
+        if everywhere and self.gpu_nodes:
+            nodes[everywhere] = self.gpu_nodes
         return Release(
             name=chart,
             namespace=namespace,
@@ -71,7 +74,7 @@ class ReleaseBuilder:
             version=choice.version,
             source=chart_source(choice, access),
             values=combined(known, merged(values, choice.values), wanted),
-            ready=Readiness({**may_be_empty, **(pods or {})}, access.timeout),
+            ready=Readiness(nodes, access.timeout, labels=self.catalog.gpu_labels.labels),
             crd_version=crd_version,
             adopt=access.adopt_releases,
             left_by=LEFT_BY[chart],

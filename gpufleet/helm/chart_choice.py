@@ -85,10 +85,20 @@ def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -
     return since is None or version_tuple(version) >= version_tuple(since)
 
 
-def memory_limit(catalog: ChartCatalog, chart: str, gpus: int) -> str:
-    """The memory limit for nodes with up to `gpus` GPUs; "" if the catalog has none."""
-    fitting = [entry.limit for entry in catalog.charts[chart].memory if entry.gpus <= max(gpus, 1)]
-    return fitting[-1] if fitting else ""
+def memory_limit(catalog: ChartCatalog, chart: str, gpus: int | None, set_before: str = "") -> str:
+    """The memory limit for nodes with up to `gpus` GPUs; "" if the catalog has none.
+
+    `gpus`: None if unknown, which is as many as any node has. `set_before`: the limit of the
+    release that is there. It is never lowered, and stays while the number is unknown.
+    """
+    limits = [entry.limit for entry in catalog.charts[chart].memory]
+    if not limits:
+        return ""
+    known = set_before in limits
+    if gpus is None:
+        return set_before if known else limits[-1]
+    enough = [entry.limit for entry in catalog.charts[chart].memory if entry.gpus <= max(gpus, 1)]
+    return max(enough[-1], set_before if known else limits[0], key=limits.index)
 
 
 def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None) -> ChartChoice:

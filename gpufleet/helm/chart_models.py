@@ -78,11 +78,18 @@ class Chart(Sourced):
 
 class GpuLabels(Sourced):
     """Labels of nodes with GPUs. `labels`: that charts select by; `also`: that NFD may set
-    instead; `driver`: that GFD sets if a driver is loaded."""
+    instead; `driver`: that GFD sets if a driver is loaded; `count`: with the number of GPUs, also
+    by GFD."""
 
     labels: dict[str, str]
     also: tuple[str, ...]
     driver: tuple[str, ...]
+    count: str
+
+    @property
+    def all(self) -> dict[str, str]:
+        """Every label of a node with GPUs, with its value."""
+        return {**self.labels, **dict.fromkeys(self.also, "true")}
 
 
 class Signs(Sourced):

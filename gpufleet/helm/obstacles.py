@@ -8,8 +8,11 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.readiness import report_left_out, with_labels
 from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_ours
+from gpufleet.helm.scheduling import fitting, why_none
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
+from gpufleet.kube.parse import object_ref, placement_of
 
 STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
 
@@ -102,6 +105,26 @@ def missing_kinds(
     }
     for kind, version in sorted(missing):
         yield findings.KIND_MISSING(release=plan.release.ref, kind=kind, version=version)
+
+
+def left_out(
+    plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
+) -> Iterator[Finding]:
+    """GPU nodes that do not fit the placement of a rendered DaemonSet; a blocker if none fits."""
+    expected = plan.release.ready
+    for item in objects:
+        name = object_ref(item).name
+        if item.get("kind") != "DaemonSet" or not expected.nodes.get(name):
+            continue
+        placement = placement_of(item["spec"]["template"]["spec"])
+        known = [node for node in facts.nodes if node.name in expected.nodes[name]]
+        nodes = with_labels(expected.labels, known)
+        usable = [node for node in nodes if node.usable]
+        if usable and not fitting(placement, usable):
+            why = why_none(placement, usable)
+            yield findings.NOWHERE(daemonset=name, release=plan.release.ref, reason=why)
+        else:
+            yield from report_left_out(f"{plan.release.namespace}/{name}", placement, nodes)
 
 
 def apis_of(crd: Mapping[str, Any]) -> Iterator[str]:

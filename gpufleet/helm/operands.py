@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.readiness import unready
+from gpufleet.helm.readiness import report_nodes, unready
 from gpufleet.helm.release import Operands, OperandWait, Readiness
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, ReleaseRef, Workload
 
@@ -44,31 +44,49 @@ def operand_wait(
     policies: Sequence[ClusterPolicy] | None,
     operands: Sequence[Workload],
     nodes: Sequence[ClusterNode],
+    *,
+    soon: bool = False,
 ) -> OperandWait:
     """What to wait for.
 
     `policies`: all of the cluster, None where the API does not serve them; `operands`: what `owned`
-    gives.
+    gives. `soon`: the operator may still be labelling the nodes.
     """
     if policies is None:
         return OperandWait(f"the CRD {expected.known.crd} of its ClusterPolicy", no_policy=True)
     policy = policy_of(release, policies)
     if policy is None:
         return OperandWait(f"the ClusterPolicy of release {release}", no_policy=True)
-    waits = unready(Readiness(expected.pods), operands, nodes)
+    waits = [
+        entry
+        for work in operands
+        for entry in unready(_readiness(expected, work, soon=soon), [work], nodes)
+    ]
     if policy.state != READY or policy.reason == expected.known.no_labels:
         return OperandWait(_state(policy, policies), (), tuple(waits))
     return OperandWait("", tuple(_missing(expected, policy, operands)), tuple(waits))
 
 
 def operand_findings(
-    expected: Operands, release: ReleaseRef, policies: Sequence[ClusterPolicy]
+    expected: Operands,
+    release: ReleaseRef,
+    policies: Sequence[ClusterPolicy],
+    operands: Sequence[Workload] = (),
+    nodes: Sequence[ClusterNode] = (),
 ) -> list[Finding]:
-    """Findings about a policy that is ready."""
+    """Findings about a policy that is ready, and the nodes that its operands leave out."""
     policy = policy_of(release, policies)
-    if policy is None or policy.state != READY or policy.reason != expected.known.no_nodes:
+    if policy is None or policy.state != READY:
         return []
-    return [findings.OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message)]
+    found = report_nodes(Readiness(expected.nodes), operands, nodes) if expected.nodes else []
+    if policy.reason == expected.known.no_nodes:
+        found.append(findings.OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message))
+    return found
+
+
+def _readiness(expected: Operands, work: Workload, *, soon: bool) -> Readiness:
+    """When one operand is ready. The operator labels nodes with what its DaemonSets select."""
+    return Readiness(expected.nodes, labels=work.placement.node_selector if soon else {})
 
 
 def _state(policy: ClusterPolicy, policies: Sequence[ClusterPolicy]) -> str:
@@ -92,7 +110,7 @@ def _missing(
     there = {work.name: work for work in operands}
     labels = (policy.spec.get("daemonsets") or {}).get("labels") or {}
     chart = labels.get(expected.known.chart_label)
-    for name in expected.pods:
+    for name in expected.nodes:
         if name not in there:
             yield f"DaemonSet {name}: not created yet"
         elif chart and there[name].labels.get(expected.known.chart_label) != chart:

@@ -13,9 +13,9 @@ from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
 from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
-from gpufleet.helm.obstacles import missing_kinds, obstacles, taken_ports
+from gpufleet.helm.obstacles import left_out, missing_kinds, obstacles, taken_ports
 from gpufleet.helm.operands import awaited, operand_findings
-from gpufleet.helm.readiness import unready, without_pods
+from gpufleet.helm.readiness import report_down, report_nodes, unready
 from gpufleet.helm.release import (
     STALE,
     Action,
@@ -68,11 +68,11 @@ def plan_release(
     )
     if not plan.changes:
         workloads = facts.workloads_of(wanted.ref)
-        empty = without_pods(wanted.ready, workloads, facts.nodes) if found else []
+        nodes = report_nodes(wanted.ready, workloads, facts.nodes) if found else []
         operands = wanted.ready.operands if action == "no-op" else None
         policies = facts.cluster_policies
         state = operand_findings(operands, wanted.ref, policies) if operands else []
-        return replace(plan, diff=(), findings=(*problems, *empty, *state))
+        return replace(plan, diff=(), findings=(*problems, *nodes, *state))
     problems += obstacles(wanted, found, facts)
     return _with_findings(plan, problems)
 
@@ -105,7 +105,8 @@ def with_objects(
     `added_apis`: "group/version" of the CRDs of releases that are applied before this one.
     """
     missing = missing_kinds(plan, objects, facts, added_apis)
-    problems = [*taken_ports(plan, objects, facts), *missing]
+    problems = [*taken_ports(plan, objects, facts), *missing, *report_down(facts.nodes)]
+    problems += left_out(plan, objects, facts)
     recreate = list(recreated(plan, objects, facts))
     problems += [
         findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
@@ -151,7 +152,8 @@ def _steady(
     """For a release whose record is up to date: whether the cluster matches it."""
     gone = [str(ref) for ref in facts.missing_workloads(found)]
     behind = crds_behind(wanted, found.app_version, facts)
-    waits = [*map(str, unready(wanted.ready, facts.workloads_of(wanted.ref), facts.nodes))]
+    ready = replace(wanted.ready, labels={})
+    waits = [*map(str, unready(ready, facts.workloads_of(wanted.ref), facts.nodes))]
     operands = wanted.ready.operands
     beyond = awaited(operands, wanted.ref, facts) if operands else OperandWait()
     if beyond and beyond.no_policy:

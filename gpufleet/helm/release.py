@@ -82,30 +82,33 @@ class OperandWait:
 class Operands:
     """The operands of one release's ClusterPolicy, and when they are ready.
 
-    `known`: how the operator reports it. `pods`: DaemonSet -> minimum number of pods.
+    `known`: how the operator reports it. `nodes`: DaemonSet -> the nodes that need a pod of it.
     """
 
     known: OperatorOperands
-    pods: Mapping[str, int]
+    nodes: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
     """When a release counts as ready. Every Deployment and StatefulSet must be available.
 
-    `pods`: DaemonSet -> minimum of desired pods, for example one per GPU node; 0 allows an empty
-    one. Any other DaemonSet must have all its desired pods; 0 desired pods are a warning.
+    `nodes`: DaemonSet -> the nodes that need a pod of it as far as they are usable and fit its
+    placement; none allows an empty DaemonSet. Any other DaemonSet must have all its desired pods; 0
+    desired pods are a warning.
     `timeout`: seconds to wait; `patience`: seconds after which a persistent cause (an image that
     cannot be pulled, a crash, a quota) ends the wait. `operands`: what else must be ready if an
-    operator is installed. `offering`: nodes that must advertise GPUs, which they do once a device
-    plugin has registered with their kubelet.
+    operator is installed. `offering`: whether these nodes must advertise GPUs, which they do once a
+    device plugin has registered with their kubelet. `labels`: what they are labelled with during
+    the run, unless they have another value.
     """
 
-    pods: Mapping[str, int] = field(default_factory=dict)
+    nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     timeout: int = 300
     patience: int = 60
     operands: Operands | None = None
-    offering: tuple[str, ...] = ()
+    offering: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

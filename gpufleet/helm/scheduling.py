@@ -1,7 +1,7 @@
 """The nodes that a pod can run on, and why none: labels, affinity, taints. Pure.
 
-Source: the rules of nodeSelector, node affinity, taints and tolerations in the Kubernetes
-documentation; a DaemonSet's pods tolerate the conditions of a node by themselves.
+The rules are those of the DaemonSet controller: nodeSelector, required node affinity, and taints
+other than the ones that it makes every DaemonSet tolerate.
 """
 
 from __future__ import annotations
@@ -12,17 +12,30 @@ from typing import Any
 from gpufleet.core.names import counted
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
-_OWN_TAINTS = "node.kubernetes.io/"  # from conditions and cordoning, tolerated by every DaemonSet
+# https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
+# (read 2026-11-27). Not among them: not-ready and unreachable with NoSchedule.
+_TOLERATED = {
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+}
+_OF_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
 def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
     """The nodes on which a DaemonSet with this placement runs a pod."""
-    return [
-        node
-        for node in nodes
-        if _labels_fit(placement, node)
-        and all(_tolerated(taint, placement) for taint in node.taints)
-    ]
+    return [node for node in nodes if not why_not(placement, node)]
+
+
+def why_not(placement: Placement, node: ClusterNode) -> str:
+    """Why one node gets no pod, as a clause; "" if it gets one."""
+    if not _labels_fit(placement, node):
+        return f"it does not have {_required(placement)}"
+    taints = [str(taint) for taint in node.taints if not _tolerated(taint, placement)]
+    return f"its taint {', '.join(sorted(taints))} is not tolerated" if taints else ""
 
 
 def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
@@ -37,10 +50,7 @@ def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
             return f"the only node does not have {missing}"
         return f"none of the {counted(len(everywhere), 'node')} has {missing}"
     taints = {
-        f"{taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
-        for node in labelled
-        for taint in node.taints
-        if not _tolerated(taint, placement)
+        str(taint) for node in labelled for taint in node.taints if not _tolerated(taint, placement)
     }
     names = ", ".join(node.name for node in labelled[:3]) + (", …" if len(labelled) > 3 else "")
     listed = ", ".join(sorted(taints))
@@ -83,7 +93,10 @@ def _expression_fits(expression: Mapping[str, Any], labels: Mapping[str, str]) -
 
 
 def _tolerated(taint: Taint, placement: Placement) -> bool:
-    if taint.effect == "PreferNoSchedule" or taint.key.startswith(_OWN_TAINTS):
+    known = (taint.key, taint.effect)
+    if taint.effect == "PreferNoSchedule" or known in _TOLERATED:
+        return True
+    if known == _OF_HOST_NETWORK and placement.host_network:
         return True
     return any(_tolerates(toleration, taint) for toleration in placement.tolerations)
 

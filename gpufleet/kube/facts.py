@@ -31,16 +31,29 @@ class Taint:
     effect: str  # NoSchedule, PreferNoSchedule, NoExecute
     value: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu."""
+    """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
+
+    `down`: why no pod can start on it now, "" if it is Ready. `foreign`: why it never runs the pods
+    of a Linux DaemonSet, "" if it does.
+    """
 
     name: str
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     capacity: Mapping[str, int]
     allocatable: Mapping[str, int]
+    down: str = ""
+    foreign: str = ""
+
+    @property
+    def usable(self) -> bool:
+        return not (self.down or self.foreign)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -140,6 +153,7 @@ class Placement:
     node_selector: Mapping[str, str] = field(default_factory=dict)
     terms: tuple[Mapping[str, Any], ...] = ()
     tolerations: tuple[Mapping[str, str], ...] = ()
+    host_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)

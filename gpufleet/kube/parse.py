@@ -22,6 +22,7 @@ from gpufleet.kube.facts import (
     Workload,
     WorkloadKind,
 )
+from gpufleet.kube.node_kinds import foreign_node
 
 Answer = Mapping[str, Any]
 
@@ -50,16 +51,32 @@ def condition(answer: Answer, kind: str) -> Answer:
 def parse_node(answer: Answer) -> ClusterNode:
     """One item of `/api/v1/nodes`."""
     spec, status = answer.get("spec") or {}, answer.get("status") or {}
+    labels = answer["metadata"].get("labels") or {}
     return ClusterNode(
         name=answer["metadata"]["name"],
-        labels=answer["metadata"].get("labels") or {},
+        labels=labels,
         taints=tuple(
             Taint(taint["key"], taint["effect"], taint.get("value") or "")
             for taint in spec.get("taints") or ()
         ),
         capacity=_extended(status.get("capacity") or {}),
         allocatable=_extended(status.get("allocatable") or {}),
+        down=_down(answer),
+        foreign=foreign_node(labels),
     )
+
+
+def _down(answer: Answer) -> str:
+    """Why no pod can start on a node now; "" if it is Ready."""
+    if answer["metadata"].get("deletionTimestamp"):
+        return "it is being deleted"
+    conditions = (answer.get("status") or {}).get("conditions") or ()
+    ready = next((entry for entry in conditions if entry["type"] == "Ready"), None)
+    if ready is None:
+        return "its kubelet has never reported"
+    if ready["status"] == "True":
+        return ""
+    return f"not Ready: {ready.get('message') or ready.get('reason') or ready['status']}"
 
 
 def _extended(resources: Mapping[str, str]) -> dict[str, int]:
@@ -210,17 +227,18 @@ def _of_pod(spec: Answer) -> dict[str, Any]:
             for volume in spec.get("volumes") or ()
             if volume.get("hostPath")
         ),
-        "placement": _placement(spec),
+        "placement": placement_of(spec),
     }
 
 
-def _placement(spec: Answer) -> Placement:
+def placement_of(spec: Answer) -> Placement:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
     return Placement(
         node_selector=spec.get("nodeSelector") or {},
         terms=tuple(required.get("nodeSelectorTerms") or ()),
         tolerations=tuple(spec.get("tolerations") or ()),
+        host_network=bool(spec.get("hostNetwork")),
     )
 
 

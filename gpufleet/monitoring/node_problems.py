@@ -39,11 +39,10 @@ def plan_detector(
         host=catalog.host,
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
-        gpu_labels=build.catalog.gpu_labels.labels,
+        gpu_labels=build.catalog.gpu_labels.all,
     )
-    pods = {DETECTOR: len(build.gpu_nodes)} if build.gpu_nodes else {}
     return build.release(
-        DETECTOR, wanted.namespace, values, wanted=wanted.node_problems_values, pods=pods
+        DETECTOR, wanted.namespace, values, wanted=wanted.node_problems_values, everywhere=DETECTOR
     )
 
 

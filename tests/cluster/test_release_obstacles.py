@@ -14,6 +14,7 @@ from gpufleet.kube.facts import ReleaseRef
 from tests.cluster.tiny import Run, Site, archive
 
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
+NODES = ("gpu-1", "gpu-2", "gpu-3")
 
 
 def untouched(place: Site, run: Run) -> None:
@@ -133,25 +134,29 @@ def test_an_older_chart_does_not_replace_a_newer_one(place: Site) -> None:
 
 def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"nvidia.com/mps.capable": "true"}}}
-    ready = Readiness(pods={"one": 3}, timeout=3)
-    run = place.apply(values, ready=ready)
-    message = run.finding("GF847").message
-    assert "0 desired pods, expected 3" in message
-    assert "none of the 3 nodes has the label nvidia.com/mps.capable=true" in message
-    waits = place.apply(values, ready=Readiness(pods={"one": 3}, timeout=1))
+    missing = "none of the 3 nodes has the label nvidia.com/mps.capable=true"
+    run = place.apply(values, ready=Readiness({"one": NODES}, timeout=3))
+    assert missing in run.finding("GF816").message
+    untouched(place, run)
+    soon = {"nvidia.com/mps.capable": "true"}  # by something that this run installs
+    run = place.apply(values, ready=Readiness({"one": NODES}, timeout=3, labels=soon))
+    assert f"0 desired pods, expected 3: {missing}" in run.finding("GF847").message
+    waits = place.apply(values, ready=Readiness({"one": NODES}, timeout=1))
     assert waits.plan.action == "wait"
     warned = place.apply(values)  # no number of pods is expected
     assert warned.plan.action == "no-op"
     assert "nvidia.com/mps.capable=true" in warned.finding("GF838").message
-    silent = place.apply(values, ready=Readiness(pods={"one": 0}))
+    silent = place.apply(values, ready=Readiness({"one": ()}))
     assert silent.findings == []
 
 
 @pytest.mark.extended
-def test_a_daemonset_on_fewer_nodes_than_expected(place: Site) -> None:
+def test_a_daemonset_that_its_selector_keeps_off_nodes(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}}
-    run = place.apply(values, ready=Readiness(pods={"one": 3}, timeout=3))
-    assert "1 desired pod, expected 3" in run.finding("GF847").message
+    run = place.apply(values, ready=Readiness({"one": NODES}, timeout=3))
+    assert run.ok
+    message = run.finding("GF809").message
+    assert "gpu-2 (it does not have the label kubernetes.io/hostname=gpu-1), gpu-3 (" in message
 
 
 @pytest.mark.extended

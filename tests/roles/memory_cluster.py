@@ -63,7 +63,8 @@ class MemoryApi:
     def advertise(self, gpus: str) -> None:
         """Give each node so many allocatable GPUs of its 8."""
         numbers = {"capacity": "8", "allocatable": gpus}
-        status = {key: {"nvidia.com/gpu": number} for key, number in numbers.items()}
+        status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
+        status |= {key: {"nvidia.com/gpu": number} for key, number in numbers.items()}
         for name in ("gpu-1", "gpu-2"):
             path = f"/api/v1/nodes/{name}"
             self.objects[path] = merged(self.objects[path], {"status": status})

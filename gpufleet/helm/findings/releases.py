@@ -88,6 +88,27 @@ NO_PODS = warning(
     "Label the nodes as it requires (kubectl label node NODE KEY=VALUE; node-feature-discovery "
     "does so automatically), or change its node selector or tolerations.",
 )
+NODES_DOWN = warning(
+    "GF817",
+    "Nodes are not Ready",
+    "Nothing is expected of these nodes, because they are not Ready: {nodes}.",
+    "They get what they lack when they are Ready again; kubectl describe node NODE has the cause. "
+    "A node that is gone for good: kubectl delete node NODE",
+)
+NODES_LEFT_OUT = warning(
+    "GF809",
+    "GPU nodes without a pod",
+    "DaemonSet {daemonset} has no pod on these GPU nodes: {nodes}.",
+    "No action required if that is intended. Otherwise label the nodes (kubectl label node NODE "
+    "KEY=VALUE), or change nodeSelector, affinity or tolerations in the values of its release.",
+)
+NOWHERE = blocker(
+    "GF816",
+    "DaemonSet fits no GPU node",
+    "DaemonSet {daemonset} of release {release} would have no pod: {reason}.",
+    "Correct nodeSelector, affinity or tolerations in the values of the release, or label the "
+    "nodes: kubectl label node NODE KEY=VALUE",
+)
 HELM_SKEW = info(
     "GF839",
     "helm version outside its support range",

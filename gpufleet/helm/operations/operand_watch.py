@@ -13,27 +13,32 @@ from gpufleet.helm.release import Operands, OperandWait
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef, Workload
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import parse_cluster_policy, parse_node, parse_workload
+from gpufleet.kube.parse import parse_cluster_policy, parse_workload
 
 
 @dataclass(slots=True)
 class OperandWatch:
-    """Watches the operands of one release. `hold`: seconds that they must stay ready."""
+    """Watches the operands of one release. `hold`: seconds that they must stay ready; `patience`:
+    seconds that the operator has to label the nodes."""
 
     api: ClusterApi
     release: ReleaseRef
     expected: Operands
     hold: int
+    patience: int
     since: float | None = field(default=None, init=False)  # when it was first seen ready
     policies: list[ClusterPolicy] = field(default_factory=list, init=False)
+    operands: list[Workload] = field(default_factory=list, init=False)
+    nodes: Sequence[ClusterNode] = field(default=(), init=False)
 
-    def look(self, spent: float) -> OperandWait:
+    def look(self, spent: float, nodes: Sequence[ClusterNode]) -> OperandWait:
         """What is still to come, `spent` seconds after waiting began; false where all is there."""
         policies = self._policies()
         self.policies = policies or []
-        operands = self._operands()
-        nodes = self._nodes(operands)
-        found = operand_wait(self.expected, self.release, policies, operands, nodes)
+        self.operands, self.nodes = self._operands(), nodes
+        found = operand_wait(
+            self.expected, self.release, policies, self.operands, nodes, soon=spent < self.patience
+        )
         if found:
             self.since = None
             return found
@@ -44,7 +49,9 @@ class OperandWatch:
 
     @property
     def findings(self) -> list[Finding]:
-        return operand_findings(self.expected, self.release, self.policies)
+        return operand_findings(
+            self.expected, self.release, self.policies, self.operands, self.nodes
+        )
 
     def not_ready(self, seconds: float, reasons: Sequence[str]) -> Finding:
         """Why waiting has ended in vain."""
@@ -80,10 +87,3 @@ class OperandWatch:
         found = self.api.list(f"/apis/apps/v1/namespaces/{space}/daemonsets")
         made = [parse_workload("DaemonSet", item) for item in found]
         return owned(self.expected, self.release, made)
-
-    def _nodes(self, operands: Sequence[Workload]) -> list[ClusterNode]:
-        """Nodes as they are now, where they explain why a DaemonSet has no pod: the operator labels
-        them as it goes."""
-        if all(work.wanted for work in operands if self.expected.pods.get(work.name)):
-            return []
-        return [parse_node(item) for item in self.api.list("/api/v1/nodes")]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -12,7 +13,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
 from gpufleet.helm.operations.operand_watch import OperandWatch
 from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
-from gpufleet.helm.readiness import not_offering, unready, without_pods
+from gpufleet.helm.readiness import find_served, not_offering, report_nodes, unready
 from gpufleet.helm.release import OperandWait, Readiness, Release
 from gpufleet.kube.facts import ClusterNode, HelmRelease, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import (
@@ -36,6 +37,7 @@ HOOK = "helm.sh/hook"  # annotation of a chart's hooks
 POLL = 0.5  # seconds between two polls
 QUIET = 2.0  # seconds before the first line of progress
 REPORT = 5.0  # seconds between two of them
+NODES_AGE = 2.0  # seconds after which the nodes are read again
 MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
 _FORBIDDEN = 403
 
@@ -53,6 +55,8 @@ class Watch:
     hook_reasons: list[str] = field(default_factory=list, init=False)
     _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
     _unseen: set[str] = field(default_factory=set, init=False)  # lists without permission
+    _known: list[ClusterNode] = field(default_factory=list, init=False)
+    _nodes_read: float = field(default=-math.inf, init=False)
 
     def until_ready(self, expected: Readiness, *, changed: bool = False) -> WaitResult:
         """Wait for every workload of the release; at most `expected.timeout` seconds.
@@ -61,22 +65,25 @@ class Watch:
         release was just changed, so its operator's status may be outdated.
         """
         began = time.monotonic()
-        nodes = self._nodes()
         operands = self._operands(expected, changed=changed)
         stuck = Stuck(expected.patience)
         while True:
             spent = time.monotonic() - began
             last = spent >= expected.timeout
-            workloads = self.workloads()
-            waiting = unready(expected, workloads, nodes)
-            beyond = operands.look(spent) if operands and not waiting else OperandWait()
-            silent = [] if waiting or beyond else self._silent(expected)
+            nodes, workloads = self._nodes(), self.workloads()
+            soon = changed and spent < expected.patience
+            wanted = expected if soon else replace(expected, labels={})
+            waiting = unready(wanted, workloads, nodes)
+            beyond = operands.look(spent, nodes) if operands and not waiting else OperandWait()
+            served = find_served(expected, workloads, nodes) if expected.offering else []
+            silent = [] if waiting or beyond else not_offering(served)
             patient = spent < min(expected.patience, expected.timeout)
-            some_offer = len(silent) < len(expected.offering) and not patient
+            some_offer = len(silent) < len(served) and not patient
+            found = report_nodes(expected, workloads, nodes)
             if not waiting and not beyond and (not silent or some_offer):
-                found = [*operands.findings] if operands else []
+                found += [*operands.findings] if operands else []
                 found += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
-                return WaitResult([], [*without_pods(expected, workloads, nodes), *found], spent)
+                return WaitResult([], found, spent)
             if spent > QUIET or last:
                 why = self.why(
                     workloads
@@ -86,25 +93,26 @@ class Watch:
                 )
                 lines = [*map(str, waiting), *beyond.lines, *_silence(silent), *map(str, why)]
                 if last or stuck.after(why, spent):
-                    empty = without_pods(expected, workloads, nodes)
                     failed = operands.not_ready(spent, lines) if operands and beyond else None
-                    return WaitResult(lines, empty, spent, failed)
+                    return WaitResult(lines, found, spent, failed)
                 self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
             time.sleep(min(POLL, max(expected.timeout - spent, 0)))
 
     def _nodes(self) -> list[ClusterNode]:
-        return [parse_node(item) for item in self.api.list("/api/v1/nodes")]
-
-    def _silent(self, expected: Readiness) -> list[str]:
-        return not_offering(expected, self._nodes()) if expected.offering else []
+        """The nodes as they are now; read again after some seconds."""
+        now = time.monotonic()
+        if now - self._nodes_read >= NODES_AGE:
+            self._known = [parse_node(item) for item in self.api.list("/api/v1/nodes")]
+            self._nodes_read = now
+        return self._known
 
     def _operands(self, expected: Readiness, *, changed: bool) -> OperandWatch | None:
         """After a change they must stay ready for a while."""
         operands = expected.operands
         if operands is None:
             return None
-        hold = operands.known.hold if changed else 0
-        return OperandWatch(self.api, self.release.ref, operands, hold)
+        hold, patience = (operands.known.hold, expected.patience) if changed else (0, 0)
+        return OperandWatch(self.api, self.release.ref, operands, hold, patience)
 
     def during_helm(self, spent: float) -> None:
         """Report what helm waits for: its hook Jobs. Called repeatedly while it runs.

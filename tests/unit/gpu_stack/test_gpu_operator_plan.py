@@ -45,7 +45,7 @@ def installs(plan: StackPlan) -> tuple[bool, bool]:
 def pods(plan: StackPlan) -> dict[str, int] | None:
     """The DaemonSets that must have pods; None where no operator is waited for."""
     operands = plan.releases[-1].ready.operands
-    return dict(operands.pods) if operands else None
+    return {name: len(nodes) for name, nodes in operands.nodes.items()} if operands else None
 
 
 def release(chart: str, namespace: str) -> HelmRelease:

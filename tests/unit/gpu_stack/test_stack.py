@@ -40,11 +40,11 @@ def test_prometheus_has_the_crds_so_it_comes_first() -> None:
 
 
 def test_a_daemonset_has_to_be_on_every_gpu_node() -> None:
-    ready = {release.name: release.ready.pods for release in stack().releases}
-    assert ready["dcgm-exporter"] == {"dcgm-exporter": 2}
+    ready = {release.name: release.ready.nodes for release in stack().releases}
+    assert ready["dcgm-exporter"] == {"dcgm-exporter": ("gpu-1", "gpu-2")}
     assert ready["nvidia-device-plugin"] == {
-        "nvidia-device-plugin": 2,
-        "nvidia-device-plugin-mps-control-daemon": 0,
+        "nvidia-device-plugin": ("gpu-1", "gpu-2"),
+        "nvidia-device-plugin-mps-control-daemon": (),
     }
 
 
@@ -191,7 +191,7 @@ def test_a_cluster_without_known_gpus_is_reported() -> None:
         plain = stack(replace(FACTS, nodes=(node("cpu-1"),)), **own)
         (finding,) = [each for each in plain.findings if each.code == "GF873"]
         assert finding.remedy.startswith("Name them in the inventory's group gpu_nodes")
-    assert not any(any(release.ready.pods.values()) for release in plan.releases)
+    assert not any(any(release.ready.nodes.values()) for release in plan.releases)
 
 
 def test_user_values_override_the_values_that_a_chart_needs() -> None:

@@ -24,9 +24,10 @@ CAPTURE = Path(__file__).parent / "captures" / "gpu-operator-v26.7.0.json"
 CASES: dict[str, Any] = json.loads(CAPTURE.read_text())
 OURS = ReleaseRef("gpu-operator", "gpu-operator")
 PLUGIN, VALIDATOR = "nvidia-device-plugin-daemonset", "nvidia-operator-validator"
-EXPECTED = Operands(load_charts().operands, {PLUGIN: 3, VALIDATOR: 3})
+GPU_NODES = ("gpu-1", "gpu-2", "gpu-3")
+EXPECTED = Operands(load_charts().operands, {PLUGIN: GPU_NODES, VALIDATOR: GPU_NODES})
 LABELS = {f"nvidia.com/gpu.deploy.{part}": "true" for part in ("device-plugin", "driver")}
-NODES = [node(f"gpu-{number}", LABELS) for number in (1, 2, 3)]
+NODES = [node(name, LABELS) for name in GPU_NODES]
 
 
 def policies(case: str) -> list[ClusterPolicy]:

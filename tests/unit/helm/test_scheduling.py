@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from gpufleet.helm.readiness import not_offering, unready, without_pods
-from gpufleet.helm.release import Readiness
 from gpufleet.helm.scheduling import fitting, why_none
-from gpufleet.kube.facts import ClusterNode, Placement, Taint, Workload
+from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
 PRESENT = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
 VENDOR = {"key": "feature.node.kubernetes.io/pci-10de.present", "operator": "Exists"}
@@ -76,53 +73,3 @@ def test_nodes_that_fit(placement: Placement, names: str) -> None:
 )  # fmt: skip
 def test_why_no_node_fits(placement: Placement, nodes: list[ClusterNode], why: str) -> None:
     assert why_none(placement, nodes) == why
-
-
-def daemon(wanted: int, ready: int, updated: int | None = None, **more: Any) -> Workload:
-    fields: dict[str, Any] = {"settled": True, "placement": Placement({"x": "y"}), **more}
-    return Workload(
-        kind="DaemonSet", namespace="n", name="d", images=(), host_ports=(), host_network=False,
-        wanted=wanted, ready=ready, updated=wanted if updated is None else updated, old=0,
-        selector={}, **fields,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("work", "pods", "reason"),
-    [
-        (daemon(3, 3), {}, ""),
-        (daemon(3, 3), {"d": 3}, ""),
-        (daemon(4, 4), {"d": 3}, ""),
-        (daemon(3, 2), {}, "2 of 3 pods are ready"),
-        (daemon(3, 3, 1), {}, "1 of 3 pods are updated"),
-        (daemon(2, 2), {"d": 3}, "2 desired pods, expected 3"),
-        (daemon(0, 0), {"d": 3}, "0 desired pods, expected 3: the only node does not have "
-                                 "the label x=y"),
-        (daemon(0, 0), {}, ""),
-        (daemon(0, 0), {"d": 0}, ""),
-        (daemon(3, 3, settled=False), {}, "its controller has not observed the update yet"),
-    ],
-)  # fmt: skip
-def test_when_a_daemonset_is_ready(work: Workload, pods: dict[str, int], reason: str) -> None:
-    found = unready(Readiness(pods), [work], [PLAIN])
-    assert [entry.reason for entry in found] == ([reason] if reason else [])
-
-
-@pytest.mark.parametrize(
-    ("resource", "offered"),
-    [("nvidia.com/gpu", 8), ("nvidia.com/gpu.shared", 32), ("nvidia.com/mig-1g.10gb", 7)],
-)
-def test_a_node_offers_gpus_of_any_kind(resource: str, offered: int) -> None:
-    expected = Readiness(offering=("plain", "gone"))
-    offering = replace(PLAIN, name="plain", allocatable={resource: offered})
-    assert not_offering(expected, [offering]) == ["gone"]
-    broken = replace(offering, allocatable={resource: 0, "rdma/hca": 4})
-    assert not_offering(expected, [broken]) == ["plain", "gone"]
-    assert not_offering(Readiness(), [broken]) == []
-
-
-def test_only_an_unlisted_empty_daemonset_is_warned_about() -> None:
-    assert [f.code for f in without_pods(Readiness(), [daemon(0, 0)], [PLAIN])] == ["GF838"]
-    assert without_pods(Readiness({"d": 0}), [daemon(0, 0)], [PLAIN]) == []
-    assert without_pods(Readiness(), [daemon(1, 0)], [PLAIN]) == []
-    assert without_pods(Readiness(), [daemon(0, 0, settled=False)], [PLAIN]) == []

@@ -33,7 +33,7 @@ def test_the_chart_fits_the_cluster_and_runs_on_every_gpu_node(
     plan = stack(facts, monitoring_node_problems=True)
     (release,) = (release for release in plan.releases if release.name == DETECTOR)
     assert release.version == version
-    assert release.ready.pods == {DETECTOR: 2}
+    assert release.ready.nodes == {DETECTOR: ("gpu-1", "gpu-2")}
     assert release.source.location.startswith("oci://ghcr.io/deliveryhero/")
 
 
@@ -92,7 +92,7 @@ def test_it_runs_where_the_gpus_are_and_sees_the_node_but_writes_nothing() -> No
     assert {"name": "HOST_ROOT", "value": CATALOG.host} in given["env"]
     terms = given["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     keys = {term["matchExpressions"][0]["key"] for term in terms["nodeSelectorTerms"]}
-    assert keys == set(load_charts().gpu_labels.labels)
+    assert keys == set(load_charts().gpu_labels.all)
 
 
 def test_prometheus_reads_it_where_there_are_monitors() -> None:
