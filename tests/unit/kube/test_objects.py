@@ -75,7 +75,7 @@ def test_a_list_of_another_length_differs() -> None:
 
 
 def dashboards(grafana: bool = True, **settings: Any) -> ObjectSet:
-    found, findings = plan_dashboards(MonitoringSettings(**settings), grafana)
+    found, findings = plan_dashboards(MonitoringSettings(**settings), {} if grafana else None)
     assert findings == []
     return found
 
