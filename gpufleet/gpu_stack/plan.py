@@ -23,7 +23,7 @@ from gpufleet.monitoring.adapter import adapter_url, plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
 from gpufleet.monitoring.control_plane import control_plane_values
-from gpufleet.monitoring.dashboards import plan_dashboards
+from gpufleet.monitoring.dashboards import loads_dashboards, plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
@@ -90,7 +90,9 @@ def plan_stack(
         build.findings.append(_no_gpu_nodes(settings, catalog))
     label, value = next(iter(catalog.gpu_labels.labels.items()))
     grafana = grafana_of(prometheus)
-    dashboards, too_large = plan_dashboards(monitoring, grafana)
+    dashboards, too_large = plan_dashboards(
+        monitoring, grafana, others=not monitors.install and loads_dashboards(facts)
+    )
     alerts, unheard = plan_alerts(monitoring, facts, monitors, exporter.collected)
     build.findings += [*too_large, *unheard]
     shown = ["dashboards"] if grafana is not None and dashboards.objects else []

@@ -84,11 +84,13 @@ class ReleaseBuilder:
 
     def others(self, fits: Callable[[Workload], bool], *, chart: str) -> list[str]:
         """What others run in place of our release of that chart: workloads that fit and have pods,
-        and a release under our name. Without any GPU node, one of GPU nodes has no pods yet."""
+        or may have no pods yet, and a release under our name."""
         found = [
             work
             for work in self.facts.workloads
-            if fits(work) and not self.is_ours(work, chart) and (work.wanted or not self.gpu_nodes)
+            if fits(work)
+            and not self.is_ours(work, chart)
+            and (work.wanted or not work.settled or not self.gpu_nodes)
         ]
         names = [str(work.ref) for work in found]
         foreign = self.foreign(chart)

@@ -9,6 +9,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import value_at
 from gpufleet.core.render import TEMPLATES
+from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.findings import DASHBOARD_TOO_LARGE
 from gpufleet.monitoring.models import load_grafana
@@ -19,13 +20,14 @@ PART = "dashboards"
 
 
 def plan_dashboards(
-    wanted: MonitoringSettings, grafana: Mapping[str, Any] | None
+    wanted: MonitoringSettings, grafana: Mapping[str, Any] | None, *, others: bool = False
 ) -> tuple[ObjectSet, list[Finding]]:
     """One ConfigMap per dashboard, none where they are disabled; one that is too large is reported.
 
-    `grafana`: values of ours; None if it is not installed.
+    `grafana`: values of ours; None if it is not installed. `others`: whether another one loads
+    dashboards.
     """
-    on = grafana is not None if wanted.dashboards == "auto" else wanted.dashboards
+    on = grafana is not None or others if wanted.dashboards == "auto" else wanted.dashboards
     maps: list[Mapping[str, Any]] = []
     findings: list[Finding] = []
     largest = load_grafana().largest
@@ -37,6 +39,12 @@ def plan_dashboards(
         maps.append(_config_map(path.stem, text, wanted, sidecar))
     collection = f"/api/v1/namespaces/{wanted.namespace}/configmaps"
     return ObjectSet(wanted.namespace, collection, PART, tuple(maps)), findings
+
+
+def loads_dashboards(facts: ClusterFacts) -> bool:
+    """Whether a Grafana runs with the sidecar that loads ConfigMaps."""
+    images = set(load_grafana().images)
+    return any(work.wanted and images <= set(work.image_names) for work in facts.workloads)
 
 
 def _config_map(

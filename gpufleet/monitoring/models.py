@@ -19,6 +19,7 @@ class Grafana(Entry):
     """grafana.yaml"""
 
     as_of: date
+    images: tuple[str, ...]
     sidecar: Sidecar
     largest: int
     largest_source: str

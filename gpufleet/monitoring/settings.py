@@ -89,7 +89,7 @@ class MonitoringSettings(RoleSettings):
     dashboards: Literal["auto"] | bool = Field(
         "auto",
         description="Load the GPU dashboards into Grafana, as ConfigMaps for its sidecar. `auto`: "
-        "if this role installs Grafana.",
+        "if this role installs Grafana, or another one has that sidecar.",
     )
     dashboard_labels: dict[str, str] = Field(
         {},

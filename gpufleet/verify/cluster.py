@@ -33,7 +33,10 @@ PRESENT = (
 COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
-OTHER_PURPOSES = ("gpu-feature-discovery", "mps-control-daemon", "config-manager")
+OTHER_PURPOSES = (
+    *("gpu-feature-discovery", "mps-control-daemon", "config-manager"),  # the plugin's image
+    "nv-hostengine",  # the exporter's
+)
 SILENT = "Prometheus does not answer through the API server"
 PAGE = 500  # objects per response
 NOT_ITS_ANSWER = "the response is not the API server's"  # but a log-in page, for example
@@ -288,7 +291,7 @@ def _page(found: Any) -> tuple[list[Any], str]:
 
 
 def _runs(container: Any, image: str) -> bool:
-    """The plugin's image also labels nodes and shares GPUs, with other commands."""
+    """Images have several programs, which commands choose."""
     command = (container.command or [""])[0].rsplit("/", 1)[-1]
     return _image(container.image) == image and command not in OTHER_PURPOSES
 

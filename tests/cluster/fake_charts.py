@@ -209,6 +209,7 @@ def crd(kind: str, chart: FakeChart) -> dict[str, Any]:
         for name in (
             "serviceMonitorSelector",
             "serviceMonitorNamespaceSelector",
+            "ruleSelector",
             "selector",
             "namespaceSelector",
         )

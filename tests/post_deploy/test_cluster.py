@@ -19,6 +19,8 @@ from gpufleet.verify.releases import SPACES, deployed, wrong_versions
 from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
+GPUS = (RESOURCE, "nvidia.com/mig-")
+EXPORTER_PORT = 9400
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
@@ -66,8 +68,30 @@ def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
     cluster.expect(not wrong, kinds.CHART_VERSION, "the inventory's versions", "; ".join(wrong))
 
 
+def _is_managed(cluster: Cluster, chart: str, key: str) -> bool:
+    """Whether the inventory, or a release of gpufleet, has the component of a chart."""
+    operator = cluster.data.get("cluster_stack") == "gpu-operator"
+    wanted = cluster.data.get(key, "auto")
+    return wanted is True or (wanted == "auto" and bool(operator or deployed(cluster, chart)))
+
+
+def _advertises(node: Any) -> bool:
+    """Whether a node advertises GPUs of any kind."""
+    resources = node.status.allocatable or {}
+    return any(name.startswith(GPUS) and count != "0" for name, count in resources.items())
+
+
+def _ports(pod: Any) -> set[int]:
+    return {port.container_port for part in pod.spec.containers for port in part.ports or ()}
+
+
 def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
-    """A ready pod of the device plugin is on every node with GPUs."""
+    """A ready pod of the device plugin is on every node with GPUs, if gpufleet manages it."""
+    cluster.need(
+        _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
+        or not all(_advertises(node) for node in cluster.gpu_nodes),
+        "gpufleet has not installed the device plugin, and another one advertises the GPUs",
+    )
     without = missing(cluster, PLUGIN)
     cluster.expect(not without, kinds.PLUGIN_PODS, "a ready pod each", f"none on {without}")
 
@@ -92,6 +116,11 @@ def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
         cluster.data.get("monitoring_exporter") is not False, "monitoring_exporter is false"
     )
     cluster.need(cluster.data.get("monitoring_enabled") is not False, "monitoring_enabled is false")
+    cluster.need(
+        _is_managed(cluster, "dcgm-exporter", "monitoring_exporter")
+        or not any(EXPORTER_PORT in _ports(pod) for pod in cluster.pods),
+        "gpufleet has not installed an exporter, and another one serves metrics",
+    )
     without = missing(cluster, EXPORTER)
     cluster.expect(not without, kinds.EXPORTER_PODS, "a ready pod each", f"none on {without}")
 

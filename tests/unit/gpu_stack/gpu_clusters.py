@@ -72,6 +72,13 @@ def released(found: Workload, chart: str) -> ClusterFacts:
     return replace(FACTS, workloads=(made,), releases=(record,))
 
 
+def named(chart: str, namespace: str, labels: dict[str, str], **more: Any) -> HelmRelease:
+    """A release under a chart's name; `labels`: of its Secret."""
+    return HelmRelease(
+        chart, namespace, 1, "deployed", chart, "0.1.0", "", {}, labels=labels, **more
+    )
+
+
 def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
     instance = PrometheusInstance("infra", "main", {"serviceMonitorSelector": selector})
     crd = Crd(MONITOR, "ServiceMonitor", ("v1",), {})

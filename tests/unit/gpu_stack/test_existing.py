@@ -9,12 +9,9 @@ import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.kube.facts import (
-    ApiService,
     ClusterFacts,
     ClusterNode,
     ClusterPolicy,
-    HelmRelease,
-    ObjectRef,
     ReleaseRef,
     Workload,
 )
@@ -23,11 +20,10 @@ from tests.unit.gpu_stack.gpu_clusters import (
     LABEL,
     OURS,
     codes,
+    named,
     names,
-    prometheus,
     released,
     stack,
-    values,
     work,
 )
 
@@ -50,13 +46,6 @@ def offering(resource: str) -> ClusterFacts:
     """A cluster whose nodes advertise a resource, by whatever."""
     return replace(
         FACTS, nodes=(ClusterNode("gpu-1", LABEL, (), {resource: 8}, {resource: 8}), FACTS.nodes[0])
-    )
-
-
-def named(chart: str, namespace: str, labels: dict[str, str], **more: Any) -> HelmRelease:
-    """A release under a chart's name; `labels`: of its Secret."""
-    return HelmRelease(
-        chart, namespace, 1, "deployed", chart, "0.1.0", "", {}, labels=labels, **more
     )
 
 
@@ -149,55 +138,6 @@ def test_what_is_ours_stays_when_others_come(chart: str) -> None:
     facts = replace(FACTS, releases=(named(chart, SPACES[chart], OURS),))
     plan = stack(replace(facts, workloads=(others[chart],)))
     assert (chart in names(plan), codes(plan)) == (True, {"GF914"})
-
-
-@pytest.mark.parametrize(
-    ("chart", "namespace", "code"),
-    [
-        (PLUGIN, "kube-system", "GF871"),
-        (EXPORTER, "monitoring", "GF872"),
-        (NFD, NFD, "GF878"),
-        ("node-problem-detector", "monitoring", "GF893"),
-        ("gpu-operator", "gpu-operator", "GF871"),
-    ],
-)
-def test_a_release_under_our_name_is_left_to_its_owner(
-    chart: str, namespace: str, code: str
-) -> None:
-    facts = replace(FACTS, releases=(named(chart, namespace, {}),))
-    plan = stack(facts, monitoring_node_problems=True)
-    assert (chart in names(plan), codes(plan)) == (False, {code})
-
-
-def test_the_users_prometheus_is_used_under_every_name() -> None:
-    facts = prometheus({"matchLabels": {"release": "kube-prometheus-stack"}})
-
-    def plan(labels: dict[str, str], **data: Any) -> StackPlan:
-        release = named("kube-prometheus-stack", "monitoring", labels)
-        return stack(replace(facts, releases=(release,)), **data)
-
-    assert "kube-prometheus-stack" in names(plan(OURS))
-    theirs = plan({})
-    assert "kube-prometheus-stack" not in names(theirs)
-    monitor = values(theirs, EXPORTER)["serviceMonitor"]
-    assert monitor["additionalLabels"] == {"release": "kube-prometheus-stack"}
-    assert (theirs.secret, theirs.receivers) == (None, None)
-    assert "kube-prometheus-stack" in names(plan({}, cluster_adopt_releases=True))
-
-
-def test_an_api_of_a_foreign_release_under_our_name_is_taken() -> None:
-    api = "v1beta1.custom.metrics.k8s.io"
-    ref = ReleaseRef("monitoring", "prometheus-adapter")
-    service = ApiService(api, ObjectRef("Service", "monitoring", "prometheus-adapter"), ref)
-
-    def plan(labels: dict[str, str]) -> StackPlan:
-        release = named("prometheus-adapter", "monitoring", labels)
-        facts = replace(FACTS, api_services={api: service}, releases=(release,))
-        return stack(facts, monitoring_autoscaling=True)
-
-    assert "prometheus-adapter" in names(plan(OURS))
-    assert "prometheus-adapter" not in names(plan({}))
-    assert "GF890" in codes(plan({}))
 
 
 @pytest.mark.parametrize("image", ["dcgm-exporter", "starship"])

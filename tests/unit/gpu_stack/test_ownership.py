@@ -1,0 +1,82 @@
+"""A release is ours by its label; what belongs to others is used as it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.kube.facts import ApiService, ObjectRef, ReleaseRef
+from tests.unit.gpu_stack.gpu_clusters import (
+    FACTS,
+    OURS,
+    codes,
+    named,
+    names,
+    prometheus,
+    stack,
+    values,
+    work,
+)
+
+PLUGIN, EXPORTER, NFD = "nvidia-device-plugin", "dcgm-exporter", "node-feature-discovery"
+
+
+@pytest.mark.parametrize(
+    ("chart", "namespace", "code"),
+    [
+        (PLUGIN, "kube-system", "GF871"),
+        (EXPORTER, "monitoring", "GF872"),
+        (NFD, NFD, "GF878"),
+        ("node-problem-detector", "monitoring", "GF893"),
+        ("gpu-operator", "gpu-operator", "GF871"),
+    ],
+)
+def test_a_release_under_our_name_is_left_to_its_owner(
+    chart: str, namespace: str, code: str
+) -> None:
+    facts = replace(FACTS, releases=(named(chart, namespace, {}),))
+    plan = stack(facts, monitoring_node_problems=True)
+    assert (chart in names(plan), codes(plan)) == (False, {code})
+
+
+def test_the_users_prometheus_is_used_under_every_name() -> None:
+    facts = prometheus({"matchLabels": {"release": "kube-prometheus-stack"}})
+
+    def plan(labels: dict[str, str], **data: Any) -> StackPlan:
+        release = named("kube-prometheus-stack", "monitoring", labels)
+        return stack(replace(facts, releases=(release,)), **data)
+
+    assert "kube-prometheus-stack" in names(plan(OURS))
+    theirs = plan({})
+    assert "kube-prometheus-stack" not in names(theirs)
+    monitor = values(theirs, EXPORTER)["serviceMonitor"]
+    assert monitor["additionalLabels"] == {"release": "kube-prometheus-stack"}
+    assert (theirs.secret, theirs.receivers) == (None, None)
+    assert "kube-prometheus-stack" in names(plan({}, cluster_adopt_releases=True))
+
+
+def test_an_api_of_a_foreign_release_under_our_name_is_taken() -> None:
+    api = "v1beta1.custom.metrics.k8s.io"
+    ref = ReleaseRef("monitoring", "prometheus-adapter")
+    service = ApiService(api, ObjectRef("Service", "monitoring", "prometheus-adapter"), ref)
+
+    def plan(labels: dict[str, str]) -> StackPlan:
+        release = named("prometheus-adapter", "monitoring", labels)
+        facts = replace(FACTS, api_services={api: service}, releases=(release,))
+        return stack(facts, monitoring_autoscaling=True)
+
+    assert "prometheus-adapter" in names(plan(OURS))
+    assert "prometheus-adapter" not in names(plan({}))
+    assert "GF890" in codes(plan({}))
+
+
+def test_a_grafana_with_the_sidecar_gets_the_dashboards() -> None:
+    grafana = replace(work("grafana", "x"), images=("grafana/grafana:12", "kiwigrid/k8s-sidecar:1"))
+    facts = replace(prometheus({}), workloads=(grafana,))
+    assert stack(facts).dashboards.objects
+    assert stack(facts, monitoring_dashboards=False).dashboards.objects == ()
+    plain = replace(grafana, images=grafana.images[:1])
+    assert stack(replace(facts, workloads=(plain,))).dashboards.objects == ()
