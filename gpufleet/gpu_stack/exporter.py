@@ -97,6 +97,8 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
     chosen = release.values["serviceMonitor"] or {}
     if chosen.get("enabled") and not monitors.findings:
         build.findings += monitors.not_selected(chosen.get("additionalLabels") or {})
+    if chosen.get("enabled") or monitor.objects:
+        build.findings += monitors.not_read(wanted, build.facts, exporter_namespace(wanted))
     lists = list_objects(wanted, counters.text)
     return ExporterPlan(release, counters.collected, lists, monitor)
 

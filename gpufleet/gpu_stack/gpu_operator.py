@@ -56,6 +56,9 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     release = build.release(
         OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build, version)
     )
+    if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):
+        monitoring = build.settings.monitoring
+        build.findings += monitors.not_read(monitoring, build.facts, wanted.namespace)
     operands = _operands(build, release.values, version)
     return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
 

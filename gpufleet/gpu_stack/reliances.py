@@ -16,10 +16,8 @@ from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.findings.releases import VALUE_IN_THE_WAY
 from gpufleet.helm.release import Release
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.monitors import selects
 
 ABSENT = object()
-NAME_LABEL = "kubernetes.io/metadata.name"  # of every namespace
 
 
 class Reliance(Entry):
@@ -32,13 +30,11 @@ class Reliance(Entry):
     has: tuple[str, ...] | None = None
     includes: tuple[Any, ...] | None = None
     silent: bool = False
-    selects: bool = False
     series: str = ""
     effect: str
 
-    def broken_by(self, value: Any, namespace: str) -> str:
-        """How a value breaks it, as the end of a sentence; "" if it does not. `namespace`: that a
-        selector has to select."""
+    def broken_by(self, value: Any) -> str:
+        """How a value breaks it, as the end of a sentence; "" if it does not."""
         entries = list(value) if isinstance(value, list | tuple) else [value]
         if self.has is not None and not isinstance(value, list | tuple):
             return f"is {_shown(value)}"
@@ -53,7 +49,6 @@ class Reliance(Entry):
             or any(_among(entry, self.never) for entry in entries)
             or (self.includes is not None and not set(words) & set(allowed))
             or (self.silent and _sends(value))
-            or bool(value and self.selects and not selects(value, {NAME_LABEL: namespace}))
         )
         return f"is {_shown(value)}" if broken else ""
 
@@ -84,14 +79,14 @@ def conflicts(
 ) -> Iterator[Finding]:
     """A finding for every value on which one of these parts relies and that does not fit.
 
-    `settings`: by the names that reliances.yaml has in brackets; `namespace` is that of monitoring.
+    `settings`: by the names that reliances.yaml has in brackets.
     """
-    known, namespace = load_reliances(), str(settings["namespace"])
+    known = load_reliances()
     values = {release.chart: release.values for release in releases}
     for part in (known.parts[name] for name in parts):
         for one in part.relies:
             at, found = _found_at(values.get(one.chart), one.at)
-            how = "" if found is ABSENT else _filled(one, settings).broken_by(found, namespace)
+            how = "" if found is ABSENT else _filled(one, settings).broken_by(found)
             if how:
                 yield VALUE_IN_THE_WAY(
                     Severity.BLOCKER if part.blocks else None,

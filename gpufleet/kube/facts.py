@@ -227,11 +227,12 @@ class ClusterPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace. `pod_security`: mode (enforce, audit, warn) -> level."""
+    """A namespace. `pod_security`: mode (enforce, audit, warn) -> level; `labels`: all others."""
 
     name: str
     pod_security: Mapping[str, str]
     terminating: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,6 +252,7 @@ def parse_namespace(answer: Answer) -> Namespace:
             if key.startswith(POD_SECURITY) and not key.endswith("-version")
         },
         terminating=(answer.get("status") or {}).get("phase") == "Terminating",
+        labels={key: value for key, value in labels.items() if not key.startswith(POD_SECURITY)},
     )
 
 

@@ -13,6 +13,7 @@ from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rul
 from gpufleet.monitoring.monitors import (
     MonitorPlan,
     match_labels,
+    not_read,
     prometheus_name,
     prometheus_selector,
     selects,
@@ -38,6 +39,7 @@ def plan_alerts(
     objects = []
     if wanted.enabled and wanted.alerts and (monitors.install or facts.serves(RULE_CRD)):
         labels, found = _labels(wanted, facts, monitors)
+        found += not_read(wanted, facts, "rule", wanted.namespace, install=monitors.install)
         found += _silent(catalog, collected)
         groups = rule_groups(catalog, wanted.runbook_base)
         objects = [prometheus_rule(groups, wanted.namespace, labels)]

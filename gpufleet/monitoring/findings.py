@@ -48,6 +48,15 @@ MONITOR_NOT_SELECTED = warning(
     "from serviceMonitor.additionalLabels in monitoring_exporter_values.",
 )
 
+NAMESPACE_NOT_READ = warning(
+    "GF889",
+    "Prometheus does not read a namespace",
+    "Prometheus {prometheus} does not read the {kind} of namespace {namespace}: its {key} is "
+    "{selector}.",
+    "Label the namespace as it selects (kubectl label namespace {namespace} KEY=VALUE), or set "
+    "{key} of that Prometheus to {{}}, which selects all.",
+)
+
 METRICS_API_TAKEN = warning(
     "GF890",
     "Metrics API already served",

@@ -10,11 +10,13 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.builder import managed_release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef
+from gpufleet.kube.objects import OURS
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 
 CHART = "kube-prometheus-stack"
+NAME_LABEL = "kubernetes.io/metadata.name"  # of every namespace
 MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 
 
@@ -45,6 +47,14 @@ class MonitorPlan:
         )
         return (found,)
 
+    def not_read(
+        self, wanted: MonitoringSettings, facts: ClusterFacts, namespace: str
+    ) -> list[Finding]:
+        """A finding if ServiceMonitors of a namespace are not read."""
+        if self.scrape != "service-monitor":
+            return []
+        return not_read(wanted, facts, "serviceMonitor", namespace, install=self.install)
+
 
 def plan_monitors(
     wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool = True, adopt: bool = False
@@ -74,6 +84,28 @@ def plan_monitors(
     name = prometheus_name(wanted, facts, install=install)
     plan = MonitorPlan(install, scrape, discovery, labels, name, selector)
     return replace(plan, findings=(*problems, *plan.not_selected(labels)))
+
+
+def not_read(
+    wanted: MonitoringSettings, facts: ClusterFacts, kind: str, namespace: str, *, install: bool
+) -> list[Finding]:
+    """A finding where that Prometheus does not read objects of a namespace; without a selector it
+    reads its own. `kind`: "serviceMonitor" or "rule"."""
+    key = f"{kind}NamespaceSelector"
+    selector = prometheus_selector(wanted, facts, key, install=install)
+    there = facts.namespaces.get(namespace)
+    labels = {NAME_LABEL: namespace, **(there.labels if there else OURS)}
+    own = selector is None and facts.prometheus and facts.prometheus.namespace == namespace
+    if own or selects(selector, labels):
+        return []
+    unread = findings.NAMESPACE_NOT_READ(
+        prometheus=prometheus_name(wanted, facts, install=install),
+        kind=f"{kind}s",
+        namespace=namespace,
+        key=key,
+        selector=selector or "not set, which selects its own namespace",
+    )
+    return [unread]
 
 
 def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install: bool) -> str:

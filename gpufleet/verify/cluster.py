@@ -21,6 +21,7 @@ from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_cli
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.missing import is_gone, is_unserved
+from gpufleet.verify.prometheus_path import query_path
 from gpufleet.verify.subject import CheckFailed, Subject
 
 RESOURCE = "nvidia.com/gpu"
@@ -220,23 +221,23 @@ class Cluster(Subject):
         return self.listed(call, *kind, is_missing=is_unserved)
 
     @cached_property
-    def prometheus_service(self) -> tuple[str, str] | None:
-        """Namespace and name of a Service of a Prometheus that its operator runs."""
+    def query_path(self) -> str | None:
+        """Where a Prometheus that its operator runs answers queries."""
         for service in self.listed(self.core.list_service_for_all_namespaces):
-            selector = service.spec.selector or {}
+            selector, space = service.spec.selector or {}, service.metadata.namespace
             if selector.get("app.kubernetes.io/name") == "prometheus":
-                return service.metadata.namespace, service.metadata.name
+                found = self.custom(PROMETHEUSES)
+                specs = [one["spec"] for one in found if one["metadata"]["namespace"] == space]
+                return query_path(service, specs[0] if specs else {})
         return None
 
     def prometheus(self, query: str) -> list[Answers] | str:
         """The series of an instant query through the API server, or the reason why there is
         no answer."""
-        if self.prometheus_service is None:
+        if self.query_path is None:
             return "no Service selects the pods of a Prometheus"
-        namespace, name = self.prometheus_service
-        place = f"/api/v1/namespaces/{namespace}/services/{name}:9090/proxy/api/v1/query"
         try:
-            answer = self._get(f"{place}?{urlencode({'query': query})}")
+            answer = self._get(f"{self.query_path}?{urlencode({'query': query})}")
         except HTTPError as error:  # the API server waits longer than this for a silent pod
             return beginning(str(error))
         return answer if isinstance(answer, str) else list(answer["data"]["result"])

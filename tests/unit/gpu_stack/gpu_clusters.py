@@ -80,7 +80,12 @@ def named(chart: str, namespace: str, labels: dict[str, str], **more: Any) -> He
 
 
 def prometheus(selector: dict[str, Any] | None) -> ClusterFacts:
-    instance = PrometheusInstance("infra", "main", {"serviceMonitorSelector": selector})
+    spec = {
+        "serviceMonitorSelector": selector,
+        "serviceMonitorNamespaceSelector": {},
+        "ruleNamespaceSelector": {},
+    }
+    instance = PrometheusInstance("infra", "main", spec)
     crd = Crd(MONITOR, "ServiceMonitor", ("v1",), {})
     return replace(FACTS, prometheuses=(instance,), crds={MONITOR: crd})
 

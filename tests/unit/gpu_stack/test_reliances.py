@@ -18,7 +18,6 @@ CONFIG = {"route": {"receiver": "pager"}, "receivers": [{"name": "pager"}]}
 RUNTIME = {"device_plugin_runtime_class": "nvidia"}
 SPEC = "prometheus.prometheusSpec"
 JOBS = f"{SPEC}.additionalScrapeConfigs"
-OTHERS = {"matchLabels": {"team": "web"}}
 OURS_TOO = {
     "matchExpressions": [
         {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["web", "monitoring"]}
@@ -106,8 +105,6 @@ def test_values_against_a_setting_are_a_blocker(
         (STACK, "prometheus.enabled", False, "no Prometheus"),
         (STACK, "prometheus.agentMode", True, "an agent"),
         (STACK, "kubeStateMetrics.enabled", False, "GpuCountDiffers"),
-        (STACK, f"{SPEC}.serviceMonitorNamespaceSelector", OTHERS, "namespace monitoring"),
-        (STACK, f"{SPEC}.ruleNamespaceSelector", OTHERS, "namespace monitoring"),
         ("monitoring_exporter_values", "serviceMonitor.enabled", False, "no ServiceMonitor"),
         (STACK, "kube-state-metrics.metricLabelsAllowlist", None, "GpuDaemonSetEmpty"),
         (STACK, "kube-state-metrics.collectors", ["nodes", "pods"], "without daemonsets"),

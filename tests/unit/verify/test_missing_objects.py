@@ -55,7 +55,7 @@ ASKED: dict[str, Callable[[Cluster], Any]] = {  # what every API server has
     "nodes": lambda cluster: cluster.nodes,
     "GPU nodes": lambda cluster: cluster.gpu_nodes,
     "pods": lambda cluster: cluster.pods,
-    "services": lambda cluster: cluster.prometheus_service,
+    "services": lambda cluster: cluster.query_path,
     "secrets": lambda cluster: releases.deployed(cluster, "gpu-operator"),
     "reachable": checks.test_reachable,
     "plugin": checks.test_plugin_on_every_gpu_node,

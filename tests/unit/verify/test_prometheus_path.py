@@ -1,0 +1,28 @@
+"""Where a Prometheus answers queries, whatever port, prefix and TLS the values of its chart set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from gpufleet.verify.prometheus_path import query_path
+
+
+@pytest.mark.parametrize(
+    ("port", "spec", "place"),
+    [
+        (9090, {}, "kps:9090/proxy"),
+        (80, {"routePrefix": "/"}, "kps:80/proxy"),
+        (9090, {"routePrefix": "/prometheus"}, "kps:9090/proxy/prometheus"),
+        (9090, {"web": {"tlsConfig": {"cert": {}}}}, "https:kps:9090/proxy"),
+        (9090, {"web": {"pageTitle": "x"}, "routePrefix": None}, "kps:9090/proxy"),
+    ],
+)
+def test_the_path_follows_service_and_object(port: int, spec: dict[str, Any], place: str) -> None:
+    ports = [client.V1ServicePort(port=port), client.V1ServicePort(port=8080)]
+    metadata = client.V1ObjectMeta(name="kps", namespace="monitoring")
+    service = client.V1Service(metadata=metadata, spec=client.V1ServiceSpec(ports=ports))
+    path = f"/api/v1/namespaces/monitoring/services/{place}/api/v1/query"
+    assert query_path(service, spec) == path
