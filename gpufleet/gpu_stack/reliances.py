@@ -38,7 +38,11 @@ class Reliance(Entry):
         entries = list(value) if isinstance(value, list | tuple) else [value]
         if self.has is not None and not isinstance(value, list | tuple):
             return f"is {_shown(value)}"
-        names = [value_at(entry, "name", entry) for entry in entries]
+        # a named entry by its name, an argument by its flag
+        names = [
+            entry.partition("=")[0] if isinstance(entry, str) else value_at(entry, "name", entry)
+            for entry in entries
+        ]
         missing = [name for name in self.has or () if name not in names]
         if missing:
             return f"is without {', '.join(missing)}"
@@ -46,7 +50,7 @@ class Reliance(Entry):
         allowed = ["" if one is None else one for one in self.includes or ()]
         broken = (
             (self.only is not None and not _among(value, self.only))
-            or any(_among(entry, self.never) for entry in entries)
+            or any(_among(entry, self.never) for entry in (*entries, *names))
             or (self.includes is not None and not set(words) & set(allowed))
             or (self.silent and _sends(value))
         )

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpufleet.core.merge import value_at
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gpufleet.core.merge import value_at, with_value
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.builder import ADAPTER, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
@@ -50,7 +54,8 @@ def plan_adapter(
         custom=custom_rules(catalog),
         external=[] if others else external_rules(catalog),
     )
-    return build.release(ADAPTER, wanted.namespace, values, wanted=wanted.adapter_values)
+    theirs = _without_second_port(wanted.adapter_values)
+    return build.release(ADAPTER, wanted.namespace, values, wanted=theirs)
 
 
 def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
@@ -59,6 +64,12 @@ def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
     there = [services[name] for name in sorted(services) if name.split(".", 1)[1] == group]
     ours = build.managed(ADAPTER)
     return next((found for found in there if not ours or found.release != ours.ref), None)
+
+
+def _without_second_port(theirs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The user's values; the chart appends a port to their URL, also where it has one."""
+    has_port = re.search(r"//[^/]+:\d+", str(value_at(theirs, "prometheus.url", "")))
+    return with_value(theirs, "prometheus.port", 0) if has_port else theirs
 
 
 def adapter_url(wanted: MonitoringSettings) -> str | None:

@@ -39,7 +39,9 @@ def plan_alerts(
     objects = []
     if wanted.enabled and wanted.alerts and (monitors.install or facts.serves(RULE_CRD)):
         labels, found = _labels(wanted, facts, monitors)
-        found += not_read(wanted, facts, "rule", wanted.namespace, install=monitors.install)
+        found += not_read(
+            wanted, facts, "PrometheusRule", wanted.namespace, install=monitors.install
+        )
         found += _silent(catalog, collected)
         groups = rule_groups(catalog, wanted.runbook_base)
         objects = [prometheus_rule(groups, wanted.namespace, labels)]

@@ -53,7 +53,7 @@ class MonitorPlan:
         """A finding if ServiceMonitors of a namespace are not read."""
         if self.scrape != "service-monitor":
             return []
-        return not_read(wanted, facts, "serviceMonitor", namespace, install=self.install)
+        return not_read(wanted, facts, "ServiceMonitor", namespace, install=self.install)
 
 
 def plan_monitors(
@@ -90,8 +90,9 @@ def not_read(
     wanted: MonitoringSettings, facts: ClusterFacts, kind: str, namespace: str, *, install: bool
 ) -> list[Finding]:
     """A finding where that Prometheus does not read objects of a namespace; without a selector it
-    reads its own. `kind`: "serviceMonitor" or "rule"."""
-    key = f"{kind}NamespaceSelector"
+    reads its own. `kind`: ServiceMonitor or PrometheusRule."""
+    prefix = kind.removeprefix("Prometheus")
+    key = f"{prefix[0].lower()}{prefix[1:]}NamespaceSelector"
     selector = prometheus_selector(wanted, facts, key, install=install)
     there = facts.namespaces.get(namespace)
     labels = {NAME_LABEL: namespace, **(there.labels if there else OURS)}

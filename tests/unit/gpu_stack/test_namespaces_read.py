@@ -52,8 +52,8 @@ def test_an_existing_prometheus(facts: ClusterFacts, unread: bool) -> None:
     assert len(found) == (2 if unread else 0)
     assert codes(plan) <= {"GF889"}
     if unread:
-        assert "serviceMonitors of namespace monitoring" in found[0].message
-        assert "rules of namespace monitoring" in found[1].message
+        assert "ServiceMonitors of namespace monitoring" in found[0].message
+        assert "PrometheusRules of namespace monitoring" in found[1].message
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -69,4 +69,4 @@ def test_an_installed_prometheus(key: str) -> None:
 def test_the_operators_monitor_is_in_its_own_namespace() -> None:
     plan = stack(there(BY_NAME), cluster_stack="gpu-operator")
     (found,) = [each for each in plan.findings if each.code == "GF889"]
-    assert "serviceMonitors of namespace gpu-operator" in found.message
+    assert "ServiceMonitors of namespace gpu-operator" in found.message

@@ -109,6 +109,12 @@ def test_values_against_a_setting_are_a_blocker(
         (STACK, "kube-state-metrics.metricLabelsAllowlist", None, "GpuDaemonSetEmpty"),
         (STACK, "kube-state-metrics.collectors", ["nodes", "pods"], "without daemonsets"),
         (STACK, "kube-state-metrics.collectorsExclude", ["nodes"], "GpuCountDiffers"),
+        (
+            STACK,
+            "kube-state-metrics.extraArgs",
+            ["--metric-labels-allowlist=pods=[*]"],
+            "GpuCountDiffers",
+        ),
         (STACK, "kube-state-metrics.prometheus.monitor.enabled", False, "GpuCountDiffers"),
         (STACK, f"{SIDECAR}.enabled", False, "the dashboards"),
         (STACK, f"{SIDECAR}.searchNamespace", "grafana", "namespace, monitoring"),
@@ -158,6 +164,7 @@ def test_values_of_optional_releases_are_compared_too() -> None:
         (STACK, f"{SIDECAR}.searchNamespace", "grafana, monitoring"),
         (STACK, "prometheus.service.type", "LoadBalancer"),
         ("device_plugin_values", "config.name", ""),
+        (STACK, "kube-state-metrics.extraArgs", ["--resources=nodes"]),
         ("device_plugin_nfd_values", f"{NFD_PCI}.deviceClassWhitelist", ["02", "03"]),
     ],
 )

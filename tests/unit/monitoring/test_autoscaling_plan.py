@@ -191,6 +191,15 @@ def test_an_address_in_the_values_of_the_adapter_is_theirs_alone() -> None:
     assert [each.code for each in both.blockers] == ["GF808"]
 
 
+@pytest.mark.parametrize("more", [{}, {"port": 9090}])
+def test_a_url_with_a_port_gets_no_second_one(more: dict[str, int]) -> None:
+    """The chart renders URL:PORT: https://github.com/kubernetes-sigs/prometheus-adapter/issues/173
+    (read 2026-11-27)."""
+    url = {"url": "http://prometheus.other.svc:9090", **more}
+    found = plan(monitoring_adapter_values={"prometheus": url})
+    assert adapter(found)["prometheus"] == {**url, "port": 0}
+
+
 def test_rules_of_their_own_stay_beside_those_for_gpus() -> None:
     rule = {"seriesQuery": "requests", "name": {"as": "requests"}, "metricsQuery": "sum(requests)"}
     mine = {"seriesQuery": "util", "name": {"as": ALIBABA[0]}, "metricsQuery": "max(util)"}
