@@ -18,8 +18,9 @@ APT = f'Acquire::http::Proxy::{ADDRESS.removeprefix("http://")} "http://mirror";
 
 
 def through_proxy(host: Host) -> None:
-    if host.kind.is_rpm:
-        host.run("sed -i '/^\\[main\\]/a proxy=http://mirror:80' /etc/yum.conf")
+    if host.kind.is_rpm:  # of yum, and of the dnf that imitates it
+        for path in ("/etc/yum.conf", "/etc/dnf/dnf.conf"):
+            host.run(f"test ! -e {path} || sed -i '/^.main./a proxy=http://mirror:80' {path}")
     else:
         host.put("/etc/apt/apt.conf.d/95proxy", APT)
 
