@@ -189,10 +189,10 @@ PERSISTENCE = check(
 )
 FABRIC_MANAGER = check(
     "GF751",
-    "Fabric manager does not match the hardware",
-    "nvidia-fabricmanager must run on a host with an NVSwitch, and on no other.",
-    "With an NVSwitch: `systemctl --no-reload enable --now nvidia-fabricmanager`; without one: "
-    "remove its package.",
+    "Fabric manager not running or not enabled",
+    "nvidia-fabricmanager must run on a host with an NVSwitch.",
+    "Run `systemctl --no-reload enable --now nvidia-fabricmanager`; `journalctl -u "
+    "nvidia-fabricmanager` has the reason it stopped.",
 )
 FABRIC_VERSION = check(
     "GF752",

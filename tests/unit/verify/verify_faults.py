@@ -216,7 +216,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "fabric manager without a switch": (
         replaces("services", units(nvidia_fabricmanager="absent"),
                  units(nvidia_fabricmanager="failed,enabled")),
-        {"fabric_manager": "GF751"},
+        {},
     ),
     "no fabric manager": (no_switch_manager, {"fabric_manager": "GF751"}),
     "old fabric manager": (old_fabric_manager, {"fabric_manager_version": "GF752"}),
