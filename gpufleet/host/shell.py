@@ -14,10 +14,11 @@ from gpufleet.core.visible import one_line
 
 ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
-UNITS = (  # scripts that enable units or change their files
+UNITS = (  # scripts that enable units, change their files, or run scripts of packages that do
     "containerd/start", "driver/services", "exporter/exporter_start", "exporter/exporter_stop",
     "kubernetes/kubeadm", "kubernetes/reset", "node/purge", "node/remove_files",
-    "toolkit/cdi_refresh",
+    "packages/apt_transaction", "packages/finish", "packages/rpm_install",
+    "packages/rpm_transaction", "toolkit/cdi_refresh",
 )  # fmt: skip
 SHARED = {  # file of functions -> the scripts that use them
     "host/gpu_work": (

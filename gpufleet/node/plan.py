@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
@@ -127,8 +128,12 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 
 
 def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
-    """What packages do to containers with GPUs, where the run changes some."""
+    """What packages do to containers with GPUs, where their scripts reload systemd in any case."""
     roles = [part.role.name for part in parts if part.role.installs(part.plan)]
+    place = distribution_of(context.facts.os, context.catalog.distributions)
+    systemd = place.systemd if place else None
+    if systemd is None or systemd.version >= context.catalog.offline.version:
+        return []  # packages/scripts keep it from them
     if not roles or not in_containers(context.facts, context.spared):
         return []
     return [access.PACKAGES_RELOAD(roles=", ".join(roles))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.distributions import Distribution
+from gpufleet.core.distributions import Distribution, Systemd
 from gpufleet.core.entries import Entry
 from gpufleet.packages.models import CudaRepository
 
@@ -12,6 +12,7 @@ class PackageCatalog(Entry):
 
     distributions: tuple[Distribution, ...]
     cuda: CudaRepository
+    offline: Systemd
 
     def distribution(self, code: str) -> Distribution | None:
         return next((d for d in self.distributions if d.code == code), None)

@@ -27,6 +27,7 @@ systemctl daemon-reload
 systemctl restart nvidia-persistenced
 """
 EXPORTER: dict[str, Any] = {"exporter_enabled": True}
+OLDER, NEWER = "1.18.2", "1.20.1"  # versions of the toolkit
 
 
 def reloads(host: Host) -> int:
@@ -75,6 +76,16 @@ def test_changes_wait_for_a_container_that_has_gpus(host: Host) -> None:
     again = deploy(host, exporter_port=9500)
     assert (sum(again.changes().values()), reloads(host)) == (0, before), again.output
     assert "GF537" in again.codes(host.name)
+
+
+def test_package_scripts_reload_nothing_beside_it(host: Host) -> None:
+    """Those of the toolkit run `systemctl daemon-reload` when it moves to another version."""
+    before = reloads(host)
+    deploy(host, exporter_port=9500, toolkit_version=OLDER)
+    assert OLDER in host.output("nvidia-ctk --version")
+    assert reloads(host) == before
+    deploy(host, exporter_port=9500, toolkit_version=NEWER)
+    assert reloads(host) == before
 
 
 def test_the_next_run_without_the_container_finishes(host: Host) -> None:

@@ -5,6 +5,7 @@ list=$1 names=$2 message=$3 unbuilt=$4; shift 4
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 [ -z "$list" ] || expect "$message" "$list" $names
+spare_containers
 out=$("$@" 2>&1)
 status=$?
 [ -z "$list" ] || settle "$list"

@@ -4,6 +4,7 @@ list=$1 names=$2 message=$3; shift 3
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 expect "$message" "$list" $names
+spare_containers
 out=$("$@" 2>&1)
 status=$?
 imported "$list" "$out"

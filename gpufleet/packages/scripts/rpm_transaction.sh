@@ -50,6 +50,7 @@ esac
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086
 [ -z "$list" ] || expect "$message" "$list" $names
+spare_containers
 out=$(shell -y)
 imported "$list" "$out"
 [ -z "$list" ] || settle "$list"

@@ -1,5 +1,6 @@
 # cdi_refresh.sh SPEC UNIT...: enable and run the toolkit's units that update the spec.
 spec=$1; shift
+read_units "$@"
 for unit; do
     out=$(enable_units "$unit" 2>&1) || { extra toolkit_cdi "$unit" "$out"; exit 0; }
 done

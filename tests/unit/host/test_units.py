@@ -103,3 +103,14 @@ def test_enabling_a_unit_reloads_nothing(tmp_path: Path) -> None:
 def test_a_report_names_what_waits() -> None:
     lines = ["kept x", "reload waits nvidia-persistenced.service", "reload waits $(rm -rf /)"]
     assert list(notices(lines)) == [reload_waits("nvidia-persistenced")]
+
+
+@pytest.mark.parametrize(("busy", "offline"), [(True, "1"), (False, "")])
+def test_package_scripts_do_not_reach_systemd_beside_containers(
+    tmp_path: Path, busy: bool, offline: str
+) -> None:
+    """Those of nvidia-container-toolkit reload it when it is installed and upgraded."""
+    if busy:
+        bundle(tmp_path, f"{TASKS}/moby/aa", GIVEN)
+    done = run(tmp_path, "spare_containers; sh -c 'echo ${SYSTEMD_OFFLINE-}'")
+    assert (done.returncode, done.stdout.strip()) == (0, offline)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hosts import converged_host, plan_for
+from hosts import converged_host, plan_for, record_of
 
+from gpufleet.core.distributions import Systemd
 from gpufleet.driver.files import PERSISTENCE_OVERRIDE
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Service
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import load_settings
 
 # https://github.com/NVIDIA/nvidia-container-toolkit/issues/1227 (2025-08-07)
@@ -72,11 +74,27 @@ def test_without_containers_nothing_waits(work: dict[str, object]) -> None:
     assert "GF537" not in [each.code for each in plan.findings]
 
 
-@pytest.mark.parametrize(("work", "said"), [(IDLE_CONTAINER, True), ({}, False)])
-def test_packages_that_change_beside_containers_are_a_finding(
-    work: dict[str, object], said: bool
+@pytest.mark.parametrize(("systemd", "work", "said"), [
+    (219, IDLE_CONTAINER, True), (219, {}, False), (239, IDLE_CONTAINER, False),
+    (None, IDLE_CONTAINER, False),
+])  # fmt: skip
+def test_package_scripts_that_reach_systemd_beside_containers_are_a_finding(
+    monkeypatch: pytest.MonkeyPatch, systemd: int | None, work: dict[str, object], said: bool
 ) -> None:
-    """The scripts of nvidia-container-toolkit's packages reload systemd."""
+    """nvidia-container-toolkit's scripts reload it: packaging/rpm/SPECS of its repository."""
+    version = Systemd(version=systemd, source="https://a (read 2026-11-27)") if systemd else None
+    found = [each.model_copy(update={"systemd": version}) for each in load_catalog().distributions]
+    catalog = load_catalog().model_copy(update={"distributions": tuple(found)})
+    monkeypatch.setattr(f"{__name__}.load_catalog", lambda: catalog)
     facts = replace(converged_host(), **work)
     assert ("GF538" in codes(plan_of(facts, toolkit_enabled=True))) == said
     assert "GF538" not in codes(plan_of(facts, exporter_enabled=False))
+
+
+def test_a_removal_beside_containers_is_a_finding() -> None:
+    record = record_of(driver={}, toolkit={"added": ["nvidia-container-toolkit"]})
+    facts = replace(converged_host(), gpu_containers=1, provenance=record)
+    settings, _ = load_settings({})
+    assert settings is not None
+    found = plan_removal(settings, facts, load_catalog()).findings
+    assert "GF538" in [each.code for each in found]

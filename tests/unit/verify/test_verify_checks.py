@@ -30,7 +30,7 @@ def test_message_says_expected_found_and_what_to_do(fake_host: FakeHost) -> None
     fake_host.set("loaded-version", OLD)
     text = fake_host.outcomes()["module_loaded"]
     assert text.startswith(
-        f"GF730 gpu-1: Expected module nvidia {VERSION} loaded; found {OLD}. Reload"
+        f"GF730 gpu-1: Expected module nvidia {VERSION} loaded; found {OLD}. Run"
     )
 
 
