@@ -10,9 +10,12 @@ from collections.abc import Callable
 
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.remains import is_gpu
-from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN
+from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import Workload
+
+PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+NODE_EXPORTER = 9100  # port of the node
 
 
 def device_plugins(build: StackBuilder) -> list[str]:
@@ -55,6 +58,34 @@ def nfds(build: StackBuilder) -> list[str]:
         return is_nfd(work) and not any(build.is_ours(work, one) for one in (PLUGIN, OPERATOR))
 
     return build.others(fits, chart=NFD)
+
+
+def prometheus_operators(build: StackBuilder) -> list[str]:
+    """Prometheus Operators that are not ours: programs of that name where its kinds are served. The
+    name alone proves nothing."""
+    if not build.facts.serves(PROMETHEUSES):
+        return []
+    return [
+        str(work.ref)
+        for work in build.facts.workloads
+        if work.wanted
+        and work.kind == "Deployment"
+        and any("prometheus-operator" in name for name in work.image_names)
+        and not build.is_ours(work, STACK)
+    ]
+
+
+def node_exporters(build: StackBuilder) -> list[str]:
+    """Workloads of others on the node exporter's port of their nodes, unless ours has it."""
+    stack = build.managed(STACK)
+    ours = stack.among(build.facts.workloads) if stack else ()
+    if any(NODE_EXPORTER in work.host_ports for work in ours):
+        return []
+    return [
+        str(work.ref)
+        for work in build.facts.workloads
+        if work.wanted and NODE_EXPORTER in work.host_ports
+    ]
 
 
 def _is_exporter(catalog: ChartCatalog) -> Callable[[Workload], bool]:

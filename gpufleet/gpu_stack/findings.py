@@ -75,6 +75,26 @@ NO_GPU_NODES = warning(
     advice="Label the nodes, or let node-feature-discovery do so, as the finding says.",
 )
 
+NODE_EXPORTER_THERE = info(
+    "GF918",
+    "Another node exporter exists",
+    "{found} has port 9100 of the nodes, where kube-prometheus-stack's node exporter could not "
+    "start; it is not installed.",
+    "To have its metrics, create a ServiceMonitor or PodMonitor for the other one. To run both, "
+    'set "nodeExporter": {{"enabled": True}} and another port, '
+    '"prometheus-node-exporter": {{"service": {{"port": 9101, "targetPort": 9101}}}}, in '
+    "monitoring_values.",
+)
+
+PROMETHEUS_MISSING = warning(
+    "GF919",
+    "Prometheus Operator without a Prometheus",
+    "{found} is a Prometheus Operator, and the cluster has no Prometheus resource. None is "
+    "installed: two operators would manage the same objects.",
+    "Create a Prometheus that this operator runs, and run again. To install kube-prometheus-stack "
+    'in addition, set monitoring_prometheus = "install".',
+)
+
 COUNTERS_NOT_PASSED = warning(
     "GF877",
     "Exporter does not get the list of counters",

@@ -9,12 +9,13 @@ from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
+from gpufleet.gpu_stack.existing import node_exporters, prometheus_operators
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.reliances import conflicts
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import OPERATOR, STACK, chart_values
+from gpufleet.helm.builder import LEFT_BY, OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
@@ -35,6 +36,8 @@ from gpufleet.monitoring.prometheus_stack import (
     password_secret,
 )
 
+TWO_OPERATORS = "both manage the same kinds of objects in all namespaces"
+NODE_EXPORTER_VALUES = ("nodeExporter", "prometheus-node-exporter")
 OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of its CRDs
 
 
@@ -67,7 +70,15 @@ def plan_stack(
     version = charts[OPERATOR].version
     operator = access.stack == "gpu-operator"
     offered = not operator or has_feature(catalog, OPERATOR, version, MONITOR_SWITCH)
-    monitors = plan_monitors(monitoring, facts, offered=offered, adopt=access.adopt_releases)
+    operators = prometheus_operators(build)
+    monitors = plan_monitors(
+        monitoring,
+        facts,
+        offered=offered,
+        adopt=access.adopt_releases,
+        operated=bool(operators),
+    )
+    _report_operators(build, monitors, operators)
     if facts.prometheus and not offered and not monitors.install and monitoring.enabled:
         build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
     build.findings += monitors.findings
@@ -144,9 +155,29 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     watched, closed = control_plane_values(build.facts, wanted.values)
     build.findings += closed
     values = merged(values, watched)
+    others = node_exporters(build)
+    if others and not any(key in wanted.values for key in NODE_EXPORTER_VALUES):
+        build.findings.append(findings.NODE_EXPORTER_THERE(found=others[0]))
+        values = merged(values, {"nodeExporter": {"enabled": False}})
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )
+
+
+def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: list[str]) -> None:
+    """Report Prometheus Operators of others: ours is installed beside them, or none has a
+    Prometheus."""
+    wanted = build.settings.monitoring
+    if not operators or not wanted.enabled:
+        return
+    if monitors.install:
+        build.findings.append(
+            findings.INSTALLED_TWICE(
+                found=operators[0], chart=STACK, why=TWO_OPERATORS, left_by=LEFT_BY[STACK]
+            )
+        )
+    elif wanted.prometheus == "auto" and not build.facts.prometheus:
+        build.findings.append(findings.PROMETHEUS_MISSING(found=operators[0]))
 
 
 def _receivers(settings: ClusterSettings, stack: Release | None) -> tuple[str, str] | None:

@@ -57,18 +57,24 @@ class MonitorPlan:
 
 
 def plan_monitors(
-    wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool = True, adopt: bool = False
+    wanted: MonitoringSettings,
+    facts: ClusterFacts,
+    *,
+    offered: bool = True,
+    adopt: bool = False,
+    operated: bool = False,
 ) -> MonitorPlan:
     """Whether to install a Prometheus, and how it finds the exporter. `offered`: whether the chart
-    of the exporter makes a ServiceMonitor; `adopt`: a release under our name is ours to take
-    over."""
+    of the exporter makes a ServiceMonitor; `adopt`: a release under our name is ours to take over;
+    `operated`: another Prometheus Operator runs."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
     there = facts.prometheus
     ours = managed_release(ReleaseRef(wanted.namespace, CHART), facts, adopt=adopt) is not None
     install = wanted.enabled and (
-        wanted.prometheus == "install" or (wanted.prometheus == "auto" and (ours or not there))
+        wanted.prometheus == "install"
+        or (wanted.prometheus == "auto" and (ours or not (there or operated)))
     )
     problems: list[Finding] = []
     if wanted.enabled and wanted.prometheus == "existing" and not there:

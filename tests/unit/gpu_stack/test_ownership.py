@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.gpu_stack.model import StackPlan
-from gpufleet.kube.facts import ApiService, ObjectRef, ReleaseRef
+from gpufleet.kube.facts import ApiService, Crd, ObjectRef, ReleaseRef
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     OURS,
@@ -22,6 +22,7 @@ from tests.unit.gpu_stack.gpu_clusters import (
 )
 
 PLUGIN, EXPORTER, NFD = "nvidia-device-plugin", "dcgm-exporter", "node-feature-discovery"
+STACK = "kube-prometheus-stack"
 
 
 @pytest.mark.parametrize(
@@ -80,3 +81,38 @@ def test_a_grafana_with_the_sidecar_gets_the_dashboards() -> None:
     assert stack(facts, monitoring_dashboards=False).dashboards.objects == ()
     plain = replace(grafana, images=grafana.images[:1])
     assert stack(replace(facts, workloads=(plain,))).dashboards.objects == ()
+
+
+PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+
+
+def test_a_second_prometheus_operator_is_only_installed_on_request() -> None:
+    operator = replace(work("operator", "prometheus-operator"), kind="Deployment", host_paths=())
+    facts = replace(FACTS, workloads=(operator,))
+    assert codes(stack(facts)) == set(), "without its kinds, a name alone proves nothing"
+    kinds = {PROMETHEUSES: Crd(PROMETHEUSES, "Prometheus", ("v1",), {})}
+    served = replace(facts, crds=kinds)
+    left = stack(served)
+    assert (STACK in names(left), codes(left)) == (False, {"GF919"})
+    asked = stack(served, monitoring_prometheus="install")
+    assert (STACK in names(asked), codes(asked)) == (True, {"GF914"})
+    assert codes(stack(served, monitoring_prometheus="none")) == set()
+    assert STACK in names(stack(replace(served, releases=(named(STACK, "monitoring", OURS),))))
+
+
+def test_a_node_exporter_on_the_port_replaces_ours() -> None:
+    """https://github.com/prometheus-community/helm-charts/issues/2983 (2023-02-06)"""
+    theirs = work("node-exporter", "node-exporter", ports=(9100,))
+    facts = replace(FACTS, workloads=(theirs,))
+    plan = stack(facts)
+    assert (values(plan, STACK)["nodeExporter"], codes(plan)) == ({"enabled": False}, {"GF918"})
+    wanted = {"nodeExporter": {"enabled": True}}
+    own = stack(facts, monitoring_values=wanted)
+    assert (values(own, STACK)["nodeExporter"], codes(own)) == ({"enabled": True}, set())
+    ours = replace(
+        work("ours", "node-exporter", ports=(9100,)),
+        namespace="monitoring", release=ReleaseRef("monitoring", STACK),
+    )  # fmt: skip
+    record = named(STACK, "monitoring", OURS, workloads=(ours.ref,))
+    later = replace(FACTS, workloads=(ours, theirs), releases=(record,))
+    assert codes(stack(later)) == set(), "the one that has the port keeps it"
