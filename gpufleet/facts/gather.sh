@@ -214,7 +214,7 @@ section packages
 families='nvidia|^NVIDIA-|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
 families="$families|^(dkms|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
 families="$families|^(linux|proxmox|pve)-(image|kernel|headers|modules)"
-families="$families|^kernel[0-9.]*(-(uek|rt|64k|lt|ml|plus|debug))*(-(core|devel|headers|image|modules).*)?\$"
+families="$families|^kernel[0-9.]*(-(uek(64k)?|rt|64k|lt|ml|plus|debug))*(-(core|devel|headers|image|modules).*)?\$"
 families="$families|^(docker|containerd|cri-(o|tools)|moby|runc|crun|podman|kube(let|adm|ctl|rnetes-cni)|datacenter-gpu)"
 families="$families|unattended-upgrades|dnf-automatic|yum-cron|versionlock|modules-extra"
 # Which of the driver's packages there are: the exit status is 0 where none was read at all, else 1,

@@ -25,7 +25,7 @@ PROBLEM = re.compile(
     r"^(?:> )*(?:Error:\s*(?!\s|Operation aborted|Unable to find a match)| Problem(?: \d+)?: )"
     r"(?P<text>.*)$"
 )
-KERNEL = re.compile(r"kernel[\d.]*(?:-(?:uek|rt|64k|lt|ml|plus|debug))*(?:-core)?")
+KERNEL = re.compile(r"kernel[\d.]*(?:-(?:uek(?:64k)?|rt|64k|lt|ml|plus|debug))*(?:-core)?")
 REMOVALS = ("Removing", "Erasing", "Obsoleting")
 SHOWN_LINES = 6  # of the package manager's errors
 

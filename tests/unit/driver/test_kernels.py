@@ -21,6 +21,11 @@ KERNELS = [
     ("amzn2023", "6.1.134-152.225.amzn2023.x86_64", "kernel-devel-{kernel}"),
     ("rhel8", "5.4.17-2136.318.7.1.el8uek.x86_64", "kernel-uek-devel-{kernel}"),
     ("rhel9", "5.15.0-209.161.7.2.el9uek.aarch64", "kernel-uek-devel-{kernel}"),
+    (
+        "rhel9",
+        "6.12.0-100.28.2.el9uek.aarch64+64k",
+        "kernel-uek64k-devel-6.12.0-100.28.2.el9uek.aarch64",
+    ),
     ("rhel9", "5.14.0-427.13.1.el9_4.aarch64", "kernel-devel-{kernel}"),
     (
         "rhel9",
