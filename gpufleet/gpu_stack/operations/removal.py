@@ -214,7 +214,7 @@ def delete_namespaces(removal: ClusterRemoval) -> Commands:
         if found.item is None:
             continue
         if found.objects:
-            removal.note(namespace_stays(name, found.objects))
+            removal.note(namespace_stays(name, found.of_others or found.objects))
         elif found.unknown:
             apis = some(found.unknown)
             removal.not_known(findings.NAMESPACE_UNKNOWN(namespace=name, apis=apis))

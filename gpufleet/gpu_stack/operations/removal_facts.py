@@ -112,7 +112,7 @@ def _filled(
     if not names:
         return {}
     kinds = namespaced(api)
-    return {name: tuple(sorted(objects_in(api, name, kinds).objects)) for name in names}
+    return {name: tuple(objects_in(api, name, kinds).of_others) for name in names}
 
 
 def _runtime_api(facts: ClusterFacts) -> str:

@@ -60,6 +60,11 @@ class Contents:
     item: Item | None = None
 
     @property
+    def of_others(self) -> list[ObjectRef]:
+        """The objects that gpufleet did not create, sorted."""
+        return sorted(ref for ref, item in self.objects.items() if not is_ours(item))
+
+    @property
     def why(self) -> str:
         """Why it is not known what there is; "" if it is."""
         return ", ".join(each.why for each in self.unknown)
