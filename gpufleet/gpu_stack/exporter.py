@@ -55,8 +55,7 @@ class ExporterPlan:
 def no_exporter(build: StackBuilder) -> ExporterPlan:
     """Nothing is installed. Our objects stay as long as the release of an earlier run uses them."""
     wanted = build.settings.monitoring
-    uses = build.facts.release(wanted.namespace, EXPORTER)
-    monitor = None if uses else _monitors(wanted, ())
+    monitor = None if build.managed(EXPORTER) else _monitors(wanted, ())
     return ExporterPlan(None, None, list_objects(wanted, None), monitor)
 
 

@@ -55,14 +55,15 @@ EXPORTER_THERE = warning(
     "remove the other one, or set monitoring_exporter = True.",
 )
 
-ENGINE_THERE = info(
+ENGINE_THERE = warning(
     "GF917",
     "DCGM host engine exists",
     "{found} is a DCGM host engine, which serves no metrics. dcgm-exporter is installed with an "
-    "engine of its own; of two engines on a node, one gets the profiling counters "
-    "(DCGM_FI_PROF_*).",
-    "If their panels stay empty, and the other engine is on every GPU node and of the same DCGM "
-    'version, let the exporter use it: in monitoring_exporter_values, set "extraEnv": [{{"name": '
+    "engine of its own. NVIDIA does not support two engines on a node: only one of them gets the "
+    "profiling counters (DCGM_FI_PROF_*).",
+    "Remove the other engine if nothing needs it. If it is on every GPU node and of the same "
+    'version of DCGM, let the exporter use it: in monitoring_exporter_values, set "extraEnv": '
+    '[{{"name": '
     '"NODE_IP", "valueFrom": {{"fieldRef": {{"fieldPath": "status.hostIP"}}}}}}, {{"name": '
     '"DCGM_REMOTE_HOSTENGINE_INFO", "value": "$(NODE_IP):{port}"}}].',
 )

@@ -10,9 +10,10 @@ from gpufleet.core.merge import merged, value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.device_plugin import TWO_NFDS
 from gpufleet.gpu_stack.existing import device_plugins, exporters, nfds
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
-from gpufleet.helm.builder import EXPORTER, LEFT_BY, OPERATOR, PLUGIN, chart_values
+from gpufleet.helm.builder import EXPORTER, LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
@@ -59,6 +60,11 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):
         monitoring = build.settings.monitoring
         build.findings += monitors.not_read(monitoring, build.facts, wanted.namespace)
+    others = nfds(build)
+    if others and _enabled(release.values, "nfd", default=True):
+        build.findings.append(
+            findings.INSTALLED_TWICE(found=others[0], chart=NFD, why=TWO_NFDS, left_by=LEFT_BY[NFD])
+        )
     operands = _operands(build, release.values, version)
     return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
 

@@ -11,6 +11,7 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     OLD,
+    OURS,
     codes,
     exporter_monitor,
     prometheus,
@@ -145,7 +146,15 @@ def test_there_is_none_where_the_user_or_the_scrape_job_decides(settings: dict[s
 def test_it_goes_with_our_exporter(settings: dict[str, Any]) -> None:
     assert exporter_monitor(stack(OLD, **settings)).objects == ()
     release = HelmRelease(
-        "dcgm-exporter", "monitoring", 1, "deployed", "dcgm-exporter", "2.6.10", "", {}
+        "dcgm-exporter",
+        "monitoring",
+        1,
+        "deployed",
+        "dcgm-exporter",
+        "2.6.10",
+        "",
+        {},
+        labels=OURS,
     )
     there = replace(OLD, releases=(release,))
     assert stack(there, **settings).exporter_monitor is None, "its pods still run"

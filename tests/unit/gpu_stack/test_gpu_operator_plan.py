@@ -134,6 +134,16 @@ def test_what_others_run_is_left_to_them_and_the_operators_own_is_not(image: str
     assert values(plan, "gpu-operator")["dcgmExporter"]["enabled"] is True
 
 
+@pytest.mark.parametrize(
+    "data", [{"device_plugin_nfd": True}, {"gpu_operator_values": {"nfd": {"enabled": True}}}]
+)
+def test_an_nfd_beside_another_one_is_reported(data: dict[str, Any]) -> None:
+    """https://github.com/ibm-mas/ansible-devops/pull/2449 (2026-09-09)"""
+    theirs = replace(FACTS, workloads=(work("nfd-worker", "ose-node-feature-discovery-rhel9"),))
+    assert (codes(operator(theirs)), codes(operator(theirs, **data))) == (set(), {"GF914"})
+    assert values(operator(theirs), "gpu-operator")["nfd"] == {"enabled": False}
+
+
 def test_another_policy_is_a_blocker() -> None:
     other = ClusterPolicy("gpu-cluster-policy", "ready", {}, ReleaseRef("x", "gpu-operator-16"))
     plan = operator(replace(FACTS, cluster_policies=(policy(), other)))
