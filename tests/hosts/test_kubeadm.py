@@ -28,6 +28,12 @@ from tests.naming import RUN
 pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 HOSTS = ("ubuntu2404", "ubuntu2404-2", "debian12")  # H100, H100, L40S; the first controls
+SCRAPED = {
+    "http://{}:2381/metrics": "200",
+    "http://{}:10249/metrics": "200",
+    "https://{}:10257/metrics": "403",
+    "https://{}:10259/metrics": "403",
+}
 KILLS = 6
 SEED = 20261123
 RULE = '-A INPUT -p tcp -m tcp --dport 9999 -m comment --comment "no -j KUBE-API" -j DROP'
@@ -112,6 +118,20 @@ def test_nothing_of_the_join_is_left_on_the_hosts(site: Trio, created: dict[str,
             "/var/lib/gpufleet /etc/kubernetes /tmp /var/log/auth.log 2>/dev/null; :"
         )
         assert found == "", host.name
+
+
+def test_the_control_plane_can_be_scraped_from_another_host(
+    site: Trio, created: dict[str, Any]
+) -> None:
+    """Controller manager and scheduler ask for a token that may read metrics."""
+    plane, worker = site.hosts[0], site.hosts[-1]
+    codes = {
+        url: worker.run(
+            f"curl -sk -m 20 -o /dev/null -w '%{{http_code}}' {url.format(plane.address)}"
+        ).stdout.strip()
+        for url in SCRAPED
+    }
+    assert codes == SCRAPED
 
 
 def test_a_deployment_gets_the_gpus_of_both_models(site: Trio, created: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gather_answers
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.system_pods import parse_system_pods
 
 
 class Refusing:
@@ -64,7 +65,15 @@ OPTIONAL = {name: Ask(ask.path, many=ask.many, optional=True) for name, ask in A
 FOREIGN = {name: Ask(ask.path, many=ask.many, foreign=True) for name, ask in ASKS.items()}
 
 
-@pytest.mark.parametrize(("asks", "status"), [(OPTIONAL, 404), (FOREIGN, 503)])
+DISPENSABLE = {
+    name: Ask(ask.path, many=ask.many, optional=True, dispensable=True)
+    for name, ask in ASKS.items()
+}
+
+
+@pytest.mark.parametrize(
+    ("asks", "status"), [(OPTIONAL, 404), (FOREIGN, 503), (DISPENSABLE, 403), (DISPENSABLE, 404)]
+)
 def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
     asks: dict[str, Ask], status: int
 ) -> None:
@@ -83,13 +92,45 @@ def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
 
 @pytest.mark.parametrize(
     ("asks", "status"),
-    [(OPTIONAL, 500), (OPTIONAL, 503), (OPTIONAL, 403), (FOREIGN, 404), (ASKS, 404), (ASKS, 503)],
+    [
+        (OPTIONAL, 500),
+        (OPTIONAL, 503),
+        (OPTIONAL, 403),
+        (FOREIGN, 404),
+        (ASKS, 404),
+        (ASKS, 503),
+        (DISPENSABLE, 500),
+    ],
 )
 def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
         ask_all(Refusing(status), asks, all_lists())  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]
     assert codes == (["GF866"] if status == 403 else ["GF869", "GF869"])
+
+
+class WithProxy(Partly):
+    """A cluster whose kube-proxy has its configuration in a ConfigMap."""
+
+    def get(self, path: str, *more: object, **query: str) -> dict[str, Any]:
+        if path.endswith("kube-system/configmaps/kube-proxy"):
+            return {"data": {"config": "kind: KubeProxyConfiguration\nmetricsBindAddress: 0.0.0.0"}}
+        return super().get(path, *more, **query)
+
+    def list(self, path: str, *more: object, **query: str) -> list[Any]:
+        if path != FIRST["pods"].path:
+            return super().list(path, *more, **query)
+        container = {"command": ["kube-proxy", "--config=/x"]}
+        volume = {"name": "x", "configMap": {"name": "kube-proxy"}}
+        metadata = {"namespace": "kube-system", "labels": {"k8s-app": "kube-proxy"}, "name": "p"}
+        return [{"metadata": metadata, "spec": {"containers": [container], "volumes": [volume]}}]
+
+
+def test_the_configuration_of_kube_proxy_is_read_with_its_pods() -> None:
+    answers = gather_answers(WithProxy(""), {}, ())  # type: ignore[arg-type]
+    [kind] = parse_system_pods(answers.pods, answers.system_configs)
+    assert kind.config["metricsBindAddress"] == "0.0.0.0"
+    assert kind.argument("config") == "/x"
 
 
 def test_what_is_rejected_is_known_by_name() -> None:
