@@ -15,12 +15,11 @@ from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import (
     CounterPlan,
     exporter_namespace,
-    exporter_version,
     list_objects,
     plan_counters,
 )
 from gpufleet.gpu_stack.existing import exporters, host_engines
-from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
+from gpufleet.gpu_stack.sharing import measuring_shares
 from gpufleet.helm.builder import EXPORTER, LEFT_BY, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.readiness import VENDOR
@@ -82,15 +81,11 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         gpu_labels=catalog.gpu_labels.all,
     )
     values, monitor = _monitored(build, monitors, values)
-    theirs = wanted.exporter_values
-    since = catalog.charts[EXPORTER].features.get(VARIABLE)
-    running = exporter_version(load_counters(), version, theirs)
-    shared = sharing_variables(build, running, since, theirs.get("extraEnv"))
     release = build.release(
         EXPORTER,
         wanted.namespace,
         merged(values, counters.values),
-        wanted=merged(theirs, {**counters.over, **({"extraEnv": shared} if shared else {})}),
+        wanted=merged(wanted.exporter_values, {**counters.over, **measuring_shares(build)}),
         everywhere=EXPORTER,
     )
     chosen = release.values["serviceMonitor"] or {}

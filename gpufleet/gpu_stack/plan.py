@@ -67,21 +67,8 @@ def plan_stack(
         settings=settings,
     )
     monitoring = settings.monitoring
-    version = charts[OPERATOR].version
     operator = access.stack == "gpu-operator"
-    offered = not operator or has_feature(catalog, OPERATOR, version, MONITOR_SWITCH)
-    operators = prometheus_operators(build)
-    monitors = plan_monitors(
-        monitoring,
-        facts,
-        offered=offered,
-        adopt=access.adopt_releases,
-        operated=bool(operators),
-    )
-    _report_operators(build, monitors, operators)
-    if facts.prometheus and not offered and not monitors.install and monitoring.enabled:
-        build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
-    build.findings += monitors.findings
+    monitors = _monitors(build, operator=operator)
     prometheus = _prometheus(build, monitors)
     parts = [prometheus]
     exporter = no_exporter(build)
@@ -135,6 +122,25 @@ def plan_stack(
         receivers=_receivers(settings, prometheus),
         findings=tuple(dict.fromkeys(build.findings)),
     )
+
+
+def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
+    """How Prometheus finds the exporter; old operators make no ServiceMonitor for theirs."""
+    wanted, version = build.settings.monitoring, build.charts[OPERATOR].version
+    offered = not operator or has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH)
+    operators = prometheus_operators(build)
+    monitors = plan_monitors(
+        wanted,
+        build.facts,
+        offered=offered,
+        adopt=build.access.adopt_releases,
+        operated=bool(operators),
+    )
+    build.findings += monitors.findings
+    _report_operators(build, monitors, operators)
+    if wanted.enabled and build.facts.prometheus and not (offered or monitors.install):
+        build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
+    return monitors
 
 
 def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:

@@ -9,13 +9,25 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.versions import version_tuple
+from gpufleet.exporter.counters import load_counters
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.counters import exporter_version
+from gpufleet.helm.builder import EXPORTER
 
 VARIABLE = "KUBERNETES_VIRTUAL_GPUS"
 # Label of GPU feature discovery: none, time-slicing or mps.
 # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/main/docs/gpu-feature-discovery/README.md
 STRATEGY = "nvidia.com/gpu.sharing-strategy"
+
+
+def measuring_shares(build: StackBuilder) -> dict[str, Any]:
+    """Values of our exporter, above the user's, whose variables they contain."""
+    theirs = build.settings.monitoring.exporter_values
+    version = exporter_version(load_counters(), build.charts[EXPORTER].version, theirs)
+    since = build.catalog.charts[EXPORTER].features.get(VARIABLE)
+    shared = sharing_variables(build, version, since, theirs.get("extraEnv"))
+    return {"extraEnv": shared} if shared else {}
 
 
 def sharing_variables(
