@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping
+from datetime import date
 from urllib.parse import urlsplit
 
+from gpufleet.core.entries import Entry, loader
 from gpufleet.core.visible import one_line
 
 # Source: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/ and
@@ -15,6 +17,17 @@ from gpufleet.core.visible import one_line
 QUERY = 'ALERTS{alertstate="firing",severity!="info",upgrade!="ignore"}'
 SHOWN = 80  # characters of a name
 HOST_LABELS = ("node", "kubernetes_node", "nodename", "hostname", "Hostname", "host", "instance")
+
+
+class Caused(Entry):
+    """alerts.yaml, which explains its fields."""
+
+    as_of: date
+    source: str
+    unnamed: tuple[str, ...]
+
+
+load_caused = loader(Caused, "upgrade/alerts")
 
 
 def check_url(value: str) -> str:
@@ -42,6 +55,7 @@ def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str
     about hosts that are `away`: names and addresses of hosts that the upgrade has out of service.
     Raises ValueError for what is no answer of a Prometheus."""
     out = {name.lower() for name in away}
+    caused = load_caused().unnamed if out else ()
     try:
         data = json.loads(answer)
         if data["status"] != "success":
@@ -51,7 +65,8 @@ def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError("it is no result of a query") from error
     spared = re.compile(ignored)
-    return tuple(sorted(one_line(name)[:SHOWN] for name in names if not spared.fullmatch(name)))
+    left = {name for name in names if name not in caused and not spared.fullmatch(name)}
+    return tuple(sorted(one_line(name)[:SHOWN] for name in left))
 
 
 def _hosts(labels: Mapping[str, str]) -> set[str]:

@@ -51,6 +51,13 @@ def test_alerts_about_hosts_out_of_service_do_not_count(labels: dict[str, str]) 
     assert firing(about(**labels), "", ("gpu-2", "gpu")) == ("Down",)
 
 
+def test_counts_of_targets_and_pods_do_not_count_while_a_host_is_out() -> None:
+    """A third of the exporters of three nodes is down; work that lost its place still holds."""
+    found = answer("TargetDown", "KubeDaemonSetRolloutStuck", "KubePodNotReady")
+    assert firing(found, "", ("gpu-1",)) == ("KubePodNotReady",)
+    assert firing(found, "") == ("KubeDaemonSetRolloutStuck", "KubePodNotReady", "TargetDown")
+
+
 def test_severity_info_and_rules_that_say_so_do_not_count() -> None:
     """Prometheus leaves them out: kured's --prometheus-url practice with gpufleet's own rules."""
     assert 'severity!="info"' in QUERY
