@@ -37,6 +37,8 @@ BUILT_IN = "runc"  # runtime and default if no file names one
 VERSION: Path = ("version",)
 DROP_IN = "99-gpufleet-nvidia.toml"
 RUNTIMES, DEFAULT, CDI = PLACES["containerd"]
+# containerd 1.x: the default runtime as a table of its own, instead of the name of another one.
+OLD_DEFAULT: Path = ("containerd", "default_runtime", "runtime_type")
 _DRIVER: Path = ("options", "SystemdCgroup")
 
 
@@ -171,6 +173,8 @@ def _built_in(
     if is_ours(data, path, record):
         return {path: record.values[path]}
     default = lookup(table, DEFAULT) or BUILT_IN
+    if lookup(table, OLD_DEFAULT):
+        return {}
     named = lookup(table, RUNTIMES) or {}
     if desired.fills_maps or BUILT_IN in named or (default != BUILT_IN and named):
         return {}

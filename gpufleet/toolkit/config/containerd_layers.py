@@ -103,14 +103,17 @@ def cri_names(version: int, newest_version: int = NEWEST) -> tuple[str, ...]:
 def written_name(data: Data, version: int, newest_version: int = NEWEST) -> str:
     """The name that our settings take: that of the file's version, or a newer one that it has.
 
-    containerd ignores the runtimes of the old name if a table of the new name has some.
+    containerd ignores the runtimes of the old name if a table of the new name has some, and takes
+    one of the two at random that a file of version 1 has (run with 2.4.2).
     """
     names = cri_names(version, newest_version)
     own = CRI[min(version, newest_version)]
     if own not in names:
         return names[-1]
-    newer = names[names.index(own) + 1 :]
-    return next((name for name in newer if lookup(data, ("plugins", name, "containerd"))), own)
+    able = names[names.index(own) :]
+    runtimes = [name for name in able if lookup(data, ("plugins", name, "containerd"))]
+    there = [name for name in able if lookup(data, ("plugins", name))]
+    return (*runtimes[-1:], *there[:1], own)[0]
 
 
 def plugin_of(text: str | None, newest_version: int = NEWEST) -> str:

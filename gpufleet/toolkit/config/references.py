@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.toolkit.config.containerd import BUILT_IN
+from gpufleet.toolkit.config.containerd import BUILT_IN, OLD_DEFAULT
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.layers import PLACES
 
@@ -22,6 +22,8 @@ def undefined(runtime: str, table: Data, fills_maps: bool) -> References:
     places = PLACES[runtime]
     default = str(lookup(table, places.default) or "")
     runtimes = lookup(table, places.runtimes) or {}
+    if lookup(table, OLD_DEFAULT) and not fills_maps:
+        return {}
     built_in = {
         "docker": default in ("", BUILT_IN) or any(mark in default for mark in _SHIM_MARKS),
         "containerd": default in ("", BUILT_IN) and (fills_maps or not runtimes),

@@ -120,6 +120,12 @@ class TestTheTableOfTheFilesVersion:
         text = written(planned(host("2.3.7", {CONFIG: main})))
         assert f'[plugins."{NEW}".containerd.runtimes.nvidia]' in text
 
+    def test_a_table_of_the_name_of_version_2_in_a_file_without_version(self) -> None:
+        """Under the name of version 1 there would be two of them: containerd 2.3 takes either."""
+        main = f"[plugins.'{OLD}'.registry]\nconfig_path = '/etc/containerd/certs.d'\n"
+        text = written(planned(host("2.4.2", {CONFIG: main})))
+        assert f'[plugins."{OLD}".containerd.runtimes.nvidia]' in text
+
     def test_a_drop_in_without_version_on_containerd_1(self) -> None:
         """The highest version of all files decides there (`config dump` of 1.6.20, 1.7.32)."""
         files = {CONFIG: f"version = 2\n{IMPORTS}", NVIDIA_CTK: table(OLD, "nvidia", binary())}
@@ -231,6 +237,12 @@ class TestADefaultThatIsNotDefined:
         facts = provisioned(host("1.6.20", {CONFIG: main}))
         assert planned(facts).change is None
         assert reported(removal(facts)) == [("GF434", False)]  # the user's nvidia needs it
+
+    def test_the_default_is_a_table_of_its_own(self) -> None:
+        """containerd/containerd#5042: a file of version 1 on containerd 1.4."""
+        main = '[plugins.cri.containerd.default_runtime]\nruntime_type = "io.containerd.runc.v1"\n'
+        done = planned(host("1.4.4", {CONFIG: main + table("cri", "nvidia", binary())}))
+        assert (done.change, codes_of(done)) == (None, ["GF406", "GF415"])
 
     def test_containerd_2_keeps_its_own(self) -> None:
         main = "version = 3\n" + table(NEW, "nvidia", binary())
