@@ -120,9 +120,8 @@ def test_values_against_a_setting_are_a_blocker(
         (STACK, f"{SIDECAR}.searchNamespace", "grafana", "namespace, monitoring"),
         (STACK, f"{SIDECAR}.resource", "secret", "ConfigMaps"),
         ("monitoring_exporter_values", "service.enable", False, "without a Service"),
-        ("device_plugin_nfd_values", f"{NFD_PCI}.deviceLabelFields", ["class"], "pci-10de"),
+        ("device_plugin_nfd_values", f"{NFD_PCI}.deviceLabelFields", ["device"], "by vendor"),
         ("device_plugin_nfd_values", f"{NFD_PCI}.deviceClassWhitelist", ["02"], "label nodes"),
-        ("device_plugin_nfd_values", "worker.config", None, "pci-10de"),  # as in a copied file
         (STACK, "grafana.adminPassword", "prom-operator", "everybody"),
     ],
 )
@@ -166,6 +165,8 @@ def test_values_of_optional_releases_are_compared_too() -> None:
         ("device_plugin_values", "config.name", ""),
         (STACK, "kube-state-metrics.extraArgs", ["--resources=nodes"]),
         ("device_plugin_nfd_values", f"{NFD_PCI}.deviceClassWhitelist", ["02", "03"]),
+        ("device_plugin_nfd_values", f"{NFD_PCI}.deviceLabelFields", ["class", "vendor"]),
+        ("device_plugin_nfd_values", "worker.config", None),  # as in a copied file
     ],
 )
 def test_values_that_change_nothing_are_no_finding(key: str, path: str, value: Any) -> None:
