@@ -205,7 +205,7 @@ def test_the_exporter_waits_for_the_drivers_reboot(bare_host: HostFactory) -> No
     assert temperatures(scrape(host)) == gpus(host)
     assert done.report[host.name]["needs"] == []
     again = run_deploy("gpu_node", [host], exporter_enabled=True, node_reboot="never")
-    assert again.changes() == {host.name: 0}
+    assert again.changes() == {host.name: 0}, again.output
 
 
 @pytest.mark.extended

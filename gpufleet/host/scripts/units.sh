@@ -14,12 +14,25 @@ spare_containers() {
 enable_units() { systemctl -q --no-reload enable "$@"; }
 disable_units() { systemctl -q --no-reload disable "$@"; }
 
+# is_stale UNIT: whether systemd has not read its files as they are. NeedDaemonReload overlooks the first drop-in of a
+# loaded unit, whose folder was not there when systemd read its units.
+is_stale() {
+    [ "$(systemctl show -p NeedDaemonReload "$1")" != NeedDaemonReload=yes ] || return 0
+    case $1 in *.*) folder=/etc/systemd/system/$1.d ;; *) folder=/etc/systemd/system/$1.service.d ;; esac
+    known=$(systemctl show -p DropInPaths "$1")
+    for path in "$folder"/*.conf; do
+        [ -s "$path" ] || continue # an empty one masks another
+        case " ${known#DropInPaths=} " in *" $path "*) ;; *) return 0 ;; esac
+    done
+    return 1
+}
+
 # read_units UNIT...: let systemd read units whose files were changed since it read them. While containers have GPUs
 # it does not: then a line `reload waits UNIT` for each, and status 1.
 read_units() {
     waits=0
     for unit; do
-        [ "$(systemctl show -p NeedDaemonReload "$unit")" = NeedDaemonReload=yes ] || continue
+        is_stale "$unit" || continue
         if [ -z "$(gpu_containers)" ]; then systemctl daemon-reload; return; fi
         printf 'reload waits %s\n' "$unit"
         waits=1

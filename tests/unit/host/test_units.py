@@ -16,6 +16,9 @@ SYSTEMCTL = r"""#!/bin/sh
 case "$*" in
     *NeedDaemonReload\ changed*) echo NeedDaemonReload=yes ;;
     *NeedDaemonReload*) echo NeedDaemonReload=no ;;
+    *'DropInPaths known'*)
+        echo DropInPaths=/lib/x.conf {root}/etc/systemd/system/known.service.d/a.conf ;;
+    *DropInPaths*) echo DropInPaths= ;;
 esac
 [ "$1" = show ] || echo "$*" >>{root}/log
 """
@@ -33,6 +36,7 @@ def run(root: Path, code: str) -> subprocess.CompletedProcess[str]:
     text = "".join(script_file(f"host/{name}").read_text() for name in ("gpu_work", "units"))
     for place in ("/proc/", "/run/", "/var/lib/", "/sys/fs/"):
         text = text.replace(f" {place}", f" {root}{place}")
+    text = text.replace("=/etc/", f"={root}/etc/")
     words = ["sh", "-c", f"PATH={fakes}:$PATH\n{text}\n{code}"]
     return subprocess.run(words, capture_output=True, text=True, check=False)
 
@@ -114,3 +118,15 @@ def test_package_scripts_do_not_reach_systemd_beside_containers(
         bundle(tmp_path, f"{TASKS}/moby/aa", GIVEN)
     done = run(tmp_path, "spare_containers; sh -c 'echo ${SYSTEMD_OFFLINE-}'")
     assert (done.returncode, done.stdout.strip()) == (0, offline)
+
+
+@pytest.mark.parametrize(("unit", "reloads"), [("known", 0), ("new", 1), ("new.service", 1)])
+def test_the_first_drop_in_of_a_unit_is_read(tmp_path: Path, unit: str, reloads: int) -> None:
+    """systemd 252 has NeedDaemonReload=no for it."""
+    name = unit.removesuffix(".service")
+    folder = tmp_path / f"etc/systemd/system/{name}.service.d"
+    folder.mkdir(parents=True)
+    (folder / "a.conf").write_text("[Service]\n")
+    run(tmp_path, f"read_units {unit}")
+    log = tmp_path / "log"
+    assert (log.read_text().count("daemon-reload") if log.exists() else 0) == reloads
