@@ -124,6 +124,10 @@ def _default(result: Result) -> list[Finding]:
     if not result.context.settings.default_runtime:
         return []
     old, new = (str(lookup(each.table, place) or "") for each in (result.before, result.after))
+    table = containerd.OLD_DEFAULT
+    if runtime == "containerd" and not result.context.has("config-v3"):  # 1.x: the table wins
+        place = table[:-1] if lookup(result.after.table, table) else place
+        new = str(lookup(result.after.table, table) or new)
     if new != NAME:
         return [
             found.DEFAULT_OVERRIDDEN(

@@ -114,7 +114,7 @@ def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
         raise NotUnderstood(f"plugins.{plugin} is not a table")
     others = desired.layers.without(desired.file)
     layers = Layers((*others.files, (desired.file, own)))
-    name, base = _base(layers.table, desired.name, record.inherits)
+    name, base = _base(layers.table, desired, record.inherits)
     notes: list[Finding] = []
     place = (*RUNTIMES, desired.name)
     theirs = others if is_ours(data, cri + place, record) else layers
@@ -137,15 +137,20 @@ def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
     return Wanted(wanted, tuple(notes), name)
 
 
-def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
+def _base(table: Data, desired: DesiredRuntime, inherited: str) -> tuple[str, Data]:
     """The runc-like runtime whose options ours inherits.
 
     `inherited` is the one of the last run: the default may be ours since.
     """
+    old = lookup(table, OLD_DEFAULT[:-1])
+    if not desired.fills_maps and lookup(table, OLD_DEFAULT) and _is_runc(old):
+        return BUILT_IN, old
     default = lookup(table, DEFAULT)
     preferred = tuple(str(name) for name in (inherited, default) if name)
     runtimes = lookup(table, RUNTIMES)
-    if isinstance(runtimes, dict) and (name := base_runtime(runtimes, preferred, own, _is_runc)):
+    if isinstance(runtimes, dict) and (
+        name := base_runtime(runtimes, preferred, desired.name, _is_runc)
+    ):
         return name, runtimes[name]
     return BUILT_IN, {}
 

@@ -47,9 +47,9 @@ DEFAULT_REPLACED = warning(
 
 DEFAULT_OVERRIDDEN = warning(
     "GF442",
-    "Another file sets the default runtime",
-    "toolkit_default_runtime is set, but {file}, which {runtime} reads after gpufleet's file, sets "
-    "{setting} to {value}: {value} stays the default.",
+    "Another setting of the default runtime wins",
+    "toolkit_default_runtime is set, but {file} sets {setting} of {runtime} to {value}, and that "
+    "setting wins.",
     "Remove {setting} from {file}, or set toolkit_default_runtime = False.",
 )
 

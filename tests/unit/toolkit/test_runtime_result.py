@@ -243,6 +243,18 @@ class TestADefaultThatIsNotDefined:
         main = '[plugins.cri.containerd.default_runtime]\nruntime_type = "io.containerd.runc.v1"\n'
         done = planned(host("1.4.4", {CONFIG: main + table("cri", "nvidia", binary())}))
         assert (done.change, codes_of(done)) == (None, ["GF406", "GF415"])
+        overridden = planned(
+            host("1.4.4", {CONFIG: main + table("cri", "nvidia", binary())}), default_runtime=True
+        )
+        assert codes_of(overridden) == ["GF406", "GF442", "GF415"]
+
+    def test_a_table_of_its_own_is_the_base(self) -> None:
+        head = f"[plugins.'{OLD}'.containerd.default_runtime"
+        main = f"version = 2\n{head}]\nruntime_type = 'io.containerd.runc.v2'\n{head}.options]\n"
+        done = planned(host("1.7.24", {CONFIG: main + SYSTEMD + "\n"}))
+        assert codes_of(done) == []
+        assert written(done).count(SYSTEMD) == 2
+        assert "runtimes.runc]" not in written(done)
 
     def test_containerd_2_keeps_its_own(self) -> None:
         main = "version = 3\n" + table(NEW, "nvidia", binary())
