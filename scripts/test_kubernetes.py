@@ -30,7 +30,7 @@ LEFT_OUT = (  # what does not depend on the server; `make test-all` has it on 1.
     "test_cluster_life",
     "test_gpu_operator_faults",
     "test_gpu_stack_faults",
-    "test_load",
+    "test_load_jobs",
     "test_real_node",
     "test_release_killed",
     "test_simulated_failures",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from gpufleet.core.entries import Entry, Sourced
-from gpufleet.kube.facts import Workload
+
+if TYPE_CHECKING:  # the checks read the catalog, and nothing of the cluster's facts
+    from gpufleet.kube.facts import Workload
 
 Minor = Annotated[str, Field(pattern=r"^1\.\d+$")]
 ChartVersion = Annotated[str, Field(pattern=r"^v?\d+\.\d+\.\d+$")]
