@@ -7,16 +7,15 @@ from gpufleet.core.findings import blocker, info, warning
 OPERATOR_THERE = blocker(
     "GF870",
     "Cluster managed by the GPU Operator",
-    "gpufleet installed a GPU Operator ({found}), but cluster_stack requests the device plugin in "
-    "addition: both would advertise the same GPUs.",
+    "gpufleet installed a GPU Operator ({found}), which would advertise the GPUs that the device "
+    "plugin advertises.",
     'Set cluster_stack = "gpu-operator", or remove the operator first (gpufleet remove).',
 )
 
 PLUGIN_THERE = info(
     "GF871",
     "Another device plugin exists",
-    "{found} already advertises the GPUs and is not managed by gpufleet, whose device plugin is "
-    "not installed.",
+    "{found} already advertises the GPUs; gpufleet's device plugin is not installed.",
     "No action required; device_plugin_enabled = False hides this. To install gpufleet's, remove "
     "the other one and set device_plugin_enabled = True.",
 )
@@ -32,8 +31,7 @@ INSTALLED_TWICE = warning(
 NOT_WITHOUT_PLUGIN = warning(
     "GF915",
     "Settings have no effect without the device plugin",
-    "{keys} apply to gpufleet's device plugin, which is not installed: another one advertises the "
-    "GPUs, or device_plugin_enabled is False.",
+    "{keys} apply to gpufleet's device plugin, which is not installed.",
     "Configure the other plugin, or remove it and set device_plugin_enabled = True.",
 )
 
@@ -42,15 +40,14 @@ NFD_IN_PLUGIN = blocker(
     "Two NFDs requested",
     "device_plugin_values enables the NFD of the plugin's chart (nfd.enabled), and {found} runs "
     "another one: both would write the same labels of nodes.",
-    "Remove nfd.enabled from device_plugin_values, or uninstall the other one and do not set "
-    "device_plugin_nfd.",
+    "Remove nfd.enabled from device_plugin_values, or uninstall the other one.",
 )
 
 EXPORTER_THERE = warning(
     "GF872",
     "Another exporter exists",
-    "{found} already collects GPU metrics; a second exporter would count everything twice and "
-    "take the profiling counters. dcgm-exporter is skipped.",
+    "{found} already collects GPU metrics, which a second exporter would double; dcgm-exporter is "
+    "skipped.",
     "To keep the other one, set monitoring_exporter = False and scrape it. To install gpufleet's, "
     "remove the other one, or set monitoring_exporter = True.",
 )
@@ -61,9 +58,8 @@ ENGINE_THERE = warning(
     "{found} is a DCGM host engine, which serves no metrics. dcgm-exporter is installed with an "
     "engine of its own. NVIDIA does not support two engines on a node: only one of them gets the "
     "profiling counters (DCGM_FI_PROF_*).",
-    "Remove the other engine if nothing needs it. If it is on every GPU node and of the same "
-    'version of DCGM, let the exporter use it: in monitoring_exporter_values, set "extraEnv": '
-    '[{{"name": '
+    "Remove the other engine if nothing needs it. If it is on every GPU node and of the same DCGM "
+    'version, let the exporter use it: in monitoring_exporter_values, set "extraEnv": [{{"name": '
     '"NODE_IP", "valueFrom": {{"fieldRef": {{"fieldPath": "status.hostIP"}}}}}}, {{"name": '
     '"DCGM_REMOTE_HOSTENGINE_INFO", "value": "$(NODE_IP):{port}"}}].',
 )
@@ -79,8 +75,7 @@ NO_GPU_NODES = warning(
 NODE_EXPORTER_THERE = info(
     "GF918",
     "Another node exporter exists",
-    "{found} has port 9100 of the nodes, where kube-prometheus-stack's node exporter could not "
-    "start; it is not installed.",
+    "{found} has port 9100 of the nodes; kube-prometheus-stack's node exporter is not installed.",
     "To have its metrics, create a ServiceMonitor or PodMonitor for the other one. To run both, "
     'set "nodeExporter": {{"enabled": True}} and another port, '
     '"prometheus-node-exporter": {{"service": {{"port": 9101, "targetPort": 9101}}}}, in '
@@ -90,8 +85,8 @@ NODE_EXPORTER_THERE = info(
 PROMETHEUS_MISSING = warning(
     "GF919",
     "Prometheus Operator without a Prometheus",
-    "{found} is a Prometheus Operator, and the cluster has no Prometheus resource. None is "
-    "installed: two operators would manage the same objects.",
+    "{found} is a Prometheus Operator, and the cluster has no Prometheus. None is installed: two "
+    "operators would manage the same objects.",
     "Create a Prometheus that this operator runs, and run again. To install kube-prometheus-stack "
     'in addition, set monitoring_prometheus = "install".',
 )
