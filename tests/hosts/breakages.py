@@ -38,7 +38,12 @@ dpkg-query -W -f '${{Package}} ${{Version}}\\n' | awk '/{VERSION}|{TOOLKIT}/ {{p
     xargs apt-mark hold
 echo '{{"registry-mirrors": ["https://registry.example"], "features": {{"buildkit": true}}}}' \
     > /etc/docker/daemon.json
-printf 'version = 2\\noom_score = -999\\n' > /etc/containerd/config.toml
+cat > /etc/containerd/config.toml << 'END'
+version = 2
+oom_score = -999
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+END
 nvidia-ctk runtime configure --runtime=docker
 nvidia-ctk runtime configure --runtime=containerd \
     --drop-in-config=/etc/containerd/conf.d/99-nvidia.toml
