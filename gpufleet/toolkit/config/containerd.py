@@ -124,7 +124,9 @@ def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
         wanted[cri + place] = entry
     else:
         file = theirs.file_of(place)
-        notes.append(_compare(there, name, base, entry, file, desired))
+        alone = not base and lookup(layers.table, DEFAULT) == desired.name
+        other = there if alone else base  # the only runtime, and the default: no other to differ
+        notes.append(_compare(there, name, other, entry, file, desired))
     wanted = _built_in(data, cri, layers.table, desired, record) | wanted
     if desired.default:
         path = (*cri, *DEFAULT)

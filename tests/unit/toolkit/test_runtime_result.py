@@ -359,6 +359,13 @@ class TestAdopted:
         assert codes_of(done) == ["GF405"]
         assert "privileged_without_host_devices is not set, not true" in only(done).message
 
+    def test_the_only_runtime_differs_from_no_other(self) -> None:
+        """NVIDIA/nvidia-docker#1788: nvidia as default, and the only runtime of the file."""
+        head = f"version = 2\n[plugins.'{OLD}'.containerd]\ndefault_runtime_name = 'nvidia'\n"
+        main = head + table(OLD, "nvidia", binary(), SYSTEMD)
+        done = planned(host("1.6.20", {CONFIG: main}))
+        assert (done.change, codes_of(done)) == (None, ["GF406", "GF415"])
+
     def test_what_only_theirs_has_is_the_users(self) -> None:
         main = (
             "version = 2\n" + table(OLD, "runc") + table(OLD, "nvidia", binary(), 'Root = "/run/x"')
