@@ -15,6 +15,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.obstacles import left_out, missing_kinds, obstacles, taken_ports
 from gpufleet.helm.operands import awaited, operand_findings
+from gpufleet.helm.operated import operated_wait
 from gpufleet.helm.readiness import report_down, report_nodes, unready
 from gpufleet.helm.release import (
     STALE,
@@ -72,9 +73,11 @@ def plan_release(
         operands = wanted.ready.operands if action == "no-op" else None
         policies = facts.cluster_policies
         state = operand_findings(operands, wanted.ref, policies) if operands else []
-        return replace(plan, diff=(), findings=(*problems, *nodes, *state))
+        objects = operated_wait(found.operated if found else (), facts.operated, workloads)
+        silent = objects.findings(wanted.ref)
+        return replace(plan, diff=(), findings=(*problems, *nodes, *state, *silent))
     problems += obstacles(wanted, found, facts)
-    return _with_findings(plan, problems)
+    return with_findings(plan, problems)
 
 
 def with_chart(
@@ -91,7 +94,7 @@ def with_chart(
     wanted = plan.release
     steps, kept = plan_crds(wanted, chart, facts, live_crds, catalog)
     unknown = unknown_values(wanted.values, chart)
-    return _with_findings(replace(plan, crds=tuple(steps)), [*plan.findings, *kept, *unknown])
+    return with_findings(replace(plan, crds=tuple(steps)), [*kept, *unknown])
 
 
 def with_objects(
@@ -113,11 +116,12 @@ def with_objects(
         for work in recreate
     ]
     plan = replace(plan, recreate=tuple(work.ref for work in recreate))
-    return _with_findings(plan, [*plan.findings, *problems])
+    return with_findings(plan, problems)
 
 
-def _with_findings(plan: ReleasePlan, found: list[Finding]) -> ReleasePlan:
-    plan = replace(plan, findings=tuple(dict.fromkeys(found)))
+def with_findings(plan: ReleasePlan, found: Sequence[Finding]) -> ReleasePlan:
+    """The plan with more findings; blocked by a blocker among them."""
+    plan = replace(plan, findings=tuple(dict.fromkeys([*plan.findings, *found])))
     return replace(plan, action="blocked") if plan.blockers else plan
 
 
@@ -153,7 +157,9 @@ def _steady(
     gone = [str(ref) for ref in facts.missing_workloads(found)]
     behind = crds_behind(wanted, found.app_version, facts)
     ready = replace(wanted.ready, labels={})
-    waits = [*map(str, unready(ready, facts.workloads_of(wanted.ref), facts.nodes))]
+    workloads = facts.workloads_of(wanted.ref)
+    waits = [*map(str, unready(ready, workloads, facts.nodes))]
+    waits += operated_wait(found.operated, facts.operated, workloads).lines(soon=False)
     operands = wanted.ready.operands
     beyond = awaited(operands, wanted.ref, facts) if operands else OperandWait()
     if beyond and beyond.no_policy:

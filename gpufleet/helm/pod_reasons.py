@@ -12,28 +12,38 @@ from gpufleet.kube.parse import Answer, condition
 _IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _EVENTS = ("FailedCreate", "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox",
            "Unhealthy", "FailedScheduling", "ExceededGracePeriod", "BackoffLimitExceeded",
-           "DeadlineExceeded")  # fmt: skip
+           "DeadlineExceeded", "ProvisioningFailed", "FailedBinding")  # fmt: skip
+_STAY = ("ProvisioningFailed", "FailedBinding")  # of a claim: no such storage class, or no volume
 _MADE = re.compile(r'pods? "[^"]+"')  # a name that changes at every attempt
 SHOWN = 400  # characters of one message
+# In all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota, insufficient
+# quota to match these scopes. FailedCreate has no reason of its own for them.
+# https://github.com/kubernetes/apiserver/tree/master/pkg/admission/plugin/resourcequota
+# (controller.go, read 2026-11-27)
+QUOTA = "quota"
+POD_SECURITY = "violates PodSecurity"  # pod-security-admission/admission/admission.go
+_FINAL = ("insufficient quota to match these scopes", POD_SECURITY)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why pods are not ready. `stays`: unlikely to resolve by itself."""
+    """Why pods are not ready. `stays`: unlikely to resolve by itself. `final`: it cannot resolve by
+    itself."""
 
     text: str
     stays: bool = False
+    final: bool = False
     pods: int = 1
 
     def __str__(self) -> str:
         return f"{counted(self.pods, 'pod')}: {self.text}" if self.pods > 1 else self.text
 
 
-def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
+def reasons(pods: Iterable[Answer], events: Iterable[Answer], since: str = "") -> list[Reason]:
     """Unique reasons, the most certain first.
 
     `pods`: those of the workloads that are not ready. `events`: of these pods and of their
-    controllers, oldest first.
+    controllers, oldest first. `since`: what was reported before this time may be over.
     """
     found: dict[str, Reason] = {}
     for pod in pods:
@@ -42,6 +52,8 @@ def reasons(pods: Iterable[Answer], events: Iterable[Answer]) -> list[Reason]:
             found[reason.text] = replace(reason, pods=known.pods + 1) if known else reason
     for event in reversed(list(events)):
         cause = _of_event(event)
+        if cause and event_time(event) < since:
+            cause = replace(cause, stays=False, final=False)
         if cause and not any(cause.text in text or text in cause.text for text in found):
             found[cause.text] = cause
     return list(found.values())
@@ -56,6 +68,8 @@ class Stuck:
 
     def after(self, why: Sequence[Reason], seconds: float) -> bool:
         """Whether to give up `seconds` after the wait began, with the current reasons."""
+        if any(reason.final for reason in why):
+            return True
         if not any(reason.stays for reason in why):
             self.began = None
             return False
@@ -70,6 +84,16 @@ def failed_jobs(jobs: Iterable[Answer]) -> list[str]:
         f"Job {job['metadata']['name']} failed: {_words(failed)}"
         for job in jobs
         if (failed := condition(job, "Failed"))
+    ]
+
+
+def claims_of(pods: Iterable[Answer]) -> list[str]:
+    """The PersistentVolumeClaims of pods."""
+    return [
+        str(volume["persistentVolumeClaim"].get("claimName"))
+        for pod in pods
+        for volume in (pod.get("spec") or {}).get("volumes") or ()
+        if volume.get("persistentVolumeClaim")
     ]
 
 
@@ -128,14 +152,21 @@ def _of_container(container: Answer) -> Iterator[Reason]:
 
 
 def _of_event(event: Answer) -> Reason | None:
-    if event.get("type") != "Warning" or event.get("reason") not in _EVENTS:
+    if event.get("reason") not in _EVENTS:
         return None
     about = event.get("involvedObject") or {}
     message = _short(_MADE.sub("pods", str(event.get("message") or "")))
     if about.get("kind") == "Pod":
         return Reason(f"{event['reason']}: {message}")
-    refused = "is forbidden" in message or "exceeded quota" in message
-    return Reason(f"{about.get('kind')} {about.get('name')}: {message}", stays=refused)
+    refused = event["reason"] == "FailedCreate" and ("is forbidden" in message or QUOTA in message)
+    final = refused and any(text in message for text in _FINAL)
+    stays = refused or event["reason"] in _STAY
+    return Reason(f"{about.get('kind')} {about.get('name')}: {message}", stays, final)
+
+
+def event_time(event: Answer) -> str:
+    """When an event was last seen; times of the API compare as text."""
+    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def _words(failed: Answer) -> str:

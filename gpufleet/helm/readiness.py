@@ -12,7 +12,8 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.visible import Count
-from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.findings import readiness as findings
+from gpufleet.helm.findings.releases import NO_PODS
 from gpufleet.helm.release import Readiness, Unready
 from gpufleet.helm.scheduling import fitting, why_none, why_not
 from gpufleet.kube.facts import ClusterNode, Placement, Workload
@@ -126,7 +127,7 @@ def report_nodes(
         name = f"{work.namespace}/{work.name}"
         if work.wanted == 0 and work.name not in expected.nodes:
             reason = why_none(work.placement, nodes)
-            found.append(findings.NO_PODS(daemonset=name, reason=reason))
+            found.append(NO_PODS(daemonset=name, reason=reason))
         named = expected.nodes.get(work.name, ())
         found += report_left_out(
             name, work.placement, [node for node in nodes if node.name in named]

@@ -6,8 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload, WorkloadKind
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    HelmRelease,
+    ObjectRef,
+    ReleaseRef,
+    Workload,
+    WorkloadKind,
+)
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release, histories, revision_of
+from gpufleet.kube.node_answers import parse_node
+from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.parse import (
     parse_api_services,
     parse_apis,
@@ -15,7 +24,6 @@ from gpufleet.kube.parse import (
     parse_crds,
     parse_lone_pod,
     parse_namespace,
-    parse_node,
     parse_node_ports,
     parse_prometheus,
     parse_version,
@@ -44,6 +52,7 @@ class Answers:
     resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
     prometheuses: Items = field(default=())
     cluster_policies: Items = field(default=())
+    alertmanagers: Items = field(default=())
     api_services: Items = field(default=())
     system_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
 
@@ -66,6 +75,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         cluster_policies=tuple(parse_cluster_policy(item) for item in answers.cluster_policies),
         api_services=parse_api_services(answers.api_services),
         system_pods=parse_system_pods(answers.pods, answers.system_configs),
+        operated=_operated(answers),
     )
 
 
@@ -83,6 +93,12 @@ def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRe
         except UndecodableRelease as error:
             unreadable[known[0]] = str(error)
     return tuple(found), unreadable
+
+
+def _operated(answers: Answers) -> dict[ObjectRef, str]:
+    kinds = load_operated_kinds().by_kind
+    prometheuses = operated_states(answers.prometheuses, kinds["Prometheus"])
+    return {**prometheuses, **operated_states(answers.alertmanagers, kinds["Alertmanager"])}
 
 
 def _workloads(answers: Answers) -> tuple[Workload, ...]:

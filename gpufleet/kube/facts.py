@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from gpufleet.kube.nodes import ClusterNode as ClusterNode
+from gpufleet.kube.nodes import Placement as Placement
+from gpufleet.kube.nodes import Taint as Taint
 from gpufleet.kube.system_pods import SystemPod
 
 WorkloadKind = Literal["DaemonSet", "Deployment", "StatefulSet", "Pod"]
@@ -21,39 +24,6 @@ class ServerVersion:
 
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
-
-
-@dataclass(frozen=True, slots=True)
-class Taint:
-    """A taint of a node."""
-
-    key: str
-    effect: str  # NoSchedule, PreferNoSchedule, NoExecute
-    value: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterNode:
-    """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
-
-    `down`: why no pod can start on it now, "" if it is Ready. `foreign`: why it never runs the pods
-    of a Linux DaemonSet, "" if it does.
-    """
-
-    name: str
-    labels: Mapping[str, str]
-    taints: tuple[Taint, ...]
-    capacity: Mapping[str, int]
-    allocatable: Mapping[str, int]
-    down: str = ""
-    foreign: str = ""
-
-    @property
-    def usable(self) -> bool:
-        return not (self.down or self.foreign)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -119,6 +89,7 @@ class HelmRelease:
     created: int = 0  # of the Secret, by the server's clock: seconds since 1970; 0 if unknown
     history: tuple[Revision, ...] = ()  # every stored revision, oldest first
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
+    operated: tuple[ObjectRef, ...] = ()  # of its manifest, that an operator makes workloads of
     claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
 
     @property
@@ -137,23 +108,18 @@ class HelmRelease:
         return max(good, default=None)
 
     def among(self, workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-        """The workloads of this release: in its manifest and with its annotations. Annotations
-        alone prove nothing: every user may write them."""
-        ours = set(self.workloads)
-        return tuple(w for w in workloads if w.release == self.ref and w.ref in ours)
+        """The workloads of this release: in its manifest and with its annotations, and those that
+        an operator made of objects in its manifest. Annotations alone prove nothing: every user may
+        write them."""
+        ours, makers = set(self.workloads), set(self.operated)
+        return tuple(
+            work
+            for work in workloads
+            if (work.release == self.ref and work.ref in ours) or work.maker in makers
+        )
 
     def with_history(self, history: tuple[Revision, ...]) -> HelmRelease:
         return replace(self, history=history)
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Node requirements of a pod template. `terms`: required node affinity, one must match."""
-
-    node_selector: Mapping[str, str] = field(default_factory=dict)
-    terms: tuple[Mapping[str, Any], ...] = ()
-    tolerations: tuple[Mapping[str, str], ...] = ()
-    host_network: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +164,11 @@ class Workload:
     def image_folders(self) -> tuple[str, ...]:
         """The folder of each image in its registry, "" without one."""
         return tuple((["", *name.split("@")[0].split("/")])[-2] for name in self.images)
+
+    @property
+    def maker(self) -> ObjectRef | None:
+        """The object in its namespace that controls it."""
+        return self.owner and replace(self.owner, namespace=self.namespace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +241,7 @@ class ClusterFacts:
     node_ports: tuple[NodePort, ...] = ()
     prometheuses: tuple[PrometheusInstance, ...] = ()
     cluster_policies: tuple[ClusterPolicy, ...] = ()
+    operated: Mapping[ObjectRef, str] = field(default_factory=dict)  # why it does not work, or ""
     api_services: Mapping[str, ApiService] = field(default_factory=dict)  # by name
     system_pods: tuple[SystemPod, ...] = ()
 

@@ -23,6 +23,7 @@ import yaml
 
 from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Revision
 from gpufleet.kube.manifests import load_manifests
+from gpufleet.kube.operated import load_operated_kinds
 from gpufleet.kube.parse import Answer, object_ref
 
 RELEASE_TYPE = "helm.sh/release.v1"
@@ -30,7 +31,9 @@ LARGEST = 32 * 2**20  # bytes of an unpacked release: a Secret of 1 MiB may unpa
 _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _CLAIM = "PersistentVolumeClaim"
-_READ = re.compile(rf"^kind:\s*[\"']?(DaemonSet|Deployment|StatefulSet|{_CLAIM})\b", re.MULTILINE)
+_OPERATED = load_operated_kinds().by_kind
+_KINDS = "|".join(("DaemonSet", "Deployment", "StatefulSet", _CLAIM, *_OPERATED))
+_READ = re.compile(rf"^kind:\s*[\"']?({_KINDS})\b", re.MULTILINE)
 _POLICY = "helm.sh/resource-policy"  # annotation; `keep`: Helm does not delete the object
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
 
@@ -130,7 +133,7 @@ def _release(data: Any) -> HelmRelease:
     info = _of(dict, data, "info")
     chart = _of(dict, _of(dict, data, "chart"), "metadata")
     namespace = _of(str, data, "namespace")
-    workloads, claims = objects_in(str(data.get("manifest") or ""), namespace)
+    workloads, claims, operated = objects_in(str(data.get("manifest") or ""), namespace)
     return HelmRelease(
         name=_of(str, data, "name"),
         namespace=namespace,
@@ -143,6 +146,7 @@ def _release(data: Any) -> HelmRelease:
         apply_method=str(data.get("apply_method") or ""),
         workloads=workloads,
         claims=claims,
+        operated=operated,
     )
 
 
@@ -165,13 +169,13 @@ def _seconds(text: str) -> int:
         return 0
 
 
-def objects_in(
-    manifest: str, namespace: str
-) -> tuple[tuple[ObjectRef, ...], tuple[ObjectRef, ...]]:
-    """Workloads of a manifest (DaemonSets, Deployments, StatefulSets), and the
-    PersistentVolumeClaims without Helm's policy `keep`. Only their documents are parsed, as a
-    manifest may have hundreds of kilobytes. Raises YAMLError."""
-    workloads, claims = [], []
+def objects_in(manifest: str, namespace: str) -> tuple[tuple[ObjectRef, ...], ...]:
+    """Workloads of a manifest (DaemonSets, Deployments, StatefulSets), the PersistentVolumeClaims
+    without Helm's policy `keep`, and the objects that an operator makes workloads of. Only their
+    documents are parsed, as a manifest may have hundreds of kilobytes. Raises YAMLError."""
+    workloads: list[ObjectRef] = []
+    claims: list[ObjectRef] = []
+    operated: list[ObjectRef] = []
     for document in re.split(r"^---\s*$", manifest, flags=re.MULTILINE):
         if not _READ.search(document):
             continue
@@ -179,11 +183,13 @@ def objects_in(
             if not isinstance(content, dict):
                 continue
             ref = object_ref(content, namespace)
-            if ref.kind != _CLAIM:
+            if ref.kind in _OPERATED:
+                operated.append(ref)
+            elif ref.kind != _CLAIM:
                 workloads.append(ref)
             elif not _is_kept(content):
                 claims.append(ref)
-    return tuple(workloads), tuple(claims)
+    return tuple(workloads), tuple(claims), tuple(operated)
 
 
 def _is_kept(content: Answer) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpufleet.core.visible import one_line
-from gpufleet.kube.parse import Answer, condition, count_of, parse_node
+from gpufleet.kube.node_answers import count_of, parse_node
+from gpufleet.kube.parse import Answer, condition
 
 ROLE_LABEL = "node-role.kubernetes.io/"
 GPU = ("nvidia.com/gpu", "nvidia.com/mig-")

@@ -21,6 +21,7 @@ from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_cli
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.missing import is_gone, is_unserved
+from gpufleet.verify.pods import is_ready, runs
 from gpufleet.verify.prometheus_path import query_path
 from gpufleet.verify.subject import CheckFailed, Subject
 
@@ -34,10 +35,6 @@ PRESENT = (
 COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
-OTHER_PURPOSES = (
-    *("gpu-feature-discovery", "mps-control-daemon", "config-manager"),  # the plugin's image
-    "nv-hostengine",  # the exporter's
-)
 SILENT = "Prometheus does not answer through the API server"
 PAGE = 500  # objects per response
 NOT_ITS_ANSWER = "the response is not the API server's"  # but a log-in page, for example
@@ -204,15 +201,7 @@ class Cluster(Subject):
 
     def pods_with(self, image: str) -> list[Any]:
         """Ready pods that run an image for its main purpose."""
-        return [
-            pod
-            for pod in self.pods
-            if any(_runs(container, image) for container in pod.spec.containers)
-            and any(
-                condition.type == "Ready" and condition.status == "True"
-                for condition in pod.status.conditions or ()
-            )
-        ]
+        return [pod for pod in self.pods if runs(pod, image) and is_ready(pod)]
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces; none where the API does not serve the kind."""
@@ -289,14 +278,3 @@ def _page(found: Any) -> tuple[list[Any], str]:
         return list(found.get("items") or ()), str(token or "")
     token = found.metadata._continue if found.metadata else ""
     return list(found.items or ()), str(token or "")
-
-
-def _runs(container: Any, image: str) -> bool:
-    """Images have several programs, which commands choose."""
-    command = (container.command or [""])[0].rsplit("/", 1)[-1]
-    return _image(container.image) == image and command not in OTHER_PURPOSES
-
-
-def _image(reference: str) -> str:
-    """dcgm-exporter of nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…"""
-    return reference.split("@")[0].rsplit("/", 1)[-1].split(":")[0]

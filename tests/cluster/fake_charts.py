@@ -221,6 +221,9 @@ def crd(kind: str, chart: FakeChart) -> dict[str, Any]:
     if chart.operator and version_tuple(chart.operator) >= (0, 90):
         spec["properties"]["hostNetwork"] = {"type": "boolean"}
     notes = {"operator.prometheus.io/version": chart.operator} if chart.operator else {}
+    # without the subresource, so that the chart can render what an operator reports
+    status = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    properties = {"spec": spec, "status": status}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -234,7 +237,7 @@ def crd(kind: str, chart: FakeChart) -> dict[str, Any]:
             "versions": [
                 {
                     "name": "v1", "served": True, "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "properties": properties}},
                 }
             ],
         },

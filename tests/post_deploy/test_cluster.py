@@ -12,15 +12,24 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.names import counted
-from gpufleet.verify.cluster import COUNT, MONITORS, PROMETHEUSES, RESOURCE, Cluster
+from gpufleet.verify.cluster import (
+    COUNT,
+    MONITORS,
+    PROMETHEUSES,
+    RESOURCE,
+    Cluster,
+)
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
+from gpufleet.verify.pods import is_ready, runs
 from gpufleet.verify.releases import SPACES, deployed, wrong_versions
 from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 GPUS = (RESOURCE, "nvidia.com/mig-")
 EXPORTER_PORT = 9400
+VALUES_OF = {PLUGIN: "device_plugin_values", EXPORTER: "monitoring_exporter_values"}
+PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS = 120
@@ -28,11 +37,22 @@ TARGET_SECONDS = 180  # until a new pod is a target
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
+def left_out(cluster: Cluster, image: str) -> set[str]:
+    """Nodes without a pod of an image, where the inventory's values narrow its placement."""
+    chosen = {pod.spec.node_name for pod in cluster.pods if runs(pod, image)}
+    values = cluster.data.get(VALUES_OF[image]) or {}
+    narrowed = bool(chosen) and any(values.get(key) for key in PLACEMENT)
+    return {node.metadata.name for node in cluster.gpu_nodes} - chosen if narrowed else set()
+
+
 def missing(cluster: Cluster, image: str) -> str:
     """GPU nodes without a ready pod of an image, as text; "" where there is none."""
-    with_pod = cluster.nodes_with(image)
-    without = [node.metadata.name for node in cluster.gpu_nodes]
-    return ", ".join(name for name in without if name not in with_pod)
+    fine = cluster.nodes_with(image) | left_out(cluster, image)
+    return ", ".join(
+        f"{node.metadata.name}{'' if is_ready(node) else ' (not Ready)'}"
+        for node in cluster.gpu_nodes
+        if node.metadata.name not in fine
+    )
 
 
 def test_reachable(cluster: Cluster) -> None:
@@ -49,7 +69,8 @@ def test_gpus_are_offered(cluster: Cluster) -> None:
     """Nodes advertise as many GPUs as GPU feature discovery counted, and all are allocatable."""
     cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")
     wrong = []
-    for node in cluster.gpu_nodes:
+    without = left_out(cluster, PLUGIN)
+    for node in (found for found in cluster.gpu_nodes if found.metadata.name not in without):
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
         counted = int((node.metadata.labels or {}).get(COUNT, capacity))

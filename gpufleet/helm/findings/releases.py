@@ -52,6 +52,15 @@ POD_SECURITY = blocker(
     "kubectl label namespace {namespace} --overwrite "
     "pod-security.kubernetes.io/enforce=privileged, or choose another namespace.",
 )
+QUOTA = blocker(
+    "GF819",
+    "Quota rejects pods",
+    "Namespace {namespace} rejects pods of {release}: {error}",
+    "If it is about scopes, the cluster allows this priority class only where a quota permits it: "
+    "kubectl create quota gpufleet --namespace {namespace} --hard=pods=1000 "
+    "--scopes=PriorityClass, or set priorityClassName in the values of the release. If a quota is "
+    "exceeded, raise it: kubectl get resourcequota --namespace {namespace}",
+)
 VALUE_UNKNOWN = warning(
     "GF836",
     "Unknown chart value",
@@ -87,27 +96,6 @@ NO_PODS = warning(
     "DaemonSet {daemonset} has 0 desired pods: {reason}.",
     "Label the nodes as it requires (kubectl label node NODE KEY=VALUE; node-feature-discovery "
     "does so automatically), or change its node selector or tolerations.",
-)
-NODES_DOWN = warning(
-    "GF817",
-    "Nodes are not Ready",
-    "Nothing is expected of these nodes, because they are not Ready: {nodes}.",
-    "They get what they lack when they are Ready again; kubectl describe node NODE has the cause. "
-    "A node that is gone for good: kubectl delete node NODE",
-)
-NODES_LEFT_OUT = warning(
-    "GF809",
-    "GPU nodes without a pod",
-    "DaemonSet {daemonset} has no pod on these GPU nodes: {nodes}.",
-    "No action required if that is intended. Otherwise label the nodes (kubectl label node NODE "
-    "KEY=VALUE), or change nodeSelector, affinity or tolerations in the values of its release.",
-)
-NOWHERE = blocker(
-    "GF816",
-    "DaemonSet fits no GPU node",
-    "DaemonSet {daemonset} of release {release} would have no pod: {reason}.",
-    "Correct nodeSelector, affinity or tolerations in the values of the release, or label the "
-    "nodes: kubectl label node NODE KEY=VALUE",
 )
 HELM_SKEW = info(
     "GF839",

@@ -18,6 +18,7 @@ from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
+from gpufleet.helm.operations.pod_trial import refused_pods
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
 from gpufleet.helm.output import (
@@ -28,7 +29,13 @@ from gpufleet.helm.output import (
     is_gone,
     is_kept,
 )
-from gpufleet.helm.plan import Controller, plan_release, with_chart, with_objects
+from gpufleet.helm.plan import (
+    Controller,
+    plan_release,
+    with_chart,
+    with_findings,
+    with_objects,
+)
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.helm.strategy import helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, ServerVersion
@@ -80,6 +87,7 @@ class Cluster:
         plan = with_chart(plan, content, there, self.facts, helm_catalog())
         objects = self._render(plan, archive)
         plan = with_objects(plan, objects, self.facts, self.added_apis)
+        plan = with_findings(plan, refused_pods(self.api, plan, objects, self.facts))
         rendered = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
         self.added_apis |= {api for crd in (*crds, *rendered) for api in apis_of(crd)}
         return PlannedRelease(plan, archive)

@@ -13,6 +13,7 @@ from gpufleet.helm.operations.crds import write_crds
 from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
+from gpufleet.helm.pod_trial import explain_refusal
 from gpufleet.helm.release import ReleasePlan, is_ours
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
@@ -159,12 +160,15 @@ class ReleaseRun:
         return explain_failure(Failure(what, stderr, self._state()), wanted, self.facts)
 
     def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
+        ref = self.plan.release.ref
         if waited.operands:  # a rollback would interrupt the operator's work on nodes
             outcome.fail(waited.operands)
             return
+        refused = [explain_refusal(each, ref.namespace, ref) for each in waited.reasons]
+        outcome.findings += dict.fromkeys(filter(None, refused))
         outcome.fail(
             findings.NOT_READY(
-                release=self.plan.release.ref,
+                release=ref,
                 seconds=f"{waited.seconds:.0f}",
                 reasons="; ".join(waited.reasons),
                 remedy=self._state().capitalize(),

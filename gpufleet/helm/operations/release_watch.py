@@ -4,29 +4,41 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import quote
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
+from gpufleet.helm.operated import OperatedWait, operated_wait
 from gpufleet.helm.operations.operand_watch import OperandWatch
-from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, is_ready, reasons
+from gpufleet.helm.pod_reasons import (
+    Reason,
+    Stuck,
+    claims_of,
+    event_time,
+    failed_jobs,
+    is_ready,
+    reasons,
+)
 from gpufleet.helm.readiness import find_served, not_offering, report_nodes, unready
 from gpufleet.helm.release import OperandWait, Readiness, Release
-from gpufleet.kube.facts import ClusterNode, HelmRelease, Workload, WorkloadKind
+from gpufleet.kube.facts import ClusterNode, HelmRelease, ObjectRef, Workload, WorkloadKind
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
     histories,
     newest_revisions,
 )
+from gpufleet.kube.node_answers import parse_node
+from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import history_of
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import parse_node, parse_workload
+from gpufleet.kube.parse import parse_workload
 
 RESOURCES: dict[WorkloadKind, str] = {
     "DaemonSet": "daemonsets",
@@ -38,6 +50,7 @@ POLL = 0.5  # seconds between two polls
 QUIET = 2.0  # seconds before the first line of progress
 REPORT = 5.0  # seconds between two of them
 NODES_AGE = 2.0  # seconds after which the nodes are read again
+EVENT_TIME = "%Y-%m-%dT%H:%M:%SZ"
 MAKERS = ("DaemonSet", "ReplicaSet", "StatefulSet", "Job")
 _FORBIDDEN = 403
 
@@ -55,6 +68,7 @@ class Watch:
     hook_reasons: list[str] = field(default_factory=list, init=False)
     _pods_said: dict[str, list[Reason]] = field(default_factory=dict, init=False)  # hook Job -> why
     _unseen: set[str] = field(default_factory=set, init=False)  # lists without permission
+    _since: str = field(default="", init=False)  # when the wait began, by the server's clock
     _known: list[ClusterNode] = field(default_factory=list, init=False)
     _nodes_read: float = field(default=-math.inf, init=False)
 
@@ -65,6 +79,7 @@ class Watch:
         release was just changed, so its operator's status may be outdated.
         """
         began = time.monotonic()
+        self._since = datetime.fromtimestamp(self.api.clock, timezone.utc).strftime(EVENT_TIME)
         operands = self._operands(expected, changed=changed)
         stuck = Stuck(expected.patience)
         while True:
@@ -74,29 +89,44 @@ class Watch:
             soon = changed and spent < expected.patience
             wanted = expected if soon else replace(expected, labels={})
             waiting = unready(wanted, workloads, nodes)
-            beyond = operands.look(spent, nodes) if operands and not waiting else OperandWait()
+            objects = OperatedWait({}, ()) if waiting else self._objects(workloads)
+            broken = objects.lines(soon=soon)
+            ours = not waiting and not broken
+            beyond = operands.look(spent, nodes) if operands and ours else OperandWait()
             served = find_served(expected, workloads, nodes) if expected.offering else []
-            silent = [] if waiting or beyond else not_offering(served)
+            silent = not_offering(served) if ours and not beyond else []
             patient = spent < min(expected.patience, expected.timeout)
             some_offer = len(silent) < len(served) and not patient
             found = report_nodes(expected, workloads, nodes)
-            if not waiting and not beyond and (not silent or some_offer):
+            if ours and not beyond and (not silent or some_offer):
+                found += objects.findings(self.release.ref)
                 found += [*operands.findings] if operands else []
                 found += [OFFERS_NOTHING(node=name, release=self.release.ref) for name in silent]
                 return WaitResult([], found, spent)
             if spent > QUIET or last:
+                late = [entry.workload for entry in (*waiting, *beyond.unready)]
                 why = self.why(
-                    workloads
-                    if silent
-                    else [entry.workload for entry in (*waiting, *beyond.unready)],
+                    workloads if silent else [*late, *objects.made(workloads)],
                     operands.validators(beyond) if operands else (),
                 )
-                lines = [*map(str, waiting), *beyond.lines, *_silence(silent), *map(str, why)]
+                lines = [*map(str, waiting), *broken, *beyond.lines, *_silence(silent)]
+                lines += map(str, why)
                 if last or stuck.after(why, spent):
                     failed = operands.not_ready(spent, lines) if operands and beyond else None
                     return WaitResult(lines, found, spent, failed)
                 self._report(f"{spent:.0f} s: waiting for {'; '.join(lines)}")
             time.sleep(min(POLL, max(expected.timeout - spent, 0)))
+
+    def _objects(self, workloads: Sequence[Workload]) -> OperatedWait:
+        """What the operators of the release's objects report now."""
+        found = self.current()
+        objects = found.operated if found else ()
+        states: dict[ObjectRef, str] = {}
+        for ref in objects:
+            kind = load_operated_kinds().by_kind[ref.kind]
+            item = self.api.find(kind.path(ref))
+            states |= operated_states([item] if item else [], kind)
+        return operated_wait(objects, states, workloads)
 
     def _nodes(self) -> list[ClusterNode]:
         """The nodes as they are now; read again after some seconds."""
@@ -170,7 +200,8 @@ class Watch:
             path = f"/api/v1/namespaces/{work.namespace}/pods"
             pods += self.api.list(path, labelSelector=selector) if selector else []
         names = {work.name for work in workloads}
-        return reasons(pods, self._events({work.namespace for work in workloads}, pods, names))
+        events = self._events({work.namespace for work in workloads}, pods, names)
+        return reasons(pods, events, self._since)
 
     def _hooks(self) -> list[str]:
         """Hook Jobs that have not finished, with the reasons of their pods."""
@@ -196,19 +227,24 @@ class Watch:
 
     def _events(self, spaces: set[str], pods: Sequence[Any], makers: set[str]) -> list[Any]:
         """Warnings about pods that are not ready and about their controllers, oldest first."""
-        waiting = {pod["metadata"]["name"] for pod in pods if not is_ready(pod)}
+        unready = [pod for pod in pods if not is_ready(pod)]
+        waiting = {("Pod", pod["metadata"]["name"]) for pod in unready}
+        waiting |= {("PersistentVolumeClaim", name) for name in claims_of(unready)}
         found = []
         for space in sorted(spaces):
             path = f"/api/v1/namespaces/{quote(space)}/events"
-            for event in self._explaining(path, fieldSelector="type=Warning"):
+            events = self._explaining(path, fieldSelector="type=Warning")
+            if len(waiting) > len(unready):  # that a claim finds no volume is a normal event
+                events += self._explaining(path, fieldSelector="reason=FailedBinding")
+            for event in events:
                 about = event.get("involvedObject") or {}
                 name = str(about.get("name"))
                 made = about.get("kind") in MAKERS and any(
                     name == maker or name.startswith(f"{maker}-") for maker in makers
                 )
-                if made or (about.get("kind") == "Pod" and name in waiting):
+                if made or (about.get("kind"), name) in waiting:
                     found.append(event)
-        return sorted(found, key=_time)
+        return sorted(found, key=event_time)
 
     def _explaining(self, path: str, **query: str) -> list[Any]:
         """A list that only explains a delay: if it is not permitted, empty, and reported once."""
@@ -225,10 +261,6 @@ class Watch:
 
 def _silence(nodes: Sequence[str]) -> list[str]:
     return [f"node {name} advertises no GPUs" for name in nodes]
-
-
-def _time(event: Mapping[str, Any]) -> str:
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,11 @@ FIRST = {
     "api_services": Ask("/apis/apiregistration.k8s.io/v1/apiservices"),
 }
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
+ALERTMANAGERS = "alertmanagers.monitoring.coreos.com"
 CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
 CUSTOM = {
     PROMETHEUSES: Ask("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
+    ALERTMANAGERS: Ask("/apis/monitoring.coreos.com/v1/alertmanagers", optional=True),
     CLUSTER_POLICIES: Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
 }
 NEEDED_GROUPS = frozenset(name.partition(".")[2] for name in CUSTOM)
@@ -106,6 +108,7 @@ def gather_answers(
         resources={name: second[name] for name in groups},
         prometheuses=second.get(PROMETHEUSES) or (),
         cluster_policies=second.get(CLUSTER_POLICIES) or (),
+        alertmanagers=second.get(ALERTMANAGERS) or (),
         api_services=first["api_services"],
         system_configs={name: second[f"configmap {name}"] for name in configs},
     )

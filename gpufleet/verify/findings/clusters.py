@@ -72,6 +72,20 @@ SCRAPED_TWICE = check(
     "Remove one of the jobs: a scrape job of NVIDIA's guide (gpu-metrics), an annotation "
     "prometheus.io/scrape on the exporter's pods or Service, or a second ServiceMonitor.",
 )
+MONITORING_DOWN = check(
+    "GF709",
+    "Prometheus or Alertmanager does not run",
+    "The Prometheus and the Alertmanager that gpufleet installed must be available.",
+    "Read the events of their pods and claims: kubectl -n monitoring get events; run "
+    "`gpufleet apply` for this cluster, which waits for them.",
+)
+PROMETHEUS_SILENT = check(
+    "GF753",
+    "Prometheus does not answer",
+    "The Prometheus that gpufleet installed must answer queries through the API server.",
+    "Check that its pod is ready and that its Service has endpoints: kubectl -n monitoring get "
+    "pods,endpoints",
+)
 NO_POD_LABELS = check(
     "GF798",
     "Metrics lack pod labels",

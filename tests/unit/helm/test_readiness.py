@@ -18,7 +18,7 @@ from gpufleet.kube.facts import (
     Taint,
     Workload,
 )
-from gpufleet.kube.parse import parse_node
+from gpufleet.kube.node_answers import parse_node
 
 LABEL = {"x": "y"}
 DOWN = "not Ready: Kubelet stopped posting node status."

@@ -30,7 +30,8 @@ from gpufleet.kube.facts import (
     Workload,
 )
 from gpufleet.kube.helm_releases import objects_in
-from gpufleet.kube.parse import parse_node, parse_version, parse_workload
+from gpufleet.kube.node_answers import parse_node
+from gpufleet.kube.parse import parse_version, parse_workload
 
 CAPTURES = sorted((Path(__file__).parent / "captures").glob("cluster-*.answers.json"))
 BY_NAME = {path.name.removesuffix(".answers.json"): path for path in CAPTURES}
@@ -176,7 +177,7 @@ def test_any_manifest_is_read_for_its_workloads(before: str, after: str) -> None
     document = "kind: DaemonSet\nmetadata:\n  name: d\n"
     around = [part.replace("kind:", "").replace("-", "") for part in (before, after)]
     manifest = f"# {around[0]!a}\n---\n{document}---\n# {around[1]!a}\n"
-    assert objects_in(manifest, "n") == ((ObjectRef("DaemonSet", "n", "d"),), ())
+    assert objects_in(manifest, "n") == ((ObjectRef("DaemonSet", "n", "d"),), (), ())
 
 
 def claim(name: str, policy: str | None = None) -> str:
@@ -186,7 +187,7 @@ def claim(name: str, policy: str | None = None) -> str:
 
 def test_claims_that_helm_would_delete_are_read_from_a_manifest() -> None:
     manifest = claim("data") + claim("kept", " Keep ") + claim("other", "delete")
-    workloads, claims = objects_in(manifest, "n")
+    workloads, claims, _ = objects_in(manifest, "n")
     assert workloads == ()
     assert [str(ref) for ref in claims] == [
         "PersistentVolumeClaim n/data",

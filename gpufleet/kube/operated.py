@@ -1,0 +1,68 @@
+"""Objects that a program in the cluster turns into workloads, such as a Prometheus. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.kube.facts import ObjectRef
+
+
+class OperatedKind(Sourced):
+    """A kind. `api`: the path of its API; `conditions`: True when an object of it works."""
+
+    kind: str
+    crd: str
+    api: str
+    conditions: tuple[str, ...]
+
+    @property
+    def plural(self) -> str:
+        return self.crd.split(".")[0]
+
+    def path(self, ref: ObjectRef) -> str:
+        return f"{self.api}/namespaces/{ref.namespace}/{self.plural}/{ref.name}"
+
+
+class OperatedKinds(Entry):
+    """operated_kinds.yaml"""
+
+    kinds: tuple[OperatedKind, ...]
+
+    @property
+    def by_kind(self) -> dict[str, OperatedKind]:
+        return {entry.kind: entry for entry in self.kinds}
+
+
+load_operated_kinds = loader(OperatedKinds, "kube/operated_kinds")
+
+
+def operated_states(items: Iterable[Mapping[str, Any]], kind: OperatedKind) -> dict[ObjectRef, str]:
+    """What the operator reports of each object: "" if it works. Objects without a report are left
+    out."""
+    found = {}
+    for item in items:
+        metadata = item["metadata"]
+        state = _state(item, kind)
+        if state is not None:
+            found[ObjectRef(kind.kind, metadata["namespace"], metadata["name"])] = state
+    return found
+
+
+def _state(item: Mapping[str, Any], kind: OperatedKind) -> str | None:
+    """Why an object does not work, "" if it does, None if its operator reports no condition."""
+    if (item.get("spec") or {}).get("paused"):
+        return ""
+    conditions = {
+        entry["type"]: entry for entry in (item.get("status") or {}).get("conditions") or ()
+    }
+    reported = [conditions[name] for name in kind.conditions if name in conditions]
+    generation = item["metadata"].get("generation") or 0
+    if any((entry.get("observedGeneration") or generation) < generation for entry in reported):
+        return "its operator has not observed the update yet"
+    for entry in reported:
+        if entry["status"] != "True":
+            why = " ".join(str(entry.get("message") or entry.get("reason") or "no reason").split())
+            return f"{entry['type']} is {entry['status']} ({why})"
+    return "" if reported else None

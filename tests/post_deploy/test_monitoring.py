@@ -1,0 +1,23 @@
+"""A cluster's monitoring: what gpufleet installed runs and answers."""
+
+from __future__ import annotations
+
+from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.findings import clusters as kinds
+from gpufleet.verify.operated import installed, problems
+
+
+def test_monitoring_is_available(cluster: Cluster) -> None:
+    """The Prometheus and the Alertmanager that gpufleet installed are available."""
+    found = installed(cluster)
+    cluster.need(found, "gpufleet installed no Prometheus")
+    wrong = problems(found, cluster.data)
+    cluster.expect(not wrong, kinds.MONITORING_DOWN, "both to be available", "; ".join(wrong))
+
+
+def test_prometheus_answers(cluster: Cluster) -> None:
+    """The Prometheus that gpufleet installed answers a query; other checks skip without it."""
+    cluster.need(installed(cluster).get("prometheus"), "gpufleet installed no Prometheus")
+    answer = cluster.prometheus("up")
+    found = answer if isinstance(answer, str) else ""
+    cluster.expect(not found, kinds.PROMETHEUS_SILENT, "an answer", found)
