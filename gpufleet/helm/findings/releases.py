@@ -55,7 +55,7 @@ POD_SECURITY = blocker(
 QUOTA = blocker(
     "GF819",
     "Quota rejects pods",
-    "Namespace {namespace} rejects pods of {release}: {error}",
+    "In namespace {namespace}, a quota rejects the pods of {release}: {error}",
     "If it is about scopes, the cluster allows this priority class only where a quota permits it: "
     "kubectl create quota gpufleet --namespace {namespace} --hard=pods=1000 "
     "--scopes=PriorityClass, or set priorityClassName in the values of the release. If a quota is "
