@@ -33,7 +33,7 @@ def trial_pods(
             {
                 "apiVersion": "v1",
                 "kind": "Pod",
-                "metadata": {"generateName": "gpufleet-trial-", "labels": labels},
+                "metadata": {"name": "gpufleet-trial", "labels": labels},
                 "spec": {**kept, **account},
             },
         )
