@@ -33,7 +33,10 @@ def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterN
 def why_not(placement: Placement, node: ClusterNode) -> str:
     """Why one node gets no pod, as a clause; "" if it gets one."""
     if not _labels_fit(placement, node):
-        return f"it does not have {_required(placement)}"
+        selector = placement.node_selector
+        missing = {key: value for key, value in selector.items() if node.labels.get(key) != value}
+        terms = () if missing else placement.terms
+        return f"it does not have {_required(Placement(missing, terms))}"
     taints = [str(taint) for taint in node.taints if not _tolerated(taint, placement)]
     return f"its taint {', '.join(sorted(taints))} is not tolerated" if taints else ""
 

@@ -86,7 +86,8 @@ class Watch:
             spent = time.monotonic() - began
             last = spent >= expected.timeout
             nodes, workloads = self._nodes(), self.workloads()
-            soon = changed and spent < expected.patience
+            patient = spent < min(expected.patience, expected.timeout)
+            soon = changed and patient
             wanted = expected if soon else replace(expected, labels={})
             waiting = unready(wanted, workloads, nodes)
             objects = OperatedWait({}, ()) if waiting else self._objects(workloads)
@@ -95,7 +96,6 @@ class Watch:
             beyond = operands.look(spent, nodes) if operands and ours else OperandWait()
             served = find_served(expected, workloads, nodes) if expected.offering else []
             silent = not_offering(served) if ours and not beyond else []
-            patient = spent < min(expected.patience, expected.timeout)
             some_offer = len(silent) < len(served) and not patient
             found = report_nodes(expected, workloads, nodes)
             if ours and not beyond and (not silent or some_offer):
