@@ -1,7 +1,7 @@
 """containerd's configuration, versions 1 to 4: the nvidia runtime, the default one, and CDI.
 
 gpufleet appends tables to the file itself. It uses a drop-in only if the main file imports one and
-containerd merges imports key by key (2.1 and newer): older versions replace a plugin's whole table
+containerd merges imports key by key (2.0 and newer): older versions replace a plugin's whole table
 by an import, and a drop-in would have to repeat, and so freeze, all of the user's settings.
 """
 

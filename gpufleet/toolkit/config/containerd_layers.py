@@ -3,7 +3,7 @@
 The name of the table follows the `version` of the file. containerd 2.x converts each file from
 its version on, and merges a table of the old name with one of the new name, which wins; before 2.3
 it does not convert version 1. containerd 1.x converts nothing: the highest version of all files
-decides (seen in `containerd config dump` of 1.6.20, 1.7.32, 2.2.9, 2.3.7).
+decides (seen in `containerd config dump` of 1.6.20, 1.7.32, 2.0.14, 2.2.9, 2.3.7).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def layers(
 ) -> Layers:
     """The CRI plugin's table in the main file and in those that it imports, in their order.
 
-    Before 2.1 an import that names the plugin replaces its whole table. A program reads the names
+    Before 2.0 an import that names the plugin replaces its whole table. A program reads the names
     of the versions up to its `newest_version`.
     """
     read = {path: parsed(texts[path]) for path in read_files(texts, main)}
