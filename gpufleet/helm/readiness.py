@@ -42,7 +42,7 @@ def _reason(work: Workload, expected: Readiness, nodes: Sequence[ClusterNode]) -
         few = _too_few(work, expected, nodes)
         if few:
             return few
-        wanted -= len([node for node in fitting(work.placement, nodes) if not node.usable])
+        wanted = _possible(work, nodes)
     if work.updated < wanted:
         return f"{work.updated} of {Count(wanted):pod is|pods are} updated"
     if work.old:
@@ -50,6 +50,15 @@ def _reason(work: Workload, expected: Readiness, nodes: Sequence[ClusterNode]) -
     if work.ready < wanted:
         return f"{work.ready} of {Count(wanted):pod is|pods are} ready"
     return ""
+
+
+def _possible(work: Workload, nodes: Sequence[ClusterNode]) -> int:
+    """How many of its desired pods a DaemonSet can have: its controller counts a node that is down
+    for a while, or as long as it tolerates the taint of it."""
+    usable = [node for node in nodes if node.usable]
+    if len(usable) == len(nodes):
+        return work.wanted
+    return min(work.wanted, len(fitting(work.placement, usable)))
 
 
 def _too_few(work: Workload, expected: Readiness, nodes: Sequence[ClusterNode]) -> str:

@@ -77,6 +77,8 @@ def test_a_node_that_is_not_ready_does_not_count_and_is_named() -> None:
     nodes = [*THREE[:2], node("c", down=DOWN, taints=tainted)]
     assert reason(daemon(2, 2), nodes) == ""
     assert codes(daemon(2, 2), nodes)["GF817"].endswith(f"not Ready: c ({DOWN}).")
+    assert reason(daemon(3, 2), nodes) == ""  # its controller still counts the node
+    assert reason(daemon(3, 1), nodes) == "1 of 2 pods are ready"
     untainted = [*THREE[:2], node("c", down=DOWN)]  # its taint follows soon
     assert reason(daemon(3, 2), untainted) == ""
     assert reason(daemon(3, 1), untainted) == "1 of 2 pods are ready"
