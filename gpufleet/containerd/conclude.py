@@ -14,7 +14,7 @@ def conclude(facts: NodeFacts, plan: ContainerdPlan, found: Found | None) -> Rol
     """What the host has now. `found`: the transaction, if one ran."""
     old = facts.provenance.entry(ContainerdEntry)
     version = found.transaction.version if found else plan.before
-    packages = versions_of(plan.family.packages, facts, found)
+    packages = versions_of(plan.family.packages, facts, found, old)
     entry = ContainerdEntry(version=version, packages=packages)
     source = plan.repository.source
     return RoleResult(carried(entry, old), digests([source] if source else []), version)

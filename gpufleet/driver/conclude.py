@@ -36,7 +36,7 @@ def conclude(
         modules=plan.choice.modules,
         source=plan.choice.source,
         build=plan.choice.build,
-        packages=versions_of(plan.packages, facts, found),
+        packages=versions_of(plan.packages, facts, found, old),
         load=list(plan.modules),
         prerequisites=_missing(facts) if old.prerequisites is None else old.prerequisites,
         repository=repository.url if repository else None,

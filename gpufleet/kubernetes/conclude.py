@@ -32,7 +32,7 @@ def conclude(
         part=plan.part,
         network=plan.network,
         containerd=part,
-        packages=versions_of(plan.family.packages, facts, found),
+        packages=versions_of(plan.family.packages, facts, found, old),
         held=settings.hold,
         **with_archives(settings.image_archives, old),
     )

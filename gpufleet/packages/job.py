@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpufleet.core.entries import PackageManager
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.pins import preferences
 from gpufleet.packages.repository import RepositoryPlan
@@ -64,9 +65,13 @@ class Found:
     added: tuple[str, ...] = ()  # what yum or dnf would install for it
 
 
-def versions_of(names: Sequence[str], facts: NodeFacts, found: Found | None) -> dict[str, str]:
-    """Versions by package: those installed in this run, else the host's versions of `names`."""
+def versions_of(
+    names: Sequence[str], facts: NodeFacts, found: Found | None, old: RoleEntry
+) -> dict[str, str]:
+    """Versions by package: those installed in this run, else the host's versions of `names` and of
+    what `old` records: a transaction also moves packages of the family that no plan names."""
     if found:
         return dict(found.transaction.install)
     there = facts.packages
-    return {name: there[name].version for name in names if name in there}
+    known = dict.fromkeys((*names, *old.packages))
+    return {name: there[name].version for name in known if name in there}

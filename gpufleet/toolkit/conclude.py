@@ -24,7 +24,7 @@ def conclude(
     """What the host has now. `driver`: the loaded version; None: a reboot must load it."""
     repository = plan.repository.repository
     old = facts.provenance.entry(ToolkitEntry)
-    entry = plan.record(driver, versions_of(plan.packages, facts, found)).model_copy(
+    entry = plan.record(driver, versions_of(plan.packages, facts, found, old)).model_copy(
         update={
             "repository": repository.url if repository else None,
             "keyring": repository.keyring if repository else None,

@@ -12,8 +12,8 @@ from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
-OPEN = (  # without the desktop's package, which would move along
-    "nvidia-dkms-580-open", "nvidia-kernel-source-580-open",
+OPEN = (
+    "nvidia-driver-580-open", "nvidia-dkms-580-open", "nvidia-kernel-source-580-open",
     "nvidia-kernel-common-580", "libnvidia-compute-580", "libnvidia-cfg1-580",
     "libnvidia-decode-580", "nvidia-compute-utils-580", "nvidia-utils-580",
 )  # fmt: skip

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.packages.added import carried, with_added
 from gpufleet.packages.apt_trial import added
+from gpufleet.packages.job import Found, versions_of
 from gpufleet.packages.rpm_trial import read_trial
+from gpufleet.packages.transaction import Transaction
+from tests.unit.hosts import bare_host
 from tests.unit.packages.test_rpm_trial import YUM
 
 OLD = RoleEntry(version="1.20.1", packages={"t": "1.20.1-1"}, added=["db", "t"])
@@ -48,3 +52,12 @@ def test_an_entry_counts_what_earlier_runs_added() -> None:
     entry = with_added(carried(RoleEntry(version="2"), OLD), ["lib"])
     assert entry.added == ["db", "lib", "t"]
     assert with_added(OLD, []) is OLD
+
+
+def test_a_second_run_records_what_the_first_moved_along() -> None:
+    """As nvidia-driver-580-open of Ubuntu, which no plan names."""
+    moved = {"a": "2", "meta": "2"}
+    facts = bare_host(packages={name: Package(name, "2", "amd64") for name in (*moved, "other")})
+    first = Found(Transaction("2", tuple(moved.items()), (), ()))
+    assert versions_of(["a"], facts, first, RoleEntry()) == moved
+    assert versions_of(["a"], facts, None, RoleEntry(packages=moved)) == moved
