@@ -203,7 +203,7 @@ def test_a_quota_is_the_reason(place: Site) -> None:
     assert wait_until(counted, 120)
     run = place.apply({}, ready=Readiness(timeout=20, patience=2))
     assert not run.ok
-    assert "exceeded quota: none" in run.finding("GF847").message
+    assert "exceeded quota: none" in run.finding("GF819").message
     place.core.delete_namespaced_resource_quota("none", place.namespace)
 
 

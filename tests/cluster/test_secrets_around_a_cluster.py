@@ -190,15 +190,18 @@ def test_a_stack_shows_no_secret(
     wanted = {**values(marks), **offered}
     plant(access, marks)
     runs = MonitoredRuns(access, marks, tmp_path, monkeypatch)
+    done = runs.deploy("-vvv", "--diff", **wanted)
+    assert done.returncode == 0, done.output[-3000:]
+    assert "API_KEY" in done.output, "values are shown"
+    settings = {"prometheus": wanted["monitoring_values"]["prometheus"]}
     done = runs.deploy(
         "-vvv",
         "--diff",
         monitoring_alert_receivers="receivers",
         monitoring_grafana_existing_secret="existing",
-        **wanted,
+        **{**wanted, "monitoring_values": settings},
     )
     assert done.returncode == 0, done.output[-3000:]
-    assert "API_KEY" in done.output, "values are shown"
 
 
 @pytest.fixture
@@ -232,11 +235,10 @@ def test_a_stack_that_changes_and_fails_shows_no_secret(
     refused = f"no label: {marks['value that a server refuses']}"
     assert len(marks.by_form) >= 20
     runs = MonitoredRuns(access, marks, tmp_path, monkeypatch)
-    receivers = {"monitoring_alert_receivers": "receivers"}
-    done = runs.deploy(*options, **receivers, **wanted)
+    done = runs.deploy(*options, **wanted)
     assert done.returncode == 0, done.output[-3000:]
     changed = {**wanted, **values(changed_marks(runs))}
-    assert runs.deploy(*options, **receivers, **changed).report["changed"] > 0
+    assert runs.deploy(*options, **changed).report["changed"] > 0
     labels = {"serviceMonitor": {"additionalLabels": {"token": refused}}}
     exporter = {**wanted["monitoring_exporter_values"], **labels}
     failed = runs.deploy(*options, **{**changed, "monitoring_exporter_values": exporter})
