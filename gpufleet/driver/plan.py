@@ -99,6 +99,7 @@ def plan_driver(
         devices=[gpu.device for gpu in facts.gpus],
         nvswitch=bool(facts.nvswitches),
         settings=settings,
+        installed=_branch_and_modules(facts),
     )
     packages = choice.packages.install + (
         choice.packages.fabric_manager if facts.nvswitches else ()
@@ -192,6 +193,12 @@ def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
         and facts.library == target
         and "nvidia_uvm" in facts.modules
     )
+
+
+def _branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:
+    """Of the module on disk, such as ("580", "proprietary")."""
+    there = facts.module_on_disk
+    return (there.version.split(".")[0], there.flavour) if there else None
 
 
 def _package_findings(

@@ -41,12 +41,14 @@ def resolve_driver(
     nvswitch: bool,
     settings: DriverSettings,
     today: date | None = None,
+    installed: tuple[str, str] | None = None,
 ) -> DriverChoice:
     """The driver for one host.
 
     `distribution` is NVIDIA's code (ubuntu2204), `architecture` and `kernel` are as uname prints
     them, `devices` are the PCI device ids of the GPUs. `today` affects only warnings about
-    end of life; the choice depends only on the other arguments and the catalog.
+    end of life; the choice depends only on the other arguments and the catalog. `installed`: branch
+    and modules of the driver on the host, which keeps its modules if they fit its GPUs.
     """
     place = catalog.distribution(distribution)
     if place is None:
@@ -70,6 +72,7 @@ def resolve_driver(
         nvswitch=nvswitch and not _fabric_off_host(catalog, devices),
         settings=settings,
         today=today or date.today(),
+        installed=installed,
     )
     return _choice(request, _pick(request), nvswitch)
 
@@ -194,6 +197,8 @@ def _modules_reason(
     title = f"{chosen.capitalize()} modules"
     if request.settings.modules != "auto":
         return f"{title} are requested (driver_modules)."
+    if len(usable) > 1 and request.installed == (str(found.branch.branch), chosen):
+        return f"{title}: they are installed; driver_modules selects others."
     if len(usable) > 1:
         start = request.catalog.branches.open_modules.default_from
         return f"{title}: NVIDIA's default {'from' if chosen == 'open' else 'before'} {start}."

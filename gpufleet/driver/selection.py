@@ -32,6 +32,7 @@ class Request:
     nvswitch: bool
     settings: DriverSettings
     today: date
+    installed: tuple[str, str] | None = None  # branch and modules of the driver on the host
 
     def having(self, **changes: object) -> Request:
         """The same request with other settings."""
@@ -93,9 +94,13 @@ def best(request: Request) -> Candidate | None:
 
 
 def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modules:
-    """One of the usable flavours: open for new branches and for unknown GPUs."""
+    """One of the usable flavours: that of the installed driver of this branch, else open for new
+    branches and for unknown GPUs."""
     if len(modules) == 1:
         return modules[0]
+    for flavour in modules:
+        if request.installed == (str(branch), flavour):
+            return flavour
     unknown = any(device.generation is None for device in request.devices)
     rules = request.catalog.branches.open_modules
     return "open" if unknown or branch >= rules.default_from else "proprietary"
