@@ -194,6 +194,8 @@ def repository_of(
         key_fingerprints=(own,) if own else key.fingerprints,
         file=layout.file,
         keyring=layout.keyring,
+        role="containerd",
+        chosen=bool(settings.repo_url),
         signed_packages=layout.signed_packages,
         signed_metadata=layout.signed_metadata,
         suite=f"{facts.os.codename} stable" if system.manager == "apt" else "",

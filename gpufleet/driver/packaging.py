@@ -85,6 +85,8 @@ def driver_repository(request: Request) -> tuple[Repository | None, tuple[Findin
         key_fingerprints=fingerprints,
         file=layout.file.format(**place),
         keyring=layout.keyring,
+        role="driver",
+        chosen=bool(settings.repo_url),
         signed_packages=layout.signed_packages,
         signed_metadata=layout.signed_metadata,
     )

@@ -75,16 +75,21 @@ def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[st
     `machine`: as uname -m prints it. The files count in apt's order: a key may follow a source
     without one, but not the other way round.
     """
-    native = _ARCHITECTURES.get(machine, machine)
     places: dict[tuple[str, str], list[AptSource]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.path != FOLDER, entry.path)):
-        url, suite = (text.replace(_ARCH, native) for text in (entry.url, entry.suite))
-        places.setdefault((url.rstrip("/") + "/", suite), []).append(entry)
+        places.setdefault(place_of(entry.url, entry.suite, machine), []).append(entry)
     return {
         url: list(dict.fromkeys(entry.path for entry in alike))
         for (url, _), alike in places.items()
         if any(entry.agreed != alike[0].agreed for entry in alike) or _other_keys(alike)
     }
+
+
+def place_of(url: str, suite: str, machine: str) -> tuple[str, str]:
+    """URL and suite of a source as apt compares them. `machine`: as uname -m prints it."""
+    native = _ARCHITECTURES.get(machine, machine)
+    url, suite = (text.replace(_ARCH, native) for text in (url, suite))
+    return url.rstrip("/") + "/", suite
 
 
 def _other_keys(alike: Sequence[AptSource]) -> bool:

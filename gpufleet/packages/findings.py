@@ -7,9 +7,8 @@ from gpufleet.core.findings import blocker, info, warning
 CONFLICTING_REPOSITORY = blocker(
     "GF301",
     "Conflicting repository entries",
-    "{files} configure the same repository, {url}, with different options; {manager} reads at most "
-    "one of them (apt then reads no source at all).",
-    "Keep one of them: back up and remove the other entries on the host, then run again.",
+    "The host's entries of a repository differ: {files}; {manager} {effect}.",
+    "On the host, back up and remove {entries}{skip}. Then run again.",
 )
 
 REVOKED_KEY = warning(
@@ -244,4 +243,12 @@ NOT_RELEASED = blocker(
     "manager's output follows. No package was changed.",
     "Fix what it reports (apt-mark unhold; yum versionlock delete, or edit versionlock.list), "
     "then run again: it continues where it stopped.",
+)
+
+USERS_MIRROR = blocker(
+    "GF333",
+    "Repository file with another URL",
+    "{file}, which gpufleet did not write, has {found}; a run would replace that with {url}.",
+    "To keep the mirror, set {setting} to it. To use {url}, back up and remove {file} on the host. "
+    "Then run again.",
 )

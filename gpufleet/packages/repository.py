@@ -13,12 +13,15 @@ from gpufleet.core.render import render
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.apt_sources import conflicting, read_entries
+from gpufleet.packages.apt_sources import conflicting, place_of, read_entries
 from gpufleet.packages.models import CudaRepository
-from gpufleet.packages.yum_files import read_sections, users_settings
+from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
 SECRET, PUBLIC = 0o600, 0o644  # modes of files with and without a password
+# What the package manager does with entries that differ; others use at most one of them
+_EFFECTS = {"apt": "reads no source at all while both are there"}
+_OPTIONAL = ("driver", "toolkit")  # roles with a setting ROLE_enabled
 _SHORT = 8  # digits of a short fingerprint in some facts
 
 
@@ -36,6 +39,8 @@ class Repository:
     signed_packages: bool = True  # rpm: gpgcheck
     signed_metadata: bool = True  # rpm: repo_gpgcheck
     suite: str = ""  # apt: suite and components; "": the repository is flat
+    role: str = ""  # prefix of the settings of its mirror; "": its file is always gpufleet's
+    chosen: bool = False  # the URL is the user's setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,9 @@ def plan_repository(
     """What the host lacks of `repository`; `wanted`: this run installs packages from it."""
     if repository is None:
         return RepositoryPlan(None, None, needed=False)
+    mirrors, others = _mirrors(repository, facts), _other_files(repository, facts)
+    if not wanted and (mirrors or (others and repository.file not in facts.files)):
+        return RepositoryPlan(None, None, needed=False)  # the user's entries stay as they are
     source = source_file(repository, facts)
     expected = repository.key_fingerprints
     right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)
@@ -65,6 +73,7 @@ def plan_repository(
         needed=not right,
         findings=(
             *foreign_keys(repository.keyring, expected, facts),
+            *mirrors,
             *(_conflicts(repository, facts) if wanted or not right else ()),
         ),
     )
@@ -75,8 +84,9 @@ def source_file(repository: Repository, facts: NodeFacts) -> FileWrite:
     if repository.manager == "apt":
         return FileWrite(repository.file, render("repository/apt.list", repository=repository))
     kept = users_settings(facts.files.get(repository.file), repository.name)
-    text = render("repository/rpm.repo", repository=repository) + kept
-    mode = SECRET if "password" in kept else PUBLIC
+    others = other_sections(facts.files.get(repository.file), repository.name)
+    text = others + render("repository/rpm.repo", repository=repository) + kept
+    mode = SECRET if "password" in others + kept else PUBLIC
     return FileWrite(repository.file, text, mode)
 
 
@@ -141,20 +151,81 @@ def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
     return f"{ring} --batch --yes --delete-keys {fingerprint}"
 
 
+def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
+    """A file with our name that no run wrote, and that leads to another host.
+
+    It is the user's mirror. If the user sets a URL, that URL takes its place.
+    """
+    if not repository.role or repository.chosen or repository.file in facts.provenance.files:
+        return ()
+    if repository.manager == "apt":
+        urls = [e.url for e in read_entries(facts.files) if e.path == repository.file]
+    else:
+        own = [s for s in read_sections(facts)[0] if s.path == repository.file]
+        urls = [url for s in own if s.name == repository.name for url in s.urls]
+    foreign = [url for url in urls if _machine(url) != _machine(repository.url)]
+    if not foreign:
+        return ()
+    return (
+        findings.USERS_MIRROR(
+            file=repository.file,
+            found=redact(", ".join(foreign)),
+            url=redact(repository.url),
+            setting=f"{repository.role}_repo_url",
+        ),
+    )
+
+
+def _machine(url: str) -> str:
+    """HOST or HOST:PORT of a URL; "" if it has none."""
+    return "".join(url.split("/")[2:3]).rpartition("@")[2].lower()
+
+
+def _other_files(repository: Repository, facts: NodeFacts) -> list[str]:
+    """Other files than ours that configure this repository."""
+    if repository.manager == "apt":
+        machine = facts.kernel.architecture
+        ours = place_of(repository.url, (repository.suite or "/").split()[0], machine)
+        entries = read_entries(facts.files)
+        paths = [e.path for e in entries if place_of(e.url, e.suite, machine) == ours]
+    else:
+        sections = read_sections(facts)[0]
+        paths = [s.path for s in sections if s.enabled and s.name == repository.name]
+    return [path for path in dict.fromkeys(paths) if path != repository.file]
+
+
 def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     """Repositories that the package manager would reject, or take from another file than ours."""
     source = source_file(repository, facts)
     if repository.manager == "apt":
         files = {**facts.files, source.path: ManagedFile(source.path, str(source.content))}
-        entries = read_entries(files)
-        found = conflicting(entries, facts.kernel.architecture)
+        found = conflicting(read_entries(files), facts.kernel.architecture)
     else:
-        paths = [s.path for s in read_sections(facts)[0] if s.name == repository.name]
-        others = [path for path in dict.fromkeys(paths) if path != repository.file]
+        others = _other_files(repository, facts)
         found = {f"[{repository.name}]": [*others, repository.file]} if others else {}
-    return tuple(
-        findings.CONFLICTING_REPOSITORY(
-            files=", ".join(paths), url=redact(place), manager=repository.manager
+    return tuple(_conflict(repository, place, paths, facts) for place, paths in found.items())
+
+
+def _conflict(
+    repository: Repository, place: str, paths: Sequence[str], facts: NodeFacts
+) -> Finding:
+    """The finding about the files that configure one repository differently."""
+    users = [path for path in paths if path != repository.file or path in facts.files]
+    if len(users) == len(paths):
+        return findings.CONFLICTING_REPOSITORY(
+            files=f"{', '.join(users)} configure the same repository, {redact(place)}, "
+            "with different options",
+            effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
+            manager=repository.manager,
+            entries="all but one of them",
+            skip="",
         )
-        for place, paths in found.items()
+    skip = f", or set {repository.role}_enabled = False for this host"
+    return findings.CONFLICTING_REPOSITORY(
+        files=f"{redact(place)} is to be added in {repository.file}, and the host has "
+        f"it with other options in {', '.join(users)}",
+        effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
+        manager=repository.manager,
+        entries=f"the one in {' and '.join(users)}",
+        skip=skip if repository.role in _OPTIONAL else "",
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpufleet.facts.model import ManagedFile, NodeFacts
 
 FOLDER = "/etc/yum.repos.d/"
+OURS = "# Written by gpufleet.\n"  # first line of templates/repository/rpm.repo
 MARK = "# Switched off by gpufleet:"
 _HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser, whatever follows
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # lines as in configparser
@@ -80,6 +81,14 @@ def users_settings(file: ManagedFile | None, name: str) -> str:
     found = dict(parser[name]) if parser.has_section(name) else {}
     lines = {key: found[key].replace("\n", "\n  ") for key in _USERS if found.get(key)}
     return "".join(f"{key}={value}\n" for key, value in lines.items())
+
+
+def other_sections(file: ManagedFile | None, name: str) -> str:
+    """The other sections of a file, without the comment that gpufleet writes above its own."""
+    blocks = re.split(r"(?m)^(?=\[)", file.content or "" if file else "")[1:]
+    kept = [block for block in blocks if not block.startswith(f"[{name}]")]
+    text = "".join(kept).replace(OURS, "")
+    return text if text.endswith("\n") or not text else text + "\n"
 
 
 def switch_off(text: str, names: set[str], why: str) -> str:

@@ -104,6 +104,8 @@ def _repository(
         key_fingerprints=(own,) if own else source.key.fingerprints,
         file=layout.file,
         keyring=layout.keyring,
+        role="toolkit",
+        chosen=bool(settings.repo_url),
         signed_packages=layout.signed_packages,
         signed_metadata=layout.signed_metadata,
     )

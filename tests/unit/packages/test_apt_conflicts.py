@@ -132,6 +132,9 @@ def test_a_section_of_another_repo_file_blocks() -> None:
     (finding,) = [finding for finding in found if finding.blocks]
     assert finding.code == "GF301"
     assert old.path in finding.message
+    assert "apt" not in finding.message
+    off = replace(old, content=f"{text}enabled=0\n")
+    assert not [f for f in plan_for(replace(facts, files={old.path: off})).findings if f.blocks]
     same = {repository.file: replace(old, path=repository.file)}
     assert not [f for f in plan_for(replace(facts, files=same)).findings if f.blocks]
 
