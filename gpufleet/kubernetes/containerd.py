@@ -12,6 +12,7 @@ from gpufleet.kubernetes.findings import choice as found
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.toolkit.config.containerd import SHIM
 from gpufleet.toolkit.config.containerd_layers import CRI, cri_disabled
+from gpufleet.toolkit.config.containerd_options import DRIVER, spellings
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.model import Merged, Path, Record
@@ -77,13 +78,15 @@ def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]
     base = "runc" if default == "nvidia" else default
     tables: Path = (*runtime, "containerd", "runtimes")
     for name in (base, "nvidia"):
-        options: Path = (*tables, name, "options", "SystemdCgroup")
-        if bool(lookup(data, options, False)) == required.systemd_cgroups:
+        entry = lookup(data, (*tables, name))
+        names = spellings(entry or {}, DRIVER) or (DRIVER,)
+        options: list[Path] = [(*tables, name, "options", key) for key in names]
+        if all(bool(lookup(data, each)) == required.systemd_cgroups for each in options):
             continue
-        if lookup(data, (*tables, name)) is not None:
-            wanted[options] = required.systemd_cgroups
+        if entry is not None:
+            wanted |= dict.fromkeys(options, required.systemd_cgroups)
         elif name == base:  # built in; 1.x knows nothing of it once the file names it
-            entry = {"runtime_type": SHIM, "options": {"SystemdCgroup": True}}
+            entry = {"runtime_type": SHIM, "options": {DRIVER: True}}
             wanted |= {(*tables, name): entry}
     if required.pause:
         sandbox: Path = (*images, *pinned)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.model import Runtime
 from gpufleet.toolkit.config import containerd, containerd_layers, references
-from gpufleet.toolkit.config.edits import has, lookup, same
+from gpufleet.toolkit.config.containerd_options import BINARY, read_option
+from gpufleet.toolkit.config.edits import Data, has, lookup, same
 from gpufleet.toolkit.config.layers import PLACES, Layers
-from gpufleet.toolkit.config.model import Merged, Path
+from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.references import References
 from gpufleet.toolkit.config.tables import base_runtime, parsed
 from gpufleet.toolkit.findings import results as found
@@ -18,12 +21,9 @@ from gpufleet.toolkit.runtime_model import Context
 
 NAME = "nvidia"
 CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
-_UNCHOSEN = ("", "runc", "crun")  # defaults that nobody chose
-_PROGRAM: dict[str, Path] = {
-    "docker": ("path",),
-    "containerd": ("options", "BinaryName"),
-    "crio": ("runtime_path",),
-}
+_LOW_LEVEL = ("runc", "crun")
+_UNCHOSEN = ("", *_LOW_LEVEL)  # defaults that nobody chose
+_PROGRAM = {"docker": "path", "crio": "runtime_path"}
 _EFFECT = {
     "docker": "dockerd does not start",
     "containerd": "its CRI plugin does not load, and no pod starts",
@@ -185,11 +185,18 @@ def _low_level(result: Result) -> list[Finding]:
     places = PLACES[runtime.name]
     runtimes = lookup(result.before.table, places.runtimes) or {}
     default = str(lookup(result.before.table, places.default) or "")
-    base = runtimes.get(base_runtime(runtimes, (default,), NAME, lambda entry: True))
-    program = str(lookup(base, _PROGRAM[runtime.name], ""))
+    name = base_runtime(runtimes, (default,), NAME, lambda entry: bool(_program(runtime, entry)))
+    program = _program(runtime, runtimes.get(name, {}))
     if runtime.runc_in_path or named or not program.startswith("/"):
         return []
     return [found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=CONFIG)]
+
+
+def _program(runtime: Runtime, entry: Data) -> str:
+    """Path of the entry's runc or crun; "" if it names none, or another program."""
+    key = _PROGRAM.get(runtime.name, "")
+    program = str((entry.get(key) if key else read_option(entry, BINARY)) or "")
+    return program if posixpath.basename(program) in _LOW_LEVEL else ""
 
 
 def _example(name: str, file: str, context: Context) -> str:

@@ -138,8 +138,10 @@ class Runtime:
             return str(path) if path else None
         for table in self._cri_tables():
             options = table.get("runtimes", {}).get("nvidia", {}).get("options", {})
-            if options.get("BinaryName"):
-                return str(options["BinaryName"])
+            # containerd ignores the case of option names; it reads them in order, the last wins.
+            names = [key for key in sorted(options) if key.lower() == "binaryname"]
+            if names and options[names[-1]]:
+                return str(options[names[-1]])
         return None
 
     @property

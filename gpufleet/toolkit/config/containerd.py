@@ -16,6 +16,14 @@ from gpufleet.toolkit.config.containerd_layers import (
     cri_table,
     written_name,
 )
+from gpufleet.toolkit.config.containerd_options import (
+    BINARY,
+    DRIVER,
+    options_of,
+    read_option,
+    respelled,
+    with_option,
+)
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, NotUnderstood, lookup
 from gpufleet.toolkit.config.layers import PLACES, Layers
@@ -39,7 +47,6 @@ DROP_IN = "99-gpufleet-nvidia.toml"
 RUNTIMES, DEFAULT, CDI = PLACES["containerd"]
 # containerd 1.x: the default runtime as a table of its own, instead of the name of another one.
 OLD_DEFAULT: Path = ("containerd", "default_runtime", "runtime_type")
-_DRIVER: Path = ("options", "SystemdCgroup")
 
 
 def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
@@ -164,8 +171,8 @@ def _is_runc(entry: Data) -> bool:
 def _runtime(base: Data, desired: DesiredRuntime) -> Data:
     """Our entry: the settings of the base runtime, with our binary."""
     entry = without_zeros({key: value for key, value in base.items() if key != "options"})
-    options = without_zeros(lookup(base, ("options",), {}))
-    return {**entry, "runtime_type": SHIM, "options": {**options, "BinaryName": desired.binary}}
+    entry |= {"runtime_type": SHIM, "options": without_zeros(options_of(base))}
+    return with_option(entry, BINARY, desired.binary)
 
 
 def _built_in(
@@ -192,12 +199,13 @@ def _compare(
     there: Data, base_name: str, base: Data, ours: Data, file: str, desired: DesiredRuntime
 ) -> Finding:
     """The finding about an existing runtime that is not ours: equal to `ours`, or kept."""
+    names = (*options_of(ours), DRIVER)
+    there, base, ours = (respelled(runtime, names) for runtime in (there, base, ours))
     whole = adopted(there, ours, _equivalent, file, desired.name)
-    driver = [str(bool(lookup(table, _DRIVER, False))).lower() for table in (there, base)]
+    driver = [str(bool(read_option(table, DRIVER))).lower() for table in (there, base)]
     if driver[0] == driver[1]:
         return whole
-    options = {**lookup(there, _DRIVER[:1], {}), _DRIVER[1]: driver[1] == "true"}
-    alike = {**there, "options": options}
+    alike = with_option(there, DRIVER, driver[1] == "true")
     if adopted(alike, ours, _equivalent, file, desired.name).code != found.RUNTIME_ADOPTED.code:
         return whole
     return found.CGROUP_MISMATCH(
@@ -207,6 +215,6 @@ def _compare(
 
 def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
     """Whether another value than ours has the same effect."""
-    if path == ("options", "BinaryName"):
+    if path == ("options", BINARY):
         return theirs in (ours, posixpath.basename(ours))
     return path == ("runtime_type",) and _is_runc({path[0]: theirs})

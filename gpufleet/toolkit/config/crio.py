@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -26,15 +26,24 @@ DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 RUNTIME: Path = ("crio", "runtime")
 RUNTIMES, DEFAULT, _ = PLACES["crio"]
 _CONMON_IN_PATH = ("conmon", "/usr/bin/conmon", "/usr/local/bin/conmon", "/bin/conmon")
-# These belong to the base runtime's binary (crio.conf(5), table crio.runtime.runtimes).
-NOT_INHERITED = frozenset({"runtime_path", "runtime_type", "default_annotations"})
+# CRI-O's default of each release (https://github.com/cri-o/cri-o, config_linux.go, 2026-11).
+_DEFAULT_ROOTS = ("/run/crun", "/run/runc")
+# These belong to the base runtime's binary (crio.conf(5), table crio.runtime.runtimes);
+# inherit_default_runtime replaces the binary by that of the default runtime.
+NOT_INHERITED = frozenset(
+    {
+        "runtime_path", "runtime_type", "runtime_config_path", "platform_runtime_paths",
+        "inherit_default_runtime", "default_annotations",
+    }
+)  # fmt: skip
 
 
 def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
     """The drop-in with the `desired` settings; the user's files are never changed.
 
-    The runtime inherits from CRI-O's default runtime: CRI-O's packages set monitor_path, and pods
-    hang without it. Where no file has a runtime, CRI-O finds all programs in PATH.
+    The runtime inherits from CRI-O's default runtime if that is runc or crun, else from one that
+    is: CRI-O's packages set monitor_path, and pods hang without it. Where no file has a runtime,
+    CRI-O finds all programs in PATH.
     """
     done = record or Record()
 
@@ -98,10 +107,27 @@ def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
     """The runtime that ours inherits from, and the inherited settings."""
     runtimes = lookup(table, RUNTIMES)
     runtimes = runtimes if isinstance(runtimes, dict) else {}
+    others = {name: entry for name, entry in runtimes.items() if name != own}
     default = str(lookup(table, DEFAULT, ""))
-    name = base_runtime(runtimes, (inherited, default), own, lambda entry: True)
-    base = without_zeros(runtimes.get(name, {}))
+    fitting = {name: entry for name, entry in others.items() if _is_runc(name, entry)}
+    name = base_runtime(fitting, (inherited, default), own, lambda entry: True)
+    if not name:
+        return "", _monitor(others.values())
+    base = without_zeros(fitting[name])
     return name, {key: value for key, value in base.items() if key not in NOT_INHERITED}
+
+
+def _is_runc(name: str, entry: Any) -> bool:
+    """Whether an entry runs runc or crun: CRI-O looks for its name in PATH if it has no path."""
+    if not isinstance(entry, dict) or entry.get("runtime_type") not in (None, "", "oci"):
+        return False
+    return posixpath.basename(str(entry.get("runtime_path") or name)) in ("runc", "crun")
+
+
+def _monitor(entries: Iterable[Any]) -> Data:
+    """The first monitor_path that any entry has: the program is the same for all of them."""
+    paths = (lookup(entry, ("monitor_path",)) for entry in entries)
+    return next(({"monitor_path": path} for path in paths if path), {})
 
 
 def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
@@ -111,4 +137,6 @@ def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
     """
     if path == ("monitor_path",):
         return not theirs and ours in _CONMON_IN_PATH
+    if path == ("runtime_root",):
+        return not theirs and ours in _DEFAULT_ROOTS
     return path == ("runtime_type",) and not theirs

@@ -180,6 +180,19 @@ def test_containerd_gets_what_the_kubelet_requires(text: str, driver: str) -> No
     assert second.change is None
 
 
+@pytest.mark.parametrize("name", ["systemdCgroup", "SystemdCgroup"])
+def test_an_option_keeps_its_spelling(name: str) -> None:
+    """containerd ignores the case of option names: a second spelling would override the first."""
+    table = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options'
+    text = f"version = 2\n[{table}]\n{name} = false\n"
+    plan = plan_of(host(files={CONFIG: ManagedFile(CONFIG, text)})).containerd
+    assert plan is not None
+    assert plan.change is not None
+    runc = (plan.change.after or "").partition("# The next tables")[0]
+    assert f"{name} = true" in runc
+    assert runc.lower().count("systemdcgroup") == 1
+
+
 def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
     """Both roles write the file in one run: the second on top of the first."""
     node = node_of(host())
