@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes
+from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.settings import DevicePluginSettings
 from gpufleet.helm.builder import LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
 
 TWO_PLUGINS = "both advertise the same GPUs"
+LIMITED = (
+    'device_plugin_values = {"nodeSelector": {"device-plugin": "gpufleet"}}, and label these nodes '
+    "(kubectl label node NAME device-plugin=gpufleet)"
+)
 TWO_NFDS = "both write the same labels of nodes"
 
 
@@ -30,8 +35,7 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     nodes = offering_nodes(build)
     ours = build.managed(PLUGIN)
     if wanted.enabled == "auto" and not ours and (others or (nodes and not own)):
-        found = others[0] if others else _on_nodes(nodes)
-        build.findings += [findings.PLUGIN_THERE(found=found), *_without_effect(own)]
+        build.findings += [plugin_there(build, others, nodes, LIMITED), *_without_effect(own)]
         return None
     if wanted.enabled is False:
         build.findings += _without_effect(own)
@@ -39,10 +43,12 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     if mine := build.managed(OPERATOR):
         build.findings.append(findings.OPERATOR_THERE(found=f"release {mine.ref}"))
     if others or nodes:
-        found = others[0] if others else _on_nodes(nodes)
         build.findings.append(
             findings.INSTALLED_TWICE(
-                found=found, chart=PLUGIN, why=TWO_PLUGINS, left_by=LEFT_BY[PLUGIN]
+                found=others[0] if others else on_nodes(nodes),
+                chart=PLUGIN,
+                why=TWO_PLUGINS,
+                left_by=LEFT_BY[PLUGIN],
             )
         )
     return _plugin(build)
@@ -114,10 +120,26 @@ def _without_effect(own: list[str]) -> list[Finding]:
 
 
 def _is_enabled(values: Mapping[str, Any], component: str) -> bool:
-    return bool((values.get(component) or {}).get("enabled"))
+    return bool(value_at(values, f"{component}.enabled"))
 
 
-def _on_nodes(names: list[str]) -> str:
+def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limited: str) -> Finding:
+    """That the plugin is left to what others run. `nodes`: as offering_nodes() has them; `limited`:
+    what limits ours to the nodes that have none."""
+    if others:
+        return findings.PLUGIN_THERE(found=others[0], lack="", limit="")
+    silent, there = ", ".join(silent_nodes(build)), on_nodes(nodes)
+    if not silent:
+        return findings.PLUGIN_THERE(found=there, lack="", limit="")
+    return findings.PLUGIN_THERE(
+        Severity.WARNING,
+        found=there,
+        lack=f" Without a plugin: {silent}.",
+        limit=f" For the nodes without a plugin only, set it to True and {limited}.",
+    )
+
+
+def on_nodes(names: list[str]) -> str:
     """What advertises GPUs on nodes without a plugin that can be seen."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"A plugin that is no workload of the cluster, on node {names[0]}{more},"

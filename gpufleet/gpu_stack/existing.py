@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.remains import is_gpu
+from gpufleet.gpu_stack.remains import has_gpus
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.kube.facts import Workload
+from gpufleet.kube.facts import ClusterNode, Workload
 
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 NODE_EXPORTER = 9100  # port of the node
@@ -28,12 +28,23 @@ def offering_nodes(build: StackBuilder) -> list[str]:
     or by one without a known sign."""
     if build.managed(PLUGIN) or build.managed(OPERATOR):
         return []
-    resource = build.catalog.resource
-    return [
-        node.name
-        for node in build.facts.nodes
-        if any(count and is_gpu(name, resource) for name, count in node.allocatable.items())
-    ]
+    return [node.name for node in _judged(build) if _offers(build, node)]
+
+
+def silent_nodes(build: StackBuilder) -> list[str]:
+    """The other GPU nodes: they advertise none."""
+    return [node.name for node in _judged(build) if not _offers(build, node)]
+
+
+def _judged(build: StackBuilder) -> list[ClusterNode]:
+    """The GPU nodes that run pods of a DaemonSet now; all of them where none does. What a lost
+    kubelet reported last, and what a virtual node stands for, show no plugin."""
+    known = [node for node in build.facts.nodes if node.name in build.gpu_nodes]
+    return [node for node in known if node.usable] or known
+
+
+def _offers(build: StackBuilder, node: ClusterNode) -> bool:
+    return has_gpus(node.allocatable, build.catalog.resource)
 
 
 def exporters(build: StackBuilder) -> list[str]:

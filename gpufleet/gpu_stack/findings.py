@@ -15,9 +15,9 @@ OPERATOR_THERE = blocker(
 PLUGIN_THERE = info(
     "GF871",
     "Another device plugin exists",
-    "{found} already advertises the GPUs; gpufleet's device plugin is not installed.",
-    "No action required; device_plugin_enabled = False hides this. To install gpufleet's, remove "
-    "the other one and set device_plugin_enabled = True.",
+    "{found} already advertises the GPUs; gpufleet's device plugin is not installed.{lack}",
+    "device_plugin_enabled = False hides this. To install gpufleet's, remove the other one and set "
+    "device_plugin_enabled = True.{limit}",
 )
 
 INSTALLED_TWICE = warning(

@@ -10,8 +10,9 @@ from gpufleet.core.merge import merged, value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.device_plugin import TWO_NFDS
-from gpufleet.gpu_stack.existing import device_plugins, exporters, nfds
+from gpufleet.gpu_stack.device_plugin import TWO_NFDS, on_nodes, plugin_there
+from gpufleet.gpu_stack.existing import device_plugins, exporters, nfds, offering_nodes
+from gpufleet.gpu_stack.remains import has_gpus
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
@@ -27,7 +28,11 @@ COLLISIONS = {  # chart -> why it conflicts with the operator
 Choice = Literal["auto"] | bool
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
-PLUGIN_SWITCH = "devicePlugin.enabled"
+PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
+LIMITED = (
+    "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
+    "false)"
+)
 
 
 def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
@@ -74,7 +79,9 @@ def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
     theirs = build.settings.gpu_operator.values
     if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
         return theirs  # its plugin shares no GPU
-    given = (theirs.get("dcgmExporter") or {}).get("env")
+    if not isinstance(theirs.get("dcgmExporter") or {}, Mapping):
+        return theirs  # the chart rejects it
+    given = value_at(theirs, "dcgmExporter.env")
     since = build.catalog.charts[OPERATOR].features.get(VARIABLE)
     shared = sharing_variables(build, version, since, given)
     return merged(theirs, {"dcgmExporter": {"env": shared}}) if shared else theirs
@@ -127,12 +134,12 @@ def _collides(build: StackBuilder, found: str, chart: str, why: str, remove: str
     )
 
 
-def _others(build: StackBuilder, chart: str, version: str, *, switch: str, enabled: Any) -> bool:
-    """Whether others run a component of the operator and it leaves theirs alone, as `enabled`, the
-    component's setting, says. An operator that cannot disable its own is blocked."""
-    find = device_plugins if chart == PLUGIN else exporters
-    found = [] if build.managed(chart) else find(build)
-    if not found or enabled is False:
+def _leaves(
+    build: StackBuilder, chart: str, version: str, found: list[str], *, switch: str, enabled: Any
+) -> bool:
+    """Whether the operator leaves a component to others, which run what is `found`, as `enabled`,
+    the component's setting, says. An operator that cannot disable its own is blocked."""
+    if not found or enabled is False or build.managed(chart):
         return False
     if not has_feature(build.catalog, OPERATOR, version, switch):
         why = f"gpu-operator {version} cannot disable its own"
@@ -145,16 +152,25 @@ def _others(build: StackBuilder, chart: str, version: str, *, switch: str, enabl
             )
         )
         return False
-    there = findings.PLUGIN_THERE if chart == PLUGIN else findings.EXPORTER_THERE
-    build.findings.append(there(found=found[0]))
     return True
 
 
 def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
     """Whether the operator's device plugin is on; None where the chart has no switch for it, or
     keeps its default."""
-    wanted = build.settings.device_plugin.enabled
-    left = _others(build, PLUGIN, version, switch=PLUGIN_SWITCH, enabled=wanted)
+    plugin = build.settings.device_plugin
+    values = build.settings.gpu_operator.values
+    wanted = _chosen(build, "devicePlugin", plugin.enabled)
+    others = device_plugins(build)
+    # the plugin of a ClusterPolicy is that of the operator
+    nodes = [] if build.facts.cluster_policies else offering_nodes(build)
+    own = (plugin.time_slicing, plugin.mig_strategy != "none", value_at(values, PLUGIN_CONFIG))
+    if wanted == "auto" and nodes and not others and any(own):
+        wanted = True  # as plan_plugin() has it: a setting overrules the weaker sign
+    found = others or ([on_nodes(nodes)] if nodes else [])
+    left = _leaves(build, PLUGIN, version, found, switch=PLUGIN_SWITCH, enabled=wanted)
+    if left:
+        build.findings.append(plugin_there(build, others, nodes, LIMITED))
     has_switch = has_feature(build.catalog, OPERATOR, version, PLUGIN_SWITCH)
     return False if has_switch and (left or wanted is False) else None
 
@@ -197,7 +213,7 @@ def _chosen(build: StackBuilder, component: str, setting: Choice) -> Choice:
 def _shows(build: StackBuilder, node: ClusterNode) -> bool:
     """Whether a node shows that it has a driver: it offers GPUs, or GFD labelled it."""
     labels = build.catalog.gpu_labels.driver
-    return bool(node.capacity.get(build.catalog.resource)) or any(
+    return has_gpus(node.capacity, build.catalog.resource) or any(
         name in node.labels for name in labels
     )
 
@@ -206,7 +222,10 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
     """Whether the operator's exporter is on; None where the chart has no switch for it."""
     wanted = build.settings.monitoring
     enabled = wanted.exporter if wanted.enabled else False
-    left = _others(build, EXPORTER, version, switch=SWITCH, enabled=enabled)
+    found = exporters(build)
+    left = _leaves(build, EXPORTER, version, found, switch=SWITCH, enabled=enabled)
+    if left:
+        build.findings.append(findings.EXPORTER_THERE(found=found[0]))
     if not has_feature(build.catalog, OPERATOR, version, SWITCH):
         return None
     return not left and enabled is not False
@@ -215,7 +234,7 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
 def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
     """What to wait for; None where the user's values disable the ClusterPolicy."""
     known = build.catalog.operands
-    if (values.get("clusterPolicy") or {}).get("deployCR") is False:
+    if value_at(values, "clusterPolicy.deployCR") is False:
         return None
     nodes = tuple(
         node.name
@@ -234,5 +253,5 @@ def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> O
 
 
 def _enabled(values: Mapping[str, Any], component: str, *, default: bool) -> bool:
-    found = (values.get(component) or {}).get("enabled")
+    found = value_at(values, f"{component}.enabled")
     return default if found is None else bool(found)

@@ -14,6 +14,7 @@ from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.reliances import conflicts
+from gpufleet.gpu_stack.remains import has_gpus
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import LEFT_BY, OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature
@@ -223,7 +224,7 @@ def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: boo
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
     """By what the node offers or by a label of NFD or GFD."""
     labels = catalog.gpu_labels
-    if node.capacity.get(catalog.resource):
+    if has_gpus(node.capacity, catalog.resource):
         return True
     by_label = any(node.labels.get(name) == value for name, value in labels.labels.items())
     return by_label or any(node.labels.get(name) == "true" for name in labels.also)

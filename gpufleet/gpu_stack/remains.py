@@ -179,6 +179,11 @@ def is_gpu(name: str, resource: str) -> bool:
     return name == resource or name.startswith((f"{resource}.", mig))
 
 
+def has_gpus(resources: Mapping[str, int], resource: str) -> bool:
+    """Whether a node's resources have GPUs in one of these forms."""
+    return any(count and is_gpu(name, resource) for name, count in resources.items())
+
+
 def _has_ended(pod: Item) -> bool:
     return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 

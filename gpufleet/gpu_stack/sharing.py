@@ -5,15 +5,18 @@ Without the variable, one of the pods of a GPU has metrics; autoscalers and aler
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+import yaml
+
+from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import load_counters
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import exporter_version
-from gpufleet.helm.builder import EXPORTER
+from gpufleet.helm.builder import EXPORTER, OPERATOR
 
 VARIABLE = "KUBERNETES_VIRTUAL_GPUS"
 # Label of GPU feature discovery: none, time-slicing or mps.
@@ -31,24 +34,45 @@ def measuring_shares(build: StackBuilder) -> dict[str, Any]:
 
 
 def sharing_variables(
-    build: StackBuilder, version: str, since: str | None, theirs: Iterable[Mapping[str, Any]] | None
+    build: StackBuilder, version: str, since: str | None, theirs: Any
 ) -> list[dict[str, Any]]:
     """The variables of an exporter of that version whose nodes share GPUs: the user's, and ours;
     [] where nothing is to be said. `since`: the first version that has all GPUs with ours."""
-    given = [dict(each) for each in theirs or ()]
-    if not _are_shared(build) or any(each.get("name") == VARIABLE for each in given):
+    given = theirs or []
+    if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
+        return []  # no list of variables: the API server rejects it
+    shared = _are_shared(build)
+    if shared is False or any(each.get("name") == VARIABLE for each in given):
         return []
     if since is None or not version or version_tuple(version) < version_tuple(since):
-        build.findings.append(findings.SHARES_NOT_MEASURED(version=version or "of another tag"))
+        if shared:
+            build.findings.append(findings.SHARES_NOT_MEASURED(version=version or "of another tag"))
         return []
-    return [*given, {"name": VARIABLE, "value": "true"}]
+    return [*map(dict, given), {"name": VARIABLE, "value": "true"}]
 
 
-def _are_shared(build: StackBuilder) -> bool:
-    """By the settings of the plugin, by its own values, or by labels of nodes."""
+def _are_shared(build: StackBuilder) -> bool | None:
+    """By the settings of the plugin, by its values, or by labels of nodes; None where a ConfigMap
+    of the user says it: the label comes after the first run, and would restart the exporters."""
     plugin = build.settings.device_plugin
-    files = (plugin.values.get("config") or {}).get("map") or {}
-    asked = bool(plugin.time_slicing) or any("sharing:" in str(text) for text in files.values())
-    return asked or any(
-        node.labels.get(STRATEGY, "none") not in ("none", "") for node in build.facts.nodes
+    operator = build.settings.cluster.stack == OPERATOR
+    config = (
+        value_at(build.settings.gpu_operator.values, "devicePlugin.config")
+        if operator
+        else value_at(plugin.values, "config")
     )
+    files = value_at(config, "data" if operator else "map")
+    texts = files.values() if isinstance(files, Mapping) else ()
+    labels = [node.labels.get(STRATEGY, "none") for node in build.facts.nodes]
+    if plugin.time_slicing or any(map(_shares, texts)) or set(labels) - {"none", ""}:
+        return True
+    named = value_at(config, "name") and not (operator and texts)  # its chart writes these there
+    return None if named else False
+
+
+def _shares(text: Any) -> bool:
+    """Whether a configuration of the plugin shares GPUs."""
+    try:
+        return bool(value_at(yaml.safe_load(str(text)), "sharing"))
+    except yaml.YAMLError:
+        return False  # the plugin does not start with it

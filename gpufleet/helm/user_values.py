@@ -24,10 +24,13 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
     theirs = _without_empty(theirs, ours)
     for path, others in chart.gives_way.items():
         mine, said = value_at(ours, path), [value_at(theirs, other) for other in others]
+        over = value_at(theirs, path) or {}
         if any(said):
             ours = without_value(ours, path)
-        elif isinstance(mine, Mapping) and False not in said:  # what else they have has no effect
-            theirs = with_value(theirs, path, merged(value_at(theirs, path) or {}, mine))
+        elif all(isinstance(one, Mapping) for one in (mine, over)) and False not in said:
+            theirs = with_value(
+                theirs, path, merged(over, mine)
+            )  # what else they have has no effect
     result = merged(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.core.merge import value_at
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, codes, node, stack, values
 
 OURS = {"name": "KUBERNETES_VIRTUAL_GPUS", "value": "true"}
@@ -60,3 +61,34 @@ def test_old_charts() -> None:
     pins = {"dcgm-exporter": "4.7.1"}
     plan = stack(device_plugin_time_slicing=4, cluster_chart_versions=pins)
     assert "GF912" in codes(plan)
+
+
+@pytest.mark.parametrize("labels", [LABEL, BY_LABEL])
+def test_a_configuration_of_the_user_gives_the_same_variables_in_each_run(
+    labels: dict[str, str],
+) -> None:
+    """GFD sets its label after the first run; a new variable would restart the exporters."""
+    facts = replace(FACTS, nodes=(node("gpu-1", labels, 8),))
+    config = {"config": {"name": "mine", "default": "any"}}
+    assert environment(facts, device_plugin_values=config) == [OURS]
+    asked = {"cluster_stack": "gpu-operator", "gpu_operator_values": {"devicePlugin": config}}
+    plan = stack(facts, **asked)
+    assert value_at(values(plan, "gpu-operator"), "dcgmExporter.env") == [OURS]
+
+
+def test_nothing_is_claimed_of_a_configuration_that_is_not_known() -> None:
+    pins = {"dcgm-exporter": "4.7.1"}
+    config = {"config": {"name": "mine"}}
+    plan = stack(device_plugin_values=config, cluster_chart_versions=pins)
+    assert "GF912" not in codes(plan)
+
+
+def test_the_configuration_of_the_operator_is_read() -> None:
+    def variables(text: str) -> Any:
+        config = {"create": True, "name": "mine", "default": "a", "data": {"a": text}}
+        given = {"devicePlugin": {"config": config}}
+        plan = stack(cluster_stack="gpu-operator", gpu_operator_values=given)
+        return value_at(values(plan, "gpu-operator"), "dcgmExporter.env")
+
+    assert variables(CONFIG) == [OURS]
+    assert variables("version: v1\n# sharing: later\nflags: {migStrategy: none}\n") is None
