@@ -116,7 +116,9 @@ def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
 
 
 def _without_effect(own: list[str]) -> list[Finding]:
-    return [findings.NOT_WITHOUT_PLUGIN(keys=", ".join(own))] if own else []
+    install = "remove it and set device_plugin_enabled = True"
+    keys = ", ".join(own)
+    return [findings.NOT_INSTALLED(keys=keys, chart=PLUGIN, install=install)] if own else []
 
 
 def _is_enabled(values: Mapping[str, Any], component: str) -> bool:

@@ -28,11 +28,11 @@ INSTALLED_TWICE = warning(
     "release {chart} if it exists.",
 )
 
-NOT_WITHOUT_PLUGIN = warning(
+NOT_INSTALLED = warning(
     "GF915",
-    "Settings have no effect without the device plugin",
-    "{keys} apply to gpufleet's device plugin, which is not installed.",
-    "Configure the other plugin, or remove it and set device_plugin_enabled = True.",
+    "Settings of a component that is not installed have no effect",
+    "{keys} apply to gpufleet's {chart}, which is not installed.",
+    "Remove them and configure the other one, if any, or {install}.",
 )
 
 NFD_IN_PLUGIN = blocker(

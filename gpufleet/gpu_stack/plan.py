@@ -36,9 +36,18 @@ from gpufleet.monitoring.prometheus_stack import (
     grafana_of,
     password_secret,
 )
+from gpufleet.monitoring.settings import MonitoringSettings
 
 TWO_OPERATORS = "both manage the same kinds of objects in all namespaces"
 NODE_EXPORTER_VALUES = ("nodeExporter", "prometheus-node-exporter")
+ONLY_FOR_STACK = (
+    "values",
+    "alert_receivers",
+    "node_port",
+    "grafana_node_port",
+    "grafana_existing_secret",
+    "admission_webhooks",
+)
 OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of its CRDs
 
 
@@ -102,6 +111,7 @@ def plan_stack(
             *_asked(
                 settings, monitors, own_monitor=bool(exporter.monitor and exporter.monitor.objects)
             ),
+            *([] if prometheus_operators(build) else ["operator"]),
             *shown,
             *evaluated,
         ],
@@ -147,6 +157,7 @@ def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
 def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     wanted = build.settings.monitoring
     if not monitors.install:
+        build.findings += _without_effect(wanted)
         return None
     values = chart_values(
         "monitoring/kube-prometheus-stack.yaml",
@@ -169,6 +180,14 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )
+
+
+def _without_effect(wanted: MonitoringSettings) -> list[Finding]:
+    """Settings in use that only our kube-prometheus-stack has."""
+    given = [key for key in ONLY_FOR_STACK if getattr(wanted, key)] if wanted.enabled else []
+    keys = ", ".join(f"{wanted.prefix}{key}" for key in given)
+    install = 'set monitoring_prometheus = "install"'
+    return [findings.NOT_INSTALLED(keys=keys, chart=STACK, install=install)] if keys else []
 
 
 def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: list[str]) -> None:

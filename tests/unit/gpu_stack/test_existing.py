@@ -126,6 +126,25 @@ def test_settings_of_our_plugin_are_obeyed_or_reported() -> None:
     assert (PLUGIN in names(off), codes(off)) == (False, {"GF915"})
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("monitoring_values", {"grafana": {"enabled": False}}),
+        ("monitoring_alert_receivers", "oncall"),
+        ("monitoring_node_port", 30090),
+        ("monitoring_grafana_node_port", 30091),
+        ("monitoring_grafana_existing_secret", "login"),
+        ("monitoring_admission_webhooks", True),
+    ],
+)
+def test_settings_of_our_prometheus_are_obeyed_or_reported(key: str, value: Any) -> None:
+    without = stack(monitoring_prometheus="none", **{key: value})
+    (found,) = [each for each in without.findings if each.code == "GF915"]
+    assert key in found.message
+    for plan in (stack(**{key: value}), stack(monitoring_prometheus="none")):
+        assert "GF915" not in codes(plan)
+
+
 def test_an_explicit_setting_wins() -> None:
     plugin, exporter = daemon(*PLUGINS[0]), daemon("x/dcgm-exporter:1", "/var/lib/kubelet/x")
     nfd = daemon("nfd/node-feature-discovery:v1", "/sys")
