@@ -137,7 +137,7 @@ def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limit
         Severity.WARNING,
         found=there,
         lack=f" Without a plugin: {silent}.",
-        limit=f" For the nodes without a plugin only, set it to True and {limited}.",
+        limit=f"For the nodes without a plugin only, set it to True and {limited}.",
     )
 
 

@@ -17,7 +17,7 @@ PLUGIN_THERE = info(
     "Another device plugin exists",
     "{found} already advertises the GPUs; gpufleet's device plugin is not installed.{lack}",
     "device_plugin_enabled = False hides this. To install gpufleet's, remove the other one and set "
-    "device_plugin_enabled = True.{limit}",
+    "device_plugin_enabled = True. {limit}",
 )
 
 INSTALLED_TWICE = warning(

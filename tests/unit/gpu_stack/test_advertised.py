@@ -17,8 +17,7 @@ OPERATOR = {"cluster_stack": "gpu-operator"}
 
 
 def gpu(name: str, count: int = 0, resource: str = "nvidia.com/gpu", **state: Any) -> ClusterNode:
-    has = {resource: count}
-    return ClusterNode(name, LABEL, (), has, has, **state)
+    return ClusterNode(name, LABEL, (), {resource: count or 8}, {resource: count}, **state)
 
 
 def cluster(*nodes: ClusterNode) -> ClusterFacts:
