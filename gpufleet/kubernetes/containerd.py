@@ -16,7 +16,7 @@ from gpufleet.toolkit.config.containerd_options import DRIVER, spellings
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.model import Merged, Path, Record
-from gpufleet.toolkit.config.tables import Wanted, merge_settings, unmerge_settings
+from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
 
@@ -49,7 +49,7 @@ def plan_containerd(
     desired = DesiredRuntime(file=path, new_version=_new_version(runtime))
 
     def wanted_of(data: Data) -> Wanted:
-        return Wanted(_wanted(data, required, desired.new_version), (), "")
+        return Wanted(_wanted(data, required, desired.new_version, record), (), "")
 
     skeleton = f"version = {desired.new_version}\n"
     merged = merge_settings(text, skeleton, desired, record, wanted_of, "containerd")
@@ -66,7 +66,7 @@ def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | N
     return _plan(facts, runtime, merged, file.content)
 
 
-def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]:
+def _wanted(data: Data, required: Required, new_version: int, record: Record) -> dict[Path, Any]:
     wanted: dict[Path, Any] = {}
     version = data.get("version", 1) if data else new_version
     if not data:
@@ -82,6 +82,8 @@ def _wanted(data: Data, required: Required, new_version: int) -> dict[Path, Any]
         names = spellings(entry or {}, DRIVER) or (DRIVER,)
         options: list[Path] = [(*tables, name, "options", key) for key in names]
         if all(bool(lookup(data, each)) == required.systemd_cgroups for each in options):
+            ours = (each for each in ((*tables, name), *options) if is_ours(data, each, record))
+            wanted |= {each: record.values[each] for each in ours}
             continue
         if entry is not None:
             wanted |= dict.fromkeys(options, required.systemd_cgroups)

@@ -10,17 +10,21 @@ from gpufleet.facts.model import (
     ManagedFile,
     NodeFacts,
 )
+from gpufleet.kubernetes.containerd import Required, plan_containerd
 from gpufleet.kubernetes.notes import (
     BEGUN,
     JOINED,
     NETWORKED,
     READY,
 )
+from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, steps
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import Place
+from gpufleet.toolkit.record import FilePart
+from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import (
     CONFIG,
     CONTAINERD,
@@ -191,6 +195,25 @@ def test_an_option_keeps_its_spelling(name: str) -> None:
     runc = (plan.change.after or "").partition("# The next tables")[0]
     assert f"{name} = true" in runc
     assert runc.lower().count("systemdcgroup") == 1
+
+
+@pytest.mark.parametrize("options", ["", "SystemdCgroup = false\n"])
+def test_a_second_run_keeps_the_driver(options: str) -> None:
+    """With the record of the first run, which set the driver of control groups."""
+    table = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options'
+    text = f"version = 2\n[{table}]\n{options}" if options else "version = 2\n"
+    required = Required(systemd_cgroups=True, pause="")
+    facts = host(files={CONFIG: ManagedFile(CONFIG, text)})
+    first, _ = plan_containerd(facts, load_catalog().toolkit, required, text)
+    assert first is not None
+    assert first.change is not None
+    part = first.as_record()
+    entry = KubernetesEntry(containerd=FilePart(config=part.config, changes=part.changes))
+    record = entry.as_json()
+    again = replace(facts, provenance=record_of(kubernetes=record))
+    second, _ = plan_containerd(again, load_catalog().toolkit, required, first.change.after)
+    assert second is not None
+    assert second.change is None
 
 
 def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
