@@ -60,10 +60,8 @@ def assemble(target: Target, context: Context, *, serving: bool) -> RuntimePlan:
     if context.service.active == "failed":
         findings.append(found.RUNTIME_FAILED(unit=runtime.unit))
     if context.settings.cdi and runtime.name != "crio" and not context.has("cdi"):
-        since = context.known.minimum("cdi")
-        findings.append(
-            found.CDI_UNSUPPORTED(runtime=runtime.name, version=runtime.version, since=since)
-        )
+        since, version = context.known.minimum("cdi"), runtime.version or "unknown"
+        findings.append(found.CDI_UNSUPPORTED(runtime=runtime.name, version=version, since=since))
     return RuntimePlan(
         key=context.key,
         name=runtime.name,

@@ -8,7 +8,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import has
+from gpufleet.toolkit.config.edits import has, lookup
+from gpufleet.toolkit.config.layers import PLACES
 from gpufleet.toolkit.config.model import Merged, Record
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.dockerd import dockerd_options
@@ -18,7 +19,7 @@ from gpufleet.toolkit.runtime_change import Target, assemble
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtime_removal import without_old_files
-from gpufleet.toolkit.runtime_result import judged
+from gpufleet.toolkit.runtime_result import NAME, judged
 
 BINARY = "nvidia-container-runtime"
 BINARY_PATH = f"/usr/bin/{BINARY}"
@@ -112,7 +113,9 @@ def _left_to_its_owner(config: RuntimeConfig, context: Context) -> RuntimePlan:
     """k3s and RKE2 detect the runtime themselves; a first installation requires a restart."""
     variant, runtime = config.variant, context.runtime
     notes = [found.CLUSTER_OWNS_CONFIG(unit=runtime.unit, file=config.config, binary=BINARY_PATH)]
-    if context.settings.default_runtime:
+    table = layers_of(context, context.facts.texts, config.config).table
+    done = lookup(table, PLACES["containerd"].default) == NAME
+    if context.settings.default_runtime and not done:
         own = f"/etc/rancher/{variant}/config.yaml"
         notes.append(
             found.CLUSTER_DEFAULT_RUNTIME(unit=runtime.unit, file=config.config, config=own)

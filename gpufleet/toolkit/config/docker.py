@@ -143,7 +143,7 @@ def _compare(entry: Data, file: str, desired: DesiredRuntime) -> Finding:
     differing = [f"{key} = {value}" for key, value in entry.items() if key != "path" and value]
     path = entry.get("path")
     if path not in (desired.binary, f"/usr/bin/{desired.binary}"):
-        differing.insert(0, f"path = {path}")
+        differing.insert(0, f"path = {path}" if path else "path is not set")
     if differing:
         return found.RUNTIME_KEPT(file=file, name=desired.name, difference=", ".join(differing))
     return found.RUNTIME_ADOPTED(file=file, name=desired.name)

@@ -31,8 +31,8 @@ RUNTIME_KEPT = warning(
 RUNTIME_ADOPTED = info(
     "GF406",
     "nvidia runtime already configured",
-    "{file} already has the runtime {name} exactly as gpufleet would write it. Nothing was added, "
-    "and removal will leave it in place.",
+    "{file} already has the runtime {name} exactly as gpufleet would write it. The entry was "
+    "not changed, and removal will leave it in place.",
     "No action required.",
 )
 

@@ -60,8 +60,8 @@ RESTART_NEEDED = warning(
 
 CDI_UNSUPPORTED = info(
     "GF415",
-    "Runtime does not support CDI",
-    "{runtime} {version} does not support CDI; it was added in {since}.",
+    "CDI is not enabled in the runtime",
+    "{runtime} supports CDI from {since} on, and its version is {version}.",
     "Use the nvidia runtime, or a newer {runtime}.",
 )
 
@@ -95,6 +95,24 @@ SNAP_DOCKER = warning(
     "(https://github.com/canonical/docker-snap). To have gpufleet configure docker, replace it: "
     "`snap remove docker`, which removes its containers and images, then install docker.io or "
     "docker-ce, and run again.",
+)
+
+MICROK8S = info(
+    "GF445",
+    "MicroK8s has its own containerd",
+    "MicroK8s is installed. Its containerd reads "
+    "/var/snap/microk8s/current/args/containerd-template.toml, which gpufleet does not change.",
+    "Run `microk8s enable nvidia` on one node of the cluster: it installs NVIDIA's GPU operator "
+    "(https://microk8s.io/docs/addon-gpu).",
+)
+
+K0S = info(
+    "GF446",
+    "k0s has its own containerd",
+    "k0s is installed. Its containerd reads /etc/k0s/containerd.toml and the files of "
+    "/etc/k0s/containerd.d, which gpufleet does not change.",
+    "Add the runtime nvidia in a file of /etc/k0s/containerd.d (k0s 1.27.1 or newer), then restart "
+    "k0s (https://docs.k0sproject.io/stable/runtime/).",
 )
 
 ROOTLESS_DOCKER = info(

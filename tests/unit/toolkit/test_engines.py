@@ -13,6 +13,12 @@ from gpufleet.node.settings import load_settings
 from tests.unit.hosts import bare_host
 
 SNAP = "snap.docker.dockerd.service"
+# The units of clusters that have a containerd of their own.
+OWN = {
+    "snap.microk8s.daemon-containerd.service": "GF445",
+    "k0sworker.service": "GF446",
+    "k0scontroller.service": "GF446",
+}
 DOCKER = Runtime("docker", "28.3.2", "docker.service", "/etc/docker/daemon.json", running=True)
 
 
@@ -20,7 +26,9 @@ def codes(facts: NodeFacts) -> set[str]:
     settings = load_settings({})[0]
     assert settings
     found = plan_node(settings, facts, load_catalog(), facts.clock).all_findings
-    return {finding.code for finding in found} & {"GF166", "GF167", "GF168", "GF169", "GF420"}
+    return {finding.code for finding in found} & {
+        "GF166", "GF167", "GF168", "GF169", "GF420", "GF445", "GF446",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -35,6 +43,12 @@ def codes(facts: NodeFacts) -> set[str]:
 )
 def test_an_engine_is_named_as_what_it_is(changes: dict[str, Any], code: str) -> None:
     assert codes(bare_host(**changes)) == {code}
+
+
+@pytest.mark.parametrize("unit", OWN)
+def test_a_cluster_with_its_own_containerd_is_named(unit: str) -> None:
+    services = {unit: Service(unit, "loaded", "active", "enabled")}
+    assert codes(bare_host(services=services)) == {OWN[unit]}
 
 
 def test_a_snap_beside_docker_from_packages_is_named_as_well() -> None:

@@ -398,3 +398,23 @@ def test_an_extra_brace_is_refused_without_a_claim_about_docker() -> None:
     assert reported(done) == [("GF401", True)]
     assert "start" not in only(done).remedy
     assert DAEMON in only(done).message
+
+
+class TestTexts:
+    def test_an_unknown_version_is_called_unknown(self) -> None:
+        (finding,) = planned(docker_host("{}", version="")).findings
+        assert finding.code == "GF415"
+        assert "its version is unknown" in finding.message
+
+    def test_an_entry_of_docker_without_path(self) -> None:
+        entry = '{"runtimes": {"nvidia": {"runtimeType": "io.containerd.runc.v2"}}}'
+        finding = planned(docker_host(entry)).findings[0]
+        assert finding.code == "GF405"
+        assert "path is not set, runtimeType" in finding.message
+
+    def test_an_adopted_entry_beside_a_change(self) -> None:
+        entry = '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}'
+        done = planned(docker_host(entry))
+        assert '"cdi": true' in written(done)
+        assert codes_of(done) == ["GF406"]
+        assert "Nothing was added" not in only(done).message

@@ -249,6 +249,20 @@ class TestLeftAlone:
         assert codes(done) == ["GF410", "GF411"]
         assert done.runtimes[0].socket == ""  # it lists no plugins for others
 
+    @pytest.mark.parametrize(
+        ("head", "plugin"),
+        [
+            ("version = 3\n", "io.containerd.cri.v1.runtime"),
+            ("version = 2\n", "io.containerd.grpc.v1.cri"),
+        ],
+    )
+    def test_k3s_has_the_default_runtime(self, head: str, plugin: str) -> None:
+        path = "/var/lib/rancher/k3s/agent/etc/containerd/config.toml"
+        text = f'{head}[plugins."{plugin}".containerd]\ndefault_runtime_name = "nvidia"\n'
+        k3s = runtime("containerd", "2.0.5", unit="k3s.service", config_path=path)
+        done = plan(bare_host(runtimes=k3s, files=file(path, text)), default_runtime=True)
+        assert codes(done) == ["GF410"]
+
     def test_the_socket_of_containerd_is_asked_for_its_plugins(self) -> None:
         (found,) = plan(containerd_host(None, "1.7.24")).runtimes
         assert found.socket == "/run/containerd/containerd.sock"
