@@ -17,7 +17,7 @@ from gpufleet.helm.release import Release
 
 TWO_PLUGINS = "both advertise the same GPUs"
 LIMITED = (
-    'device_plugin_values = {"nodeSelector": {"device-plugin": "gpufleet"}}, and label these nodes '
+    "give device_plugin_values a nodeSelector with device-plugin: gpufleet, and label these nodes "
     "(kubectl label node NAME device-plugin=gpufleet)"
 )
 TWO_NFDS = "both write the same labels of nodes"
