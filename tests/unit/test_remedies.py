@@ -48,7 +48,7 @@ PROGRAMS = {
     "amtool", "apt-cache", "apt-config", "apt-get", "apt-mark", "cat", "chmod", "chronyc",
     "containerd", "cp", "crictl", "crio", "ctr", "curl", "dcgmi", "depmod", "df", "dkms",
     "dmesg", "dnf", "docker", "dpkg", "dracut", "fuser", "getenforce", "gpufleet", "grep",
-    "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln",
+    "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln", "microk8s",
     "ls", "lspci", "make", "modprobe", "mokutil", "mv", "nerdctl", "nvidia-bug-report.sh",
     "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall", "podman", "promtool",
     "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap", "ssh", "ssh-keygen",

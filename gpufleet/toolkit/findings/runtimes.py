@@ -102,8 +102,7 @@ MICROK8S = info(
     "MicroK8s has its own containerd",
     "MicroK8s is installed. Its containerd reads "
     "/var/snap/microk8s/current/args/containerd-template.toml, which gpufleet does not change.",
-    "Run `microk8s enable nvidia` on one node of the cluster: it installs NVIDIA's GPU operator "
-    "(https://microk8s.io/docs/addon-gpu).",
+    "Run `microk8s enable nvidia` on one node of the cluster: it installs NVIDIA's GPU Operator.",
 )
 
 K0S = info(

@@ -38,7 +38,7 @@ def test_nodes_without_a_plugin_are_named_beside_one_that_has_it() -> None:
     assert "on node gpu-1," in finding.message
     assert "Without a plugin: gpu-2, gpu-3." in finding.message
     limited = {"nodeSelector": {"device-plugin": "gpufleet"}}
-    assert '{"nodeSelector": {"device-plugin": "gpufleet"}}' in finding.remedy
+    assert "nodeSelector with device-plugin: gpufleet" in finding.remedy
     on = stack(facts, device_plugin_enabled=True, device_plugin_values=limited)
     assert (values(on, PLUGIN)["nodeSelector"], codes(on)) == (limited["nodeSelector"], {"GF914"})
     operator = stack(facts, **OPERATOR)
