@@ -49,9 +49,9 @@ PROGRAMS = {
     "containerd", "cp", "crictl", "crio", "ctr", "curl", "dcgmi", "depmod", "df", "dkms",
     "dmesg", "dnf", "docker", "dpkg", "dracut", "fuser", "getenforce", "gpufleet", "grep",
     "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln",
-    "ls", "lspci", "make", "microk8s", "modprobe", "mokutil", "mv", "nerdctl", "nvidia-bug-report.sh",
-    "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall", "podman", "promtool",
-    "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap", "ssh", "ssh-keygen",
+    "ls", "lspci", "make", "microk8s", "modprobe", "mokutil", "mv", "nerdctl",
+    "nvidia-bug-report.sh", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall",
+    "podman", "promtool", "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap", "ssh", "ssh-keygen",
     "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup", "timedatectl", "true",
     "uname", "update-initramfs", "usermod", "which", "yum", "yum-complete-transaction",
 }  # fmt: skip
