@@ -51,9 +51,10 @@ PROGRAMS = {
     "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln",
     "ls", "lspci", "make", "microk8s", "modprobe", "mokutil", "mv", "nerdctl",
     "nvidia-bug-report.sh", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall",
-    "podman", "promtool", "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap", "ssh", "ssh-keygen",
-    "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup", "timedatectl", "true",
-    "uname", "update-initramfs", "usermod", "which", "yum", "yum-complete-transaction",
+    "podman", "promtool", "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap",
+    "ssh", "ssh-keygen", "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup",
+    "timedatectl", "true", "uname", "update-initramfs", "usermod", "which", "yum",
+    "yum-complete-transaction",
 }  # fmt: skip
 
 
