@@ -15,7 +15,7 @@ from gpufleet.node.operations.node import current_node
 from gpufleet.roles.node import install_roles
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of
-from tests.roles.test_host_boundary import CAPTURE, with_contents
+from tests.roles.test_host_boundary import CAPTURE, MIRROR, with_contents
 
 BROKEN_JSON = with_contents("/etc/docker/daemon.json", '{"log-driver": "json-file",}')
 # Facts and data of a host whose driver requires a change -> the blocker of another role.
@@ -39,7 +39,7 @@ def test_no_operation_is_begun(what: str) -> None:
     facts, data, code = IN_THE_WAY[what]
     answers = {"uname -nrm": facts_of(facts)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
-    state = State(Inventory((["@fake/host"], {**common, **data}), {}), Config())
+    state = State(Inventory((["@fake/host"], {**common, **MIRROR, **data}), {}), Config())
     report = RunReport(state)
     state.add_callback_handler(report)
     connect_all(state)

@@ -35,6 +35,7 @@ from tests.roles.answers import facts_of, framed_lines
 CAPTURE = (
     Path(__file__).parents[1] / "unit/facts/captures/ubuntu2204-sandbox.txt"
 ).read_text("utf-8")  # fmt: skip
+MIRROR = {"driver_repo_url": "http://mirror/compute/cuda/repos"}  # as in its source file
 SECRET = "hunter2secret"
 HOSTS = [f"gpu-{number}" for number in range(1, 7)]
 BROKEN = "gpu-3"

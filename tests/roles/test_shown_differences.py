@@ -14,7 +14,7 @@ from gpufleet.node.operations.preview import preview
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
 from tests.roles.test_blocked_beforehand import deploy
-from tests.roles.test_host_boundary import with_contents
+from tests.roles.test_host_boundary import MIRROR, with_contents
 
 DAEMON = '{"log-driver": "json-file", "registry-token": "hunter2hunter2"}'
 FACTS = with_contents("/etc/docker/daemon.json", DAEMON)
@@ -33,7 +33,7 @@ def test_differences_are_shown_before_the_run(
 ) -> None:
     answers = {"uname -nrm": facts_of(FACTS), "gpufleet-lock_holder": framed_lines("")}
     data = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers,
-            "exporter_enabled": True, "exporter_mode": "docker"}  # fmt: skip
+            "exporter_enabled": True, "exporter_mode": "docker", **MIRROR}  # fmt: skip
     state = State(Inventory((["@fake/host"], data), {}), Config(DIFF=diff), check_for_changes=True)
     state.add_callback_handler(RunReport(state))
     connect_all(state)
