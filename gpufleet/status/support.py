@@ -33,6 +33,7 @@ OTHER_BRANCH = (
     "`gpufleet upgrade`."
 )
 NEWER_DRIVER = "`gpufleet upgrade INVENTORY --to {newest}` changes it."
+FOREIGN_DRIVER = "Update it with what installed it: the image, an installer, a cloud's agent."
 NEWER_TOOLKIT = 'Set toolkit_version = "{newest}", or remove it, then `gpufleet apply`.'
 
 
@@ -61,26 +62,35 @@ def about_driver(
     newest = _newest_driver(branch, place, settings, catalog)
     if is_over(branch, today):
         over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
-        finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=OTHER_BRANCH)
+        remedy = _driver_remedy(facts, OTHER_BRANCH)
+        finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=remedy)
         yield Note("end-of-life", finding)
-    if known := _vulnerable(version, branch, newest, catalog):
+    if known := _vulnerable(version, branch, newest, facts, catalog):
         yield Note("vulnerable", known)
     if newest and numbers < version_tuple(newest):
-        remedy = NEWER_DRIVER.format(newest=newest)
+        remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest))
         newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
         yield Note("behind", newer)
 
 
-def _vulnerable(version: str, branch: Branch, newest: str, catalog: Catalog) -> Finding | None:
+def _driver_remedy(facts: NodeFacts, ours: str) -> str:
+    """What changes the driver: ours, unless it came without packages (GF146 blocks an upgrade)."""
+    return FOREIGN_DRIVER if facts.foreign_driver else ours
+
+
+def _vulnerable(
+    version: str, branch: Branch, newest: str, facts: NodeFacts, catalog: Catalog
+) -> Finding | None:
     source = catalog.branches.security.title
     if branch.insecure:
         what = f"{version} of branch {branch.branch}"
         fix = "No fixed version of it is known."
-        return of_driver.INSECURE(what=what, source=source, fix=fix, remedy=OTHER_BRANCH)
+        remedy = _driver_remedy(facts, OTHER_BRANCH)
+        return of_driver.INSECURE(what=what, source=source, fix=fix, remedy=remedy)
     if not branch.floor or version_tuple(version) >= version_tuple(branch.floor):
         return None
     fix = f"They are fixed in {branch.floor}."
-    remedy = NEWER_DRIVER.format(newest=newest or branch.floor)
+    remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest or branch.floor))
     return of_driver.INSECURE(what=version, source=source, fix=fix, remedy=remedy)
 
 

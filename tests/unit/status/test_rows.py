@@ -87,6 +87,15 @@ def test_a_driver_is_judged_by_the_version_that_is_there(
     assert tuple(f for f in found.flags if f in ("vulnerable", "end-of-life", "behind")) == flags
 
 
+@pytest.mark.parametrize("version", ["580.173.02", "570.211.01"])
+def test_no_upgrade_is_advised_for_a_driver_that_came_without_packages(version: str) -> None:
+    found = row(bare(modules={"nvidia": version}, foreign_driver="/usr/local/nvidia/lib"))
+    remedies = [note.finding.remedy for note in found.notes
+                if note.flag in ("vulnerable", "end-of-life", "behind")]  # fmt: skip
+    assert len(remedies) == 2
+    assert not [remedy for remedy in remedies if "`gpufleet upgrade" in remedy]
+
+
 def test_a_driver_that_is_installed_and_not_loaded_counts() -> None:
     found = row(bare(module_on_disk=ModuleOnDisk("570.211.01", "NVIDIA")))
     assert (found.driver, found.loaded) == ("570.211.01", False)
