@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 import click
 
 from gpufleet import __version__
-from gpufleet.cli.child import run_child
 from gpufleet.cli.output import note
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.process import run_in_front
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import REPORT_LOST
 from gpufleet.run.junit import problems
@@ -177,7 +177,7 @@ def _run(phase: Phase, folder: Path, results: Path) -> Done:
     else:
         environment |= {"GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
     began = time.monotonic()
-    status = run_child(words, environment)
+    status = run_in_front(words, environment)
     seconds = time.monotonic() - began
     found = json.loads(report.read_text("utf-8")) if report.is_file() else None
     return Done(phase.name, status, seconds, found)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import click
 
-from gpufleet.cli.child import run_child
 from gpufleet.cli.output import (
     limit_option,
     note,
@@ -23,6 +22,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
+from gpufleet.core.process import run_in_front
 from gpufleet.core.python import python_module
 from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
@@ -227,7 +227,7 @@ def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Seque
     """
     files = [deploy_file(name) for name in ask.deploys]
     words = arguments(inventory, files, limit, [*options, *ask.options], yes=True)
-    status = run_child([*python_module("pyinfra"), *words], os.environ)
+    status = run_in_front([*python_module("pyinfra"), *words], os.environ)
     if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
         sys.exit(status)
     click.confirm(ask.text, abort=True, err=True)

@@ -36,9 +36,6 @@ UNPACKED_CHART = 100 * MIB
 CHART_ENTRIES = 20_000  # files and folders of its archive
 # The archives of helm have 15 to 25 MB.
 HELM = Limit("the archive of helm", 256 * MIB, 900)
-# What helm prints: all objects of a release, which etcd and the API server hold to megabytes.
-HELM_SAYS = 64 * MIB
-HELM_WARNS = MIB // 4  # of errors and warnings
 # 500 objects of an API server, at most 1.5 MB each and mostly 5 to 20 kB.
 API_ANSWER = Limit("an answer of an API server", 128 * MIB, 300)
 API_VALUES = 8_000_000  # of one answer

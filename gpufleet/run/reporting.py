@@ -15,6 +15,7 @@ from pyinfra.api.state import StateStage
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
+from gpufleet.core.process import terminate_running
 from gpufleet.core.redact import redacted_lines
 from gpufleet.core.streams import prepare_streams
 from gpufleet.core.visible import barred, one_line
@@ -104,10 +105,11 @@ class RunReport(BaseStateCallback):
             self.run.stop_early(error)
 
     def abandon(self) -> None:
-        """Stop waiting for commands that are running on hosts."""
+        """Stop waiting for commands that are running on hosts; end helm in order."""
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
+        terminate_running()
 
     def leave_out(self, name: str) -> None:
         """Leave out of the report a host that the deploy does not apply to, unless another deploy

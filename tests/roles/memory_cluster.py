@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.merge import merged
+from gpufleet.core.process import Result
 from gpufleet.helm.builder import EXPORTER, PLUGIN, STACK
-from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
 from gpufleet.kube.helm_releases import RELEASE_TYPE

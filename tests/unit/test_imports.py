@@ -101,7 +101,7 @@ SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib.reques
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
 PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.notices")
 DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
-IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig",)  # the checks read it too
+IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig", "gpufleet.core.process")  # the checks use both
 # The checks share with what installs: where groups, files and facts about the world are read, and
 # the texts of findings.
 SHARED = ("gpufleet.core", "gpufleet.verify", "gpufleet.kube.kubeconfig",

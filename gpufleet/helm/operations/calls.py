@@ -14,8 +14,8 @@ from typing import Any
 import yaml
 
 from gpufleet.core.masks import without
+from gpufleet.core.process import GRACE, Process, Result, Tick
 from gpufleet.helm.chart_values import values_mark
-from gpufleet.helm.operations.process import GRACE, Result, Tick, run_program
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import (
     ADOPTED_LABEL,
@@ -140,12 +140,13 @@ class Helm:
             "HELM_DRIVER": "secret",  # where ClusterFacts reads releases
             **(more or {}),
         }
-        result = run_program(
+        result = Process(
             [str(self.program.path), *words],
-            timeout,
+            timeout=timeout,
             environment=environment,
             given=json.dumps(values or {}).encode(),  # JSON: YAML without surprises
-            tick=tick,
             pass_fds=[self.lease.lifeline] if self.lease else [],
-        )
+        ).wait(tick)
+        if result.why and result.code is not None:
+            return replace(result, stdout="", stderr=f"Error: helm was ended: {result.why}")
         return replace(result, stderr=without(result.stderr, values or {}))

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from gpufleet.core.limits import HELM
 from gpufleet.core.paths import expanded
+from gpufleet.core.process import Process
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.operations.download import DownloadFailed, download
-from gpufleet.helm.operations.process import run_program
 from gpufleet.helm.release import HelmVersion
 from gpufleet.kube.operations.access import ClusterProblem
 
@@ -63,7 +63,7 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
         )
 
     try:
-        done = run_program([str(path), "version", "--short"], ANSWERS_IN)
+        done = Process([str(path), "version", "--short"], timeout=ANSWERS_IN).wait()
     except OSError as error:
         raise unusable(str(error)) from error
     if done.code is None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import without
+from gpufleet.core.process import Result
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
-from gpufleet.helm.operations.process import Result
 from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
 from gpufleet.helm.pod_trial import explain_refusal

@@ -163,7 +163,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     previews: list[list[str]] = []
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
     monkeypatch.setattr(deploy, "confirmed", lambda yes, options: None)
-    monkeypatch.setattr(deploy, "run_child", lambda words, env: previews.append([*words]) or 0)
+    monkeypatch.setattr(deploy, "run_in_front", lambda words, env: previews.append([*words]) or 0)
     return previews
 
 
@@ -208,7 +208,7 @@ def test_another_answer_than_yes_changes_nothing(
 def test_a_plan_that_could_not_be_made_is_the_end(
     monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], status: int, runs: int
 ) -> None:
-    monkeypatch.setattr(deploy, "run_child", lambda words, env: status)
+    monkeypatch.setattr(deploy, "run_in_front", lambda words, env: status)
     done, became = answered(monkeypatch, "y\n", "apply", "inv.py")
     assert (done.exit_code, len(became)) == (0 if runs else status, runs)
 

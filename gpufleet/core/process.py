@@ -1,0 +1,195 @@
+"""Run a program of this machine, with a deadline and a limit of what it prints.
+
+A program and what it starts are one process group, which ends as one: SIGTERM first, SIGKILL after
+`GRACE` seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from gpufleet.core.limits import MIB
+
+MAX_OUTPUT_BYTES = 64 * MIB
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL, and for the kernel after it
+LOOK = 0.1  # the most seconds between two looks at a program
+STAYS = "it runs as another user, as with sudo, and cannot be ended: it may still be at work"
+
+Tick = Callable[[float], None]  # called while a program runs, with the seconds since its start
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a program left. `code`: its exit status, negative for a signal, None after its deadline;
+    `why`: the reason for which it was ended."""
+
+    code: int | None
+    stdout: str
+    stderr: str = ""
+    why: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.code == 0
+
+
+class Process:
+    """A program that runs. Raises OSError if it cannot be started.
+
+    `given`: its standard input; `merged`: its errors are in its output; `prompts`: it may ask the
+    user at the terminal, so it keeps our standard input and process group.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        timeout: float | None = None,
+        given: bytes = b"",
+        most: int = MAX_OUTPUT_BYTES,
+        environment: Mapping[str, str] | None = None,
+        folder: Path | None = None,
+        merged: bool = False,
+        prompts: bool = False,
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        self._timeout, self._most, self._own_group = timeout, most, not prompts
+        self._began = time.monotonic()
+        self._result: Result | None = None
+        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 while the program runs
+        self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        with tempfile.TemporaryFile() as source:  # a pipe would block where nobody reads it
+            source.write(given)
+            source.seek(0)
+            self._process = subprocess.Popen(
+                command, env=environment, cwd=folder, pass_fds=pass_fds,
+                stdin=None if prompts else source, stdout=self._out,
+                stderr=subprocess.STDOUT if merged else self._err,
+                start_new_session=self._own_group,
+            )  # fmt: skip
+        _RUNNING.add(self)
+
+    def poll(self) -> Result | None:
+        """None while it runs. One that exceeds its limits is ended."""
+        if self._result is not None:
+            return self._result
+        code = self._process.poll()
+        late = self._timeout is not None and time.monotonic() - self._began > self._timeout
+        talks = sum(os.fstat(each.fileno()).st_size for each in (self._out, self._err)) > self._most
+        if code is None and not late and not talks:
+            return None
+        why = ""
+        if talks:
+            why = f"it printed more than {self._most / MIB:g} MiB"
+        elif code is None:
+            why = f"it was ended after {self._timeout:.0f} s"
+        self.end()
+        if code is None and self._process.poll() is None:
+            why = STAYS
+        return self._leave(self._process.poll() if talks else code, why)
+
+    def wait(self, tick: Tick | None = None) -> Result:
+        """Its result; `tick` ends it if it raises."""
+        try:
+            while (result := self.poll()) is None:
+                ran = time.monotonic() - self._began
+                if tick:
+                    tick(ran)
+                time.sleep(min(max(ran / 10, 0.001), LOOK))
+        finally:
+            self.end()
+        return result
+
+    def end(self) -> None:
+        """End it with what it has started, if it still runs."""
+        end_all([self])
+
+    def tail(self, size: int) -> str:
+        """The last bytes of its output so far, as text."""
+        if self._result is not None:
+            return self._result.stdout[-size:]
+        return _text(self._out, max(os.fstat(self._out.fileno()).st_size - size, 0), size)
+
+    def send(self, number: int) -> bool:
+        """Send a signal to its group; whether there is something left of it. What belongs to other
+        users gets none."""
+        if self._process.poll() is not None and not self._own_group:
+            return False
+        try:
+            (os.killpg if self._own_group else os.kill)(self._process.pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return True
+
+    @property
+    def runs(self) -> bool:
+        return self._result is None and self._process.poll() is None
+
+    def _leave(self, code: int | None, why: str) -> Result:
+        out, err = (_text(file, 0, self._most) for file in (self._out, self._err))
+        self._result = Result(code, out, err, why)
+        self._out.close()
+        self._err.close()
+        _RUNNING.discard(self)
+        return self._result
+
+
+_RUNNING: set[Process] = set()
+
+
+def end_all(processes: Iterable[Process]) -> None:
+    """End programs that still run, with what they have started; all have the same time for it."""
+    left = [process for process in processes if process.runs]
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = [process for process in left if process.send(number)]
+        ends = time.monotonic() + GRACE
+        while left and time.monotonic() < ends:
+            time.sleep(0.02)
+            left = [process for process in left if process.runs or process.send(0)]
+
+
+def terminate_running() -> None:
+    """Send SIGTERM to every program of this process; waits for none."""
+    for process in list(_RUNNING):
+        process.send(signal.SIGTERM)
+
+
+def run_in_front(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program that has our terminal; returns its exit status, 128 and the number of a signal
+    that ended it.
+
+    SIGTERM is passed on. SIGINT of a terminal reaches both: only the program acts on it.
+    """
+    child = subprocess.Popen(command, env=dict(environment))
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        child.send_signal(number)
+
+    def leave_it(number: int, frame: FrameType | None) -> None:
+        return
+
+    before = {
+        signal.SIGTERM: signal.signal(signal.SIGTERM, pass_on),
+        signal.SIGINT: signal.signal(signal.SIGINT, leave_it),
+    }
+    try:
+        status = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return 128 - status if status < 0 else status
+
+
+def _text(file: IO[bytes], start: int, size: int) -> str:
+    return os.pread(file.fileno(), size, start).decode("utf-8", "replace")
