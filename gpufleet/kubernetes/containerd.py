@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,49 +12,86 @@ from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.kubernetes.findings import choice as found
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.toolkit.config.containerd import SHIM
-from gpufleet.toolkit.config.containerd_layers import CRI, cri_disabled
+from gpufleet.toolkit.config.containerd_layers import (
+    CRI,
+    cri_disabled_in,
+    version_of,
+    written_name,
+)
 from gpufleet.toolkit.config.containerd_options import DRIVER, spellings
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
+from gpufleet.toolkit.config.layers import PLACES
 from gpufleet.toolkit.config.model import Merged, Path, Record
 from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
 from gpufleet.toolkit.models import ToolkitCatalog
-from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
+from gpufleet.toolkit.runtime_layers import layers_of
+from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
+from gpufleet.toolkit.settings import ToolkitSettings
 
 CERTS = "/etc/containerd/certs.d"
 CNI = "/opt/cni/bin"  # where the package kubernetes-cni has its programs
+NVIDIA = "nvidia"
+RUNTIMES, DEFAULT, _ = PLACES["containerd"]
+FOLDERS = ("registry", "config_path")
 _IMAGES = "io.containerd.cri.v1.images"  # from version 3 of the file on
 
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What the kubelet requires: its driver of control groups, the pause image ("": any)."""
+    """What the kubelet requires: its driver of control groups, the pause image ("": any), and
+    whether images come from mirrors, which are files below CERTS."""
 
     systemd_cgroups: bool
     pause: str
+    mirrors: bool = False
 
 
 def plan_containerd(
-    facts: NodeFacts,
-    catalog: ToolkitCatalog,
-    required: Required,
-    text: str | None,
+    facts: NodeFacts, catalog: ToolkitCatalog, required: Required, texts: Mapping[str, str]
 ) -> tuple[RuntimePlan | None, tuple[Finding, ...]]:
-    """The change of containerd's file. `text`: as the roles before leave it."""
+    """The change of containerd's main file. `texts`: of all files, after the roles before."""
     runtime = facts.runtimes["containerd"]
-    path = runtime.config_path
-    if cri_disabled(text):
-        return None, (found.CRI_DISABLED(file=path),)
+    context = Context("containerd", runtime, ToolkitSettings.model_validate({}), facts, catalog)
+    path, text = runtime.config_path, texts.get(runtime.config_path)
+    if file := cri_disabled_in(texts, path):
+        return None, (found.CRI_DISABLED(file=file),)
     entry = facts.provenance.entry(KubernetesEntry).containerd
     record = entry.changes.record if entry.changes and entry.config == path else Record()
-    desired = DesiredRuntime(file=path, new_version=_new_version(runtime))
+    desired = DesiredRuntime(file=path, new_version=min(3, context.newest_version))
 
     def wanted_of(data: Data) -> Wanted:
-        return Wanted(_wanted(data, required, desired.new_version, record), (), "")
+        wanted = _wanted(data, required, context, record)
+        return Wanted(wanted, tuple(_both_mirrors(data, wanted, path)), "")
 
     skeleton = f"version = {desired.new_version}\n"
     merged = merge_settings(text, skeleton, desired, record, wanted_of, "containerd")
-    return _plan(facts, runtime, merged, text), merged.notes
+    plan = _plan(facts, runtime, merged, text)
+    if merged.blocked or merged.text is None:
+        return plan, merged.notes
+    overridden = _overridden(context, {**texts, path: merged.text}, required)
+    return plan, (*merged.notes, *overridden)
+
+
+def _overridden(
+    context: Context, texts: Mapping[str, str], required: Required
+) -> Iterator[Finding]:
+    """What a file that containerd reads after the main file sets otherwise."""
+    layers = layers_of(context, texts)
+    default = lookup(layers.table, DEFAULT, "runc")
+    wanted: dict[Path, bool] = {}
+    for name in {"runc" if default == NVIDIA else default, NVIDIA}:
+        entry = layers.entry((*RUNTIMES, name))
+        if entry is not None:
+            keys = spellings(entry, DRIVER) or (DRIVER,)
+            places = ((*RUNTIMES, name, "options", key) for key in keys)
+            wanted |= dict.fromkeys(places, required.systemd_cgroups)
+    for place, value in sorted(wanted.items()):
+        other = bool(lookup(layers.table, place))
+        file = layers.file_of(place) or layers.last
+        if other != value and file != context.main_path:
+            key = ".".join(place)
+            yield found.OVERRIDDEN(file=file, key=key, value=other, path=context.main_path)
 
 
 def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | None:
@@ -66,18 +104,18 @@ def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | N
     return _plan(facts, runtime, merged, file.content)
 
 
-def _wanted(data: Data, required: Required, new_version: int, record: Record) -> dict[Path, Any]:
+def _wanted(data: Data, required: Required, context: Context, record: Record) -> dict[Path, Any]:
     wanted: dict[Path, Any] = {}
-    version = data.get("version", 1) if data else new_version
+    version = version_of(data) if data else min(3, context.newest_version)
     if not data:
-        wanted[("version",)] = new_version
-    runtime: Path = ("plugins", CRI.get(version, CRI[2]))
-    images: Path = ("plugins", _IMAGES) if version >= 3 else runtime
-    pinned = ("pinned_images", "sandbox") if version >= 3 else ("sandbox_image",)
+        wanted[("version",)] = version
+    runtime: Path = ("plugins", written_name(data, version, context.newest_version))
+    images: Path = ("plugins", _IMAGES) if runtime[1] == CRI[3] else runtime
+    pinned = ("pinned_images", "sandbox") if images != runtime else ("sandbox_image",)
     default = lookup(data, (*runtime, "containerd", "default_runtime_name"), "runc")
-    base = "runc" if default == "nvidia" else default
+    base = "runc" if default == NVIDIA else default
     tables: Path = (*runtime, "containerd", "runtimes")
-    for name in (base, "nvidia"):
+    for name in (base, NVIDIA):
         entry = lookup(data, (*tables, name))
         names = spellings(entry or {}, DRIVER) or (DRIVER,)
         options: list[Path] = [(*tables, name, "options", key) for key in names]
@@ -93,13 +131,39 @@ def _wanted(data: Data, required: Required, new_version: int, record: Record) ->
     if required.pause:
         sandbox: Path = (*images, *pinned)
         wanted[sandbox] = required.pause
-    registries: Path = (*images, "registry", "config_path")
-    programs: Path = (*runtime, "cni", "bin_dir")
-    return {**wanted, registries: CERTS, programs: CNI}
+    if required.mirrors:
+        wanted |= _registry_folders(data, (*images, *FOLDERS), record)
+    return wanted | _cni_programs(data, (*runtime, "cni"), context, record)
 
 
-def _new_version(runtime: Runtime) -> int:
-    return 3 if runtime.version.startswith("2") else 2
+def _registry_folders(data: Data, place: Path, record: Record) -> dict[Path, Any]:
+    """Folders of files about registries, separated by colons: the user's before ours."""
+    if is_ours(data, place, record):
+        return {place: record.values[place]}
+    folders = [folder for folder in str(lookup(data, place, "")).split(":") if folder]
+    return {} if CERTS in folders else {place: ":".join([*folders, CERTS])}
+
+
+def _both_mirrors(data: Data, wanted: dict[Path, Any], path: str) -> Iterator[Finding]:
+    """The CRI plugin does not load with folders of registries beside `mirrors` in its table."""
+    for place in wanted:
+        mirrors = (*place[:-1], "mirrors")
+        if place[-2:] == FOLDERS and lookup(data, mirrors):
+            yield found.MIRRORS_TWICE(file=path, key=".".join(mirrors[2:]))
+
+
+def _cni_programs(data: Data, table: Path, context: Context, record: Record) -> dict[Path, Any]:
+    """Where containerd finds the CNI plugins: one folder, or from 2.1 on a list.
+
+    containerd does not start with a `bin_dir` beside a list that is not the default.
+    """
+    one, several = (*table, "bin_dir"), (*table, "bin_dirs")
+    if not context.has("cni-bin-dirs") or lookup(data, one):
+        return {one: CNI}
+    if is_ours(data, several, record):
+        return {several: record.values[several]}
+    there = lookup(data, several, [])
+    return {} if CNI in there else {several: [*there, CNI]}
 
 
 def _plan(facts: NodeFacts, runtime: Runtime, merged: Merged, text: str | None) -> RuntimePlan:

@@ -178,11 +178,10 @@ def _containerd(
 ) -> tuple[RuntimePlan | None, tuple[Finding, ...]]:
     facts = context.facts
     driver = cgroup_driver(settings)
-    required = Required(driver == "systemd", catalog.kubernetes.pause_image(minor))
-    path = facts.runtimes["containerd"].config_path
-    file = facts.files.get(path)
-    text = context.texts.get(path, file.content if file else None)
-    return plan_containerd(facts, catalog, required, text)
+    required = Required(
+        driver == "systemd", catalog.kubernetes.pause_image(minor), bool(settings.registry_mirrors)
+    )
+    return plan_containerd(facts, catalog, required, {**facts.texts, **context.texts})
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:

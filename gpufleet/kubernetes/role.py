@@ -11,6 +11,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.identity import elsewhere, newer
+from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
     BEGUN,
@@ -62,7 +63,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             return {}
         known = catalog.kubernetes
         minor = ".".join((settings.version or known.newest).split(".")[:2])
-        return {"containerd": known.containerd(minor)}
+        return {"containerd": known.containerd(minor), "cgroup-driver": cgroup_driver(settings)}
 
     def question(
         self, settings: KubernetesSettings, facts: NodeFacts, place: Place

@@ -109,8 +109,8 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         return ()
 
     def requires(self, settings: SettingsOf, catalog: Any) -> Mapping[str, str]:
-        """Roles that must have done their work, by name, with the oldest version that will do; "":
-        any."""
+        """Roles that must have done their work, by name, with the oldest version that will do ("":
+        any), and the kubelet's "cgroup-driver"."""
         return {}
 
     def question(self, settings: SettingsOf, facts: NodeFacts, place: Place) -> Question | None:

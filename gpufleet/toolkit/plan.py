@@ -104,9 +104,15 @@ def _first_run_broke_off(facts: NodeFacts) -> bool:
 
 
 def plan_toolkit(
-    settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog
+    settings: ToolkitSettings,
+    facts: NodeFacts,
+    catalog: ToolkitCatalog,
+    systemd_cgroups: bool = False,
 ) -> ToolkitPlan:
-    """The toolkit plan of one host. Reports findings; never raises."""
+    """The toolkit plan of one host. Reports findings; never raises.
+
+    `systemd_cgroups`: a kubelet of this run will use systemd's control groups.
+    """
     choice = resolve_toolkit(
         catalog,
         distribution=code_of(facts.os, catalog.distributions),
@@ -121,7 +127,7 @@ def plan_toolkit(
     moves = action != "none" or bool(plugin)
     first = action == "install" or _first_run_broke_off(facts)
     runtimes = tuple(
-        plan_runtime(Context(key, runtime, settings, facts, catalog, first))
+        plan_runtime(Context(key, runtime, settings, facts, catalog, first, systemd_cgroups))
         for key, runtime in facts.runtimes.items()
         if settings.runtimes == "auto" or runtime.name in settings.runtimes
     )

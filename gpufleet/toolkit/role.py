@@ -46,7 +46,8 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     ) -> tuple[ToolkitPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        plan = plan_toolkit(settings, context.facts, context.catalog)
+        systemd_cgroups = context.required.get("cgroup-driver") == "systemd"
+        plan = plan_toolkit(settings, context.facts, context.catalog, systemd_cgroups)
         login = context.logins.get(self.name, Logins())
         plan = replace(plan, repository=with_login(plan.repository, login, context.facts))
         return plan, plan.findings

@@ -126,6 +126,7 @@ class Context:
     facts: NodeFacts
     catalog: ToolkitCatalog
     first: bool = False  # this run installs the toolkit's packages for the first time
+    systemd_cgroups: bool = False  # a kubelet of this run will use systemd's control groups
 
     @property
     def known(self) -> KnownRuntime:

@@ -84,6 +84,7 @@ def _containerd(path: str, context: Context) -> Target:
         _desired(path, context),
         newest_version=context.newest_version,
         fills_maps=v3,
+        systemd_cgroups=context.systemd_cgroups,
         new_version=version,
     )
     text = context.text(path)

@@ -59,6 +59,20 @@ CRI_DISABLED = blocker(
     "Copy {file}, write a full configuration (`containerd config default > {file}`), add your own "
     "settings again, and run `systemctl restart containerd`.",
 )
+OVERRIDDEN = blocker(
+    "GF089",
+    "Imported file overrides what the kubelet requires",
+    "{file} sets {key} = {value}. containerd reads it after {path}, so the kubelet's setting in "
+    "{path} has no effect.",
+    "Remove {key} from {file}, then run again.",
+)
+MIRRORS_TWICE = blocker(
+    "GF090",
+    "containerd has registry mirrors in its own file",
+    "{file} sets {key}, and kubernetes_registry_mirrors is set. containerd's CRI plugin does not "
+    "load with both.",
+    "Move the mirrors of {file} to kubernetes_registry_mirrors, or remove that setting.",
+)
 UPGRADE_REFUSED = blocker(
     "GF942",
     "Kubernetes is not upgraded",

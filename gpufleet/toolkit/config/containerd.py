@@ -172,6 +172,8 @@ def _runtime(base: Data, desired: DesiredRuntime) -> Data:
     """Our entry: the settings of the base runtime, with our binary."""
     entry = without_zeros({key: value for key, value in base.items() if key != "options"})
     entry |= {"runtime_type": SHIM, "options": without_zeros(options_of(base))}
+    if desired.systemd_cgroups:
+        entry = with_option(entry, DRIVER, True)
     return with_option(entry, BINARY, desired.binary)
 
 

@@ -29,3 +29,4 @@ class DesiredRuntime:
     new_version: int = 2  # containerd: `version` of a configuration file that we create
     newest_version: int = 4  # containerd: the newest `version` that the program supports
     reads: Reads = Reads()
+    systemd_cgroups: bool = False  # containerd: a kubelet will use systemd's control groups

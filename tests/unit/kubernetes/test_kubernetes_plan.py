@@ -39,6 +39,8 @@ from tests.unit.kubernetes.cluster_hosts import (
     plan_of,
 )
 
+MIRRORS = {"registry.k8s.io": "http://mirror/v2/registry.k8s.io"}
+
 
 def test_the_group_decides_whether_a_host_is_a_control_plane() -> None:
     assert plan_of(host(), PLANE).part == "control-plane"
@@ -163,7 +165,8 @@ def test_a_broken_off_start_is_reset_first() -> None:
 @pytest.mark.parametrize("driver", ["systemd", "cgroupfs"])
 def test_containerd_gets_what_the_kubelet_requires(text: str, driver: str) -> None:
     facts = host(files={CONFIG: ManagedFile(CONFIG, text)})
-    plan = plan_of(facts, kubelet={"cgroupDriver": driver}).containerd
+    data = {"kubelet": {"cgroupDriver": driver}, "registry_mirrors": MIRRORS}
+    plan = plan_of(facts, **data).containerd
     assert plan is not None
     assert plan.change is not None
     assert plan.change.after is not None
@@ -179,7 +182,7 @@ def test_containerd_gets_what_the_kubelet_requires(text: str, driver: str) -> No
     assert not plan.as_record().default  # the NVIDIA runtime is the toolkit's matter
     assert "registry.k8s.io/pause:3.10.2" in plan.change.after
     again = host(files={CONFIG: ManagedFile(CONFIG, plan.change.after)})
-    second = plan_of(again, kubelet={"cgroupDriver": driver}).containerd
+    second = plan_of(again, **data).containerd
     assert second is not None
     assert second.change is None
 
@@ -204,21 +207,22 @@ def test_a_second_run_keeps_the_driver(options: str) -> None:
     text = f"version = 2\n[{table}]\n{options}" if options else "version = 2\n"
     required = Required(systemd_cgroups=True, pause="")
     facts = host(files={CONFIG: ManagedFile(CONFIG, text)})
-    first, _ = plan_containerd(facts, load_catalog().toolkit, required, text)
+    first, _ = plan_containerd(facts, load_catalog(), required, facts.texts)
     assert first is not None
     assert first.change is not None
     part = first.as_record()
     entry = KubernetesEntry(containerd=FilePart(config=part.config, changes=part.changes))
     record = entry.as_json()
     again = replace(facts, provenance=record_of(kubernetes=record))
-    second, _ = plan_containerd(again, load_catalog().toolkit, required, first.change.after)
+    texts = {CONFIG: first.change.after or ""}
+    second, _ = plan_containerd(again, load_catalog(), required, texts)
     assert second is not None
     assert second.change is None
 
 
 def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
     """Both roles write the file in one run: the second on top of the first."""
-    node = node_of(host())
+    node = node_of(host(), registry_mirrors=MIRRORS)
     plan = node.of(ROLE)
     assert plan is not None
     assert plan.containerd is not None
