@@ -18,6 +18,7 @@ from gpufleet.cli.output import (
     verbose_option,
     with_verbose,
 )
+from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument
 from gpufleet.core.live import is_quiet
@@ -85,7 +86,11 @@ def plan(
     Covers the hosts and clusters of INVENTORY, and gpufleet's own steps: operations that your
     deploys/ add are not in it. Reports every blocker of every host at once.
     """
-    run(inventory, lambda _: ["preflight"], limit, options, None, Place(workers, scheduler))
+    if workers or scheduler:
+        from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
+
+        run_in_parts(Request(inventory, limit, options, workers, scheduler), "plan")
+    run(inventory, lambda _: ["preflight"], limit, options)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
@@ -113,7 +118,11 @@ def apply(
     deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
     """
     ask = None if yes else Question("Apply these changes?", ("preflight",))
-    run(inventory, needed, limit, options, ask, Place(workers, scheduler))
+    if workers or scheduler:
+        from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
+
+        run_in_parts(Request(inventory, limit, options, workers, scheduler), "apply", ask)
+    run(inventory, needed, limit, options, ask)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
@@ -161,20 +170,6 @@ def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Tar
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a run is carried out: in this process, or in parts. `workers`: how many parts at a
-    time, None where the user leaves it open; `scheduler`: of a Dask cluster, "" for this machine.
-    """
-
-    workers: int | None = None
-    scheduler: str = ""
-
-    @property
-    def is_here(self) -> bool:
-        return self.workers is None and not self.scheduler
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """What is asked before a run, below the plan that these deploys show."""
 
@@ -183,7 +178,6 @@ class Question:
     options: tuple[str, ...] = ()
 
 
-IN_ONE = Place()
 Deploys = Callable[[list[Target]], Sequence[str]]
 
 
@@ -193,24 +187,16 @@ def run(
     limit: Sequence[str],
     options: Sequence[str],
     ask: Question | None = None,
-    place: Place = IN_ONE,
 ) -> None:
-    """Replace this process by pyinfra: its output, signals and exit status are the command's. With
-    workers this process starts and watches them.
+    """Replace this process by pyinfra: its output, signals and exit status are the command's.
 
     `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first.
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
-    dry = is_dry(options)
+    dry = DRY in parse_options(options)
     confirmed(ask is None or dry, options)
-    every, targets = chosen(inventory, limit)
-    if not place.is_here:
-        from gpufleet.cli.shard_request import request_of
-        from gpufleet.cli.sharded_run import run_sharded  # takes its time to load
-
-        request = request_of(inventory, every, targets, options, place)
-        run_sharded(request, deploys, None if dry else ask, dry=dry)
+    targets = targets_of(inventory, limit)
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         _confirm(ask, inventory, limit, options)
@@ -233,30 +219,14 @@ def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Seque
     click.confirm(ask.text, abort=True, err=True)
 
 
-def is_dry(options: Sequence[str]) -> bool:
-    """Whether pyinfra's options are those of a preview: `--exclude --dry` is a name. Raises
-    click.UsageError."""
-    if DRY not in options:
-        return False
-    from gpufleet.cli.parsed import parsed  # it loads pyinfra
-
-    return parsed(options).dry
-
-
 def confirmed(yes: bool, options: Sequence[str]) -> None:
     """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
-    no_extra_argument(options)
+    parse_options(options)
     if not yes and not sys.stdin.isatty():
         raise click.UsageError(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
         )
-
-
-def no_extra_argument(options: Sequence[str]) -> None:
-    """Raises click.UsageError for what is no option of pyinfra."""
-    if options and not options[0].startswith("-"):
-        raise click.UsageError(f"Got unexpected extra argument ({options[0]})")
 
 
 def deploy_file(name: str, folder: Path = HERE) -> Path:

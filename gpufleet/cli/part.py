@@ -1,53 +1,94 @@
-"""The process that runs pyinfra on a part of the hosts: it ends when the one that started it is
-gone.
-
-Standard library alone: pyinfra replaces parts of it by gevent's, and what is here must not wait
-for that.
-"""
+"""One part of the hosts: a `gpufleet` process, here or on a worker of a Dask cluster, and what
+its report says of them."""
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
-import runpy
-import signal
-import sys
-from time import sleep
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
-GRACE = 30  # seconds for an end in order
-STANDARD_INPUT = 0
-CHUNK = 65536  # bytes
-TERMINATED = 128 + signal.SIGTERM
+from gpufleet import __version__
+from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import exactly
+from gpufleet.core.process import Process
+from gpufleet.core.python import python_code
+from gpufleet.core.visible import one_line
+from gpufleet.run import findings
+from gpufleet.run.report import HostReport
 
-
-def main() -> None:
-    """Run pyinfra as `python -m pyinfra` does. Standard input is a pipe of the starting process,
-    which writes pyinfra's options, a JSON list on one line, and nothing else: it is closed to end
-    this one, or because that one is gone."""
-    pipe = os.dup(STANDARD_INPUT)
-    sys.argv += _options(pipe)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, STANDARD_INPUT)
-    os.close(nothing)
-    _thread.start_new_thread(_end_with, (pipe,))
-    runpy.run_module("pyinfra", run_name="__main__", alter_sys=True)
+GPUFLEET = "from gpufleet.cli import main; main(prog_name='gpufleet')"
+MAX_TAIL_CHARS = 65_536  # of the output of a part
+MAX_REASON_CHARS = 300
 
 
-def _options(pipe: int) -> list[str]:
-    """Ends this process where the other one is gone."""
-    text = b""
-    while not text.endswith(b"\n"):
-        if not (read := os.read(pipe, CHUNK)):
-            sys.exit(TERMINATED)
-        text += read
-    found: list[str] = json.loads(text)
-    return found
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Hosts of one process. `words`: arguments of gpufleet but for the hosts; `options`: of
+    pyinfra."""
+
+    hosts: tuple[str, ...]
+    words: tuple[str, ...]
+    options: tuple[str, ...] = field(repr=False)
+    folder: str
+    version: str = __version__
 
 
-def _end_with(pipe: int) -> None:
-    """Wait until a pipe is closed; then end this process as SIGTERM does, in order at first."""
-    os.read(pipe, 1)
-    os.kill(os.getpid(), signal.SIGTERM)
-    sleep(GRACE)
-    os.killpg(0, signal.SIGKILL)
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a process left. `report`: JSON, "" for none."""
+
+    status: int | None
+    report: str
+    output: str
+
+
+def run_part(part: Part) -> Outcome:
+    """Run gpufleet on a part, here or on a worker of Dask."""
+    if part.version != __version__:
+        why = f"it has gpufleet {__version__}, this run is of {part.version}"
+        return Outcome(None, "", why)
+    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
+        report = Path(folder, "report.json")
+        limits = (word for name in part.hosts for word in ("--limit", exactly(name)))
+        hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # of the whole
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        words = [*part.words, *limits, "--json", str(report), "--", *part.options]
+        try:
+            result = Process(
+                [*python_code(GPUFLEET), *words], merged=True, environment=environment,
+                folder=Path(part.folder),
+            ).wait()  # fmt: skip
+        except OSError as error:
+            return Outcome(None, "", f"{error.filename}: {error.strerror}")
+        text = report.read_text("utf-8", "replace") if report.is_file() else ""
+        return Outcome(result.code, text, result.stdout[-MAX_TAIL_CHARS:])
+
+
+def hosts_of(part: Part, outcome: Outcome) -> tuple[list[HostReport], bool]:
+    """The hosts of a part as its report has them, or not reached with the reason; whether the
+    operations of all were carried out."""
+    said = outcome.output.rstrip().rpartition("\n")[2].strip()[:MAX_REASON_CHARS]
+
+    def lost(name: str, why: str) -> HostReport:
+        output = one_line(said).rstrip(".") or "nothing"
+        return not_reached(name, findings.WORKER_LOST(host=name, why=why, output=output))
+
+    try:
+        report: dict[str, Any] = json.loads(outcome.report)
+        found = {name: HostReport.from_dict(name, data) for name, data in report["hosts"].items()}
+        # another status: an exception in a deploy of the user's, of which the report says nothing
+        valid = report["exit_status"] == outcome.status
+    except (ValueError, LookupError, TypeError, AttributeError):
+        valid = False
+    if not valid:
+        why = f"it ended with status {outcome.status}"
+        return [lost(name, why) for name in part.hosts], False
+    missing = "its report does not have this host"
+    return [found.get(name) or lost(name, missing) for name in part.hosts], report["completed"]
+
+
+def not_reached(name: str, finding: Finding) -> HostReport:
+    return HostReport(name, status="not reached", failed=True, findings=[finding])

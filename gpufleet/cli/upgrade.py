@@ -16,7 +16,6 @@ from gpufleet.cli.deploy import (
     OPTIONS,
     YES,
     confirmed,
-    no_extra_argument,
     targets_of,
 )
 from gpufleet.cli.output import limit_option, output_options
@@ -149,7 +148,6 @@ def start(
     `resume`.
     """
     wanted = wanted_of(version, branch, toolkit=toolkit, reboot=reboot)
-    no_extra_argument(options)
     check_options(options)
     targets = targets_of(inventory, limit)
     confirmed(yes or only_plan, options)

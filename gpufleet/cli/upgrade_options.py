@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import click
 
-from gpufleet.cli.parsed import DEPLOY, INVENTORY, parsed
+from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.core.settings import RoleSettings
 from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.settings import ROLES
-from gpufleet.run.invocation import Invocation
 from gpufleet.upgrade.settings import UpgradeSettings
 
 # How hosts are reached and operations are run. All others are refused, those of later versions of
@@ -65,19 +64,14 @@ RIGHTS = frozenset(
 
 def check_options(options: Sequence[str]) -> None:
     """Raises click.UsageError for options that would make a step another one."""
-    if options and (problem := why_refused(parsed(options))):
-        raise click.UsageError(problem)
-
-
-def why_refused(asked: Invocation) -> str:
-    """Why a run cannot have these options; "" if it can."""
-    for option in asked.given:
+    given = parse_options(options)
+    for option in given:
         if option not in ALLOWED:
-            return REFUSED.get(option, f"{option} is not possible with the steps of a run.")
-    if (asked.inventory, asked.operations) != (INVENTORY, (DEPLOY,)):
-        return "Only options of pyinfra follow `--`, each with its value; no inventory, no deploy."
-    keys = (word.partition("=")[0].strip() for word in asked.data)
-    return next(filter(None, map(_why_not_data, keys)), "")
+            why = REFUSED.get(option, f"{option} is not possible with the steps of a run.")
+            raise click.UsageError(why)
+    keys = (word.partition("=")[0].strip() for word in given.get("--data", ()))
+    if problem := next(filter(None, map(_why_not_data, keys)), ""):
+        raise click.UsageError(problem)
 
 
 def _why_not_data(key: str) -> str:

@@ -159,10 +159,10 @@ def end_all(processes: Iterable[Process]) -> None:
             left = [process for process in left if process.runs or process.send(0)]
 
 
-def terminate_running() -> None:
-    """Send SIGTERM to every program of this process; waits for none."""
+def signal_running(number: int) -> None:
+    """Send a signal to every program of this process; waits for none."""
     for process in list(_RUNNING):
-        process.send(signal.SIGTERM)
+        process.send(number)
 
 
 def run_in_front(command: Sequence[str], environment: Mapping[str, str]) -> int:

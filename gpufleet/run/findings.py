@@ -130,21 +130,12 @@ INVENTORY = blocker(
 
 WORKER_LOST = blocker(
     "GF013",
-    "Worker failed",
-    "The worker of this host failed: {why}. It printed last: {output}.",
+    "Part of the run failed",
+    "The process of this host's part left no result of it: {why}. It printed last: {output}.",
     "What was done on the host is not known. Run again with --limit {host}: completed steps are "
     "not repeated.",
-    description="With --workers or --scheduler, the worker process of this host could not start, "
-    "or ended without a valid report (a worker that a signal ended was run a second "
-    "time).",
-)
-
-NOT_REPORTED = blocker(
-    "GF015",
-    "Host is not in its worker's report",
-    "The worker of this host ended with a report that does not have it. What was done on the host "
-    "is not known.",
-    "Run again with --limit {host}: completed steps are not repeated.",
+    description="With --workers or --scheduler, the process of this host's part could not start, "
+    "or ended without a valid report of the host.",
 )
 
 OVER_BUDGET = blocker(

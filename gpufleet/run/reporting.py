@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
@@ -15,7 +16,7 @@ from pyinfra.api.state import StateStage
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
-from gpufleet.core.process import terminate_running
+from gpufleet.core.process import signal_running
 from gpufleet.core.redact import redacted_lines
 from gpufleet.core.streams import prepare_streams
 from gpufleet.core.visible import barred, one_line
@@ -109,7 +110,7 @@ class RunReport(BaseStateCallback):
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
-        terminate_running()
+        signal_running(signal.SIGTERM)
 
     def leave_out(self, name: str) -> None:
         """Leave out of the report a host that the deploy does not apply to, unless another deploy

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench
-from parts import Controlled, site_in
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
@@ -62,22 +59,3 @@ def carry_out() -> Callable[..., FakeHost]:
 def bench(monkeypatch: pytest.MonkeyPatch) -> ClusterBench:
     """A cluster in memory."""
     return ClusterBench(monkeypatch)
-
-
-@pytest.fixture
-def site(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """The folder in which workers leave a trace, and where the report goes."""
-    return site_in(tmp_path, tmp_path_factory.mktemp("fake"), monkeypatch)
-
-
-@pytest.fixture
-def controlled(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Controlled]:
-    """Starts runs in `site` that are processes of their own."""
-    fake = os.environ["PYTHONPATH"]
-    before = fake.partition(os.pathsep)[2]
-    monkeypatch.setenv("PYTHONPATH", before)
-    runs = Controlled(fake)
-    yield runs
-    runs.end()

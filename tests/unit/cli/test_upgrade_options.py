@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import main, upgrade
-from gpufleet.cli.upgrade_options import ALLOWED, REFUSED
+from gpufleet.cli.pyinfra_options import FLAGS, NUMBERS, TEXTS
+from gpufleet.cli.upgrade_options import ALLOWED, REFUSED, check_options
 
 CASES = (
     (["--dry"], "--plan"),
@@ -32,46 +35,46 @@ CASES = (
     (["--ssh-key-password", "x"], "keeps its options"),
     (["--data", "_sudo_password=x"], "_sudo_password in the inventory"),
     (["--data", "ssh_password=x"], "ssh_password in the inventory"),
-    (["--version"], "--version"),
-    (["-h"], "--help"),
-    (["--support"], "--support"),
+    (["--version"], "No such option"),
+    (["-h"], "No such option"),
+    (["--support"], "No such option"),
     (["--group-data", "more"], "group_data/"),
     (["--data", "node_reboot=if_needed"], "node_reboot in the inventory"),
     (["--data", "node_reboot=True"], "inventory"),
     (["--data=cluster_kubeconfig=other"], "inventory"),
     (["--data", "a=b", "--data", "ssh_hostname=10.0.0.1"], "inventory"),
     (["--data", "_ignore_errors=True"], "_ignore_errors"),
-    (["--serial", "server.shell"], "no deploy"),
-    (["--serial", "deploys/remove.py"], "no deploy"),
-    (["--ssh-user"], "no inventory"),  # without its value
+    (["--serial", "server.shell"], "extra argument"),
+    (["--serial", "deploys/remove.py"], "extra argument"),
+    (["--ssh-user"], "requires an argument"),  # without its value
     (["--data", "a=b", "--ssh-user=root", "--serial", "-vv"], ""),
     (["--data", "ssh_key=k", "--data", "_sudo=True", "--key", "k", "--config", "c.py"], ""),
     (["--data", "note=upgrade_soak", "--data=a=--dry"], ""),
 )
-JUDGED = """\
-import json, sys
+OPTIONS = """\
+import json
 from pyinfra_cli.cli import cli
-from gpufleet.cli.parsed import DEPLOY, INVENTORY
-from gpufleet.cli.upgrade_options import why_refused
-from gpufleet.run.invocation import parse
-asked = [parse([*words, INVENTORY, DEPLOY]) for words in json.load(sys.stdin)]
-names = [max(each.opts, key=len) for each in cli.params if each.param_type_name == "option"]
-print()  # below what --support prints
-print(json.dumps([[why_refused(each) for each in asked], names]))
+found = [each for each in cli.params if each.param_type_name == "option"]
+print(json.dumps([[sorted(each.opts), each.is_flag or each.count] for each in found]))
 """
 
 
-def test_what_would_make_a_step_another_one_is_refused() -> None:
-    """In a process of its own: pyinfra's parser makes gevent replace parts of the library. Of each
-    option of pyinfra it is decided: a later version may have one that ends a step early."""
-    asked = json.dumps([options for options, _ in CASES])
-    words = [sys.executable, "-c", JUDGED]
-    done = subprocess.run(words, input=asked, capture_output=True, text=True, check=True)
-    problems, names = json.loads(done.stdout.splitlines()[-1])
-    for (options, word), problem in zip(CASES, problems, strict=True):
-        assert word in problem, options
-        assert bool(problem) == bool(word), options
-    assert {*ALLOWED, *REFUSED, "--support", "--version"} == set(names)
+@pytest.mark.parametrize(("options", "word"), CASES, ids=str)
+def test_what_would_make_a_step_another_one_is_refused(options: list[str], word: str) -> None:
+    with pytest.raises(click.UsageError, match=word) if word else nullcontext():
+        check_options(options)
+
+
+def test_of_each_option_of_pyinfra_it_is_decided() -> None:
+    """In a process of its own: pyinfra's parser makes gevent replace parts of the library. A later
+    version may have an option that ends a step early."""
+    done = subprocess.run([sys.executable, "-c", OPTIONS], capture_output=True, check=True)
+    theirs = {tuple(names): flag for names, flag in json.loads(done.stdout)}
+    prints = {("--support",), ("--version",), ("--help", "-h")}
+    ours = {tuple(sorted(names.split())): True for names in FLAGS}
+    ours |= {tuple(sorted(names.split())): False for names in (*TEXTS, *NUMBERS)}
+    assert ours == {names: flag for names, flag in theirs.items() if names not in prints}
+    assert {max(names, key=len) for names in ours} == {*ALLOWED, *REFUSED}
     assert not ALLOWED & REFUSED.keys()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core import process
-from gpufleet.core.process import Process, Result, end_all, run_in_front, terminate_running
+from gpufleet.core.process import Process, Result, end_all, run_in_front, signal_running
 from gpufleet_sandbox.waiting import wait_until
 
 WAITS = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
@@ -88,7 +88,7 @@ def test_several_end_together_and_the_output_so_far_can_be_read() -> None:
     end_all(both)
     assert [each.poll() for each in both] == [Result(-15, "begun\n")] * 2
     last = shell("sleep 60")
-    terminate_running()
+    signal_running(signal.SIGTERM)
     assert last.wait().code == -15
 
 

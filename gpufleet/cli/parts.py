@@ -1,0 +1,284 @@
+"""`gpufleet plan` and `apply` in parts, side by side: one plan, one question, one report."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from gpufleet.cli.deploy import Question, chosen, confirmed, deploy_file, needed
+from gpufleet.cli.part import MAX_REASON_CHARS, Outcome, Part, hosts_of, not_reached, run_part
+from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.core.deadline import within
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
+from gpufleet.core.live import LiveProgress
+from gpufleet.core.names import counted
+from gpufleet.core.process import signal_running
+from gpufleet.core.progress import elapsed
+from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import one_line
+from gpufleet.run import findings
+from gpufleet.run.invocation import Invocation
+from gpufleet.run.lifecycle import (
+    SIGNALS,
+    Renderer,
+    Run,
+    end,
+    print_error,
+    requested_reports,
+    say,
+)
+from gpufleet.run.report import BAD, HostReport
+from gpufleet.run.report_file import ReportFile
+from gpufleet.verify.inventory import Target
+
+MAX_PART_HOSTS = 100  # what is lost with a part, and the step of --fail-percent
+ANSWER = 10  # seconds for a scheduler of Dask
+LOOK = 0.5  # seconds between two looks at what has ended
+OUTPUT = "the output of each part is in a file of its own"
+NAMES = "use --limit before `--`"
+REFUSED = {
+    "--limit": NAMES,
+    "--exclude": NAMES,
+    "--chdir": "start gpufleet in that folder",
+    "--serial": "parts run at the same time",
+    **dict.fromkeys(("-v", "--diff", "--json", "--debug", "--debug-all"), OUTPUT),
+    **dict.fromkeys(("--debug-facts", "--debug-operations"), OUTPUT),
+    **dict.fromkeys(("--same-sudo-password", "--ssh-password-prompt"), "a part cannot ask"),
+}
+Reports = Sequence[tuple[ReportFile, Renderer]]
+
+
+def cut(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
+    """Parts of nearly the same size, as many for each of `count` workers, of at most
+    MAX_PART_HOSTS hosts."""
+    rounds = -(-len(hosts) // (count * MAX_PART_HOSTS))
+    parts = min(count * rounds, len(hosts))
+    ends = [len(hosts) * place // parts for place in range(parts + 1)] if parts else []
+    return [tuple(hosts[first:last]) for first, last in pairwise(ends)]
+
+
+class Whole:
+    """A run in parts: the hosts that are done by now, and what goes on."""
+
+    def __init__(self, names: Sequence[str], percent: int | None) -> None:
+        self.names, self.percent = names, percent
+        self.started = datetime.now(timezone.utc)
+        self.hosts: dict[str, HostReport] = {}
+        self.completed = True  # every part by now
+        self.interrupted: ExitStatus | None = None
+        self.logs: Path | None = None  # the folder of outputs of parts in which a host failed
+        self._began, self._running = time.monotonic(), 0
+
+    @property
+    def failed(self) -> int:
+        return sum(host.status in BAD for host in self.hosts.values())
+
+    @property
+    def is_over_budget(self) -> bool:
+        return self.percent is not None and self.failed * 100 > self.percent * len(self.names)
+
+    def run(self, parts: Sequence[Part], executor: Executor, count: int) -> None:
+        """Run parts, `count` at a time; none begins once the run is over."""
+        waiting = list(reversed(parts))
+        running: dict[Future[Outcome], Part] = {}
+        while running or (waiting and not self.interrupted and not self.is_over_budget):
+            while waiting and len(running) < count and not self.interrupted:
+                part = waiting.pop()
+                running[executor.submit(run_part, part)] = part
+            self._running = len(running)
+            for future in wait(running, LOOK, FIRST_COMPLETED).done:
+                self._take(running.pop(future), future)
+            if self.is_over_budget:
+                count = 0
+
+    def _take(self, part: Part, future: Future[Outcome]) -> None:
+        try:
+            outcome = future.result()
+        except Exception as error:  # noqa: BLE001 a boundary: a part whose worker is lost
+            outcome = Outcome(None, "", f"{type(error).__name__}: {error}")
+        hosts, completed = hosts_of(part, outcome)
+        self.hosts |= {host.name: host for host in hosts}
+        self.completed = self.completed and completed
+        if any(host.status in BAD for host in hosts):
+            self.logs = self.logs or Path(tempfile.mkdtemp(prefix="gpufleet-parts-"))
+            name = f"{part.hosts[0].replace('/', '-')}.log"
+            (self.logs / name).write_text(outcome.output, "utf-8", "backslashreplace")
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Progress is shown. The first signal ends the parts of this machine in order, the second
+        one ends all at once."""
+        progress = LiveProgress(lambda width, height: [self._line()[:width]], self._line)
+        before = {number: signal.signal(number, self._interrupt) for number in SIGNALS}
+        progress.start()
+        try:
+            yield
+        finally:
+            progress.stop()
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _line(self) -> str:
+        text = f"Running on {counted(len(self.names), 'host')}, {counted(self._running, 'part')} "
+        text += f"at work, {elapsed(time.monotonic() - self._began)}: "
+        text += f"{len(self.hosts) - self.failed} done"
+        return f"{text}, {self.failed} failed" if self.failed else text
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        status, word = SIGNALS[signal.Signals(number)]
+        if self.interrupted:
+            signal_running(signal.SIGKILL)
+            print_error("Ended at once. What the hosts at work have is not known: run again.")
+            end(status)
+        self.interrupted = status
+        signal_running(signal.SIGTERM)
+        print_error(
+            f"{word} Parts of this machine end in order, those elsewhere at their own end. "
+            "Ctrl+C ends all at once."
+        )
+
+    def report(
+        self, inventory: str, deploys: Sequence[str], files: Reports, *, dry: bool
+    ) -> ExitStatus:
+        """Print the report of the whole, and write it."""
+        left = [name for name in self.names if name not in self.hosts]
+        if left and self.is_over_budget and not self.interrupted:
+            total = counted(len(self.names), "host")
+            say(findings.OVER_BUDGET(failed=self.failed, hosts=total, percent=self.percent))
+        self.hosts |= {name: not_reached(name, findings.NOT_BEGUN(host=name)) for name in left}
+        if self.logs:
+            print_error(f"Output of the parts in which a host failed: {self.logs}")
+        completed = self.completed and not (dry or left or self.interrupted)
+        well = not self.failed and (dry or completed)
+        status = ExitStatus.CONVERGED if well else ExitStatus.FAILED
+        asked = Invocation(inventory, tuple(str(deploy_file(name)) for name in deploys))
+        hosts = [self.hosts[name] for name in self.names]
+        whole = Run(asked, self.started, files, self.interrupted)
+        whole.finish(hosts, status, dry=dry, completed=completed)
+        return self.interrupted or status
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A run that is asked for. `workers`: parts at a time, None for one, or for as many as the
+    Dask cluster at `scheduler` has threads."""
+
+    inventory: str
+    limit: Sequence[str]
+    options: tuple[str, ...]
+    workers: int | None = None
+    scheduler: str = ""
+
+
+def run_in_parts(request: Request, command: str, ask: Question | None = None) -> NoReturn:
+    """Run `gpufleet plan` or `apply` in parts; ends this process with the status of the whole."""
+    given = parse_options(request.options)
+    ask = None if "--dry" in given else ask
+    confirmed(ask is None, request.options)
+    leave_out = "Leave out --workers and --scheduler."
+    for option, why in REFUSED.items():
+        if option in given:
+            raise click.UsageError(f"{option} is not possible with workers: {why}. {leave_out}")
+    every, targets = chosen(request.inventory, request.limit)
+    if any(CONTROL_PLANE in target.groups for target in every):
+        why = f"The inventory has a group {CONTROL_PLANE}: its nodes join in one run."
+        raise click.UsageError(f"{why} {leave_out}")
+    try:
+        files = requested_reports()
+    except Stopped as stopped:
+        say(stopped.findings[0])
+        sys.exit(ExitStatus.USAGE)
+    percent = given.get("--fail-percent", (None,))[-1]
+    if ask:
+        status = _run(request, "plan", targets, percent, ())
+        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
+            sys.exit(status)
+        click.confirm(ask.text, abort=True, err=True)
+    dry = command == "plan" or "--dry" in given
+    sys.exit(_run(request, command, targets, percent, files, dry=dry))
+
+
+def _run(
+    request: Request,
+    command: str,
+    targets: Sequence[Target],
+    percent: int | None,
+    files: Reports,
+    *,
+    dry: bool = True,
+) -> ExitStatus:
+    """Hosts in parts; then, here and in one, clusters and what SSH does not reach: only this
+    machine has the way to them."""
+    words = (command, request.inventory, *(["--yes"] if command == "apply" else []))
+    # of the hosts of one part any number may fail: all are counted here
+    options = (*request.options, *(() if percent is None else ("--fail-percent", "100")))
+
+    def part(names: tuple[str, ...]) -> Part:
+        return Part(names, words, options, str(Path.cwd()))
+
+    apart = tuple(target.name for target in targets if not _is_by_ssh(target))
+    hosts = [target.name for target in targets if _is_by_ssh(target)]
+    whole = Whole([target.name for target in targets], percent)
+    with _workers(request) as (executor, count), ThreadPoolExecutor(1) as here, whole.shown():
+        whole.run([part(names) for names in cut(hosts, count)], executor, count)
+        whole.run([part(apart)] if apart else [], here, 1)
+    deploys = ["preflight"] if command == "plan" else needed(targets)
+    return whole.report(request.inventory, deploys, files, dry=dry)
+
+
+def _is_by_ssh(target: Target) -> bool:
+    """Not a cluster, `@local` or `@docker/a`."""
+    other = target.name.startswith("@") and not target.name.startswith("@ssh/")
+    return CLUSTERS not in target.groups and not other
+
+
+@contextmanager
+def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
+    """What runs parts, and how many at a time. Raises click.UsageError."""
+    if not request.scheduler:
+        count = request.workers or 1
+        with ThreadPoolExecutor(count) as pool:
+            yield pool, count
+        return
+    address = one_line(request.scheduler)
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise click.UsageError(
+            "--scheduler needs Dask: install gpufleet with its extra `scale`, here and on the "
+            "workers (docs/how-to/workers.md)."
+        ) from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # tracebacks of a failed start
+    try:  # its own timeout ends with the connection: a peer that says nothing would keep it
+        client = within(
+            ANSWER, lambda _: Client(request.scheduler, timeout=ANSWER, set_as_default=False)
+        )
+        threads = sum(client.ncores().values())
+    except Exception as error:  # a boundary: whatever listens at that address
+        why = one_line(str(error))[:MAX_REASON_CHARS] or type(error).__name__
+        raise click.UsageError(
+            f"No scheduler at {address}: {why.rstrip('.')}. Start one with `dask scheduler`, or "
+            "correct the address, such as tcp://HOST:8786."
+        ) from error
+    try:
+        if not threads:
+            raise click.UsageError(f"The scheduler at {address} has no workers.")
+        yield client.get_executor(pure=False), request.workers or threads
+    finally:
+        with suppress(Exception):  # the scheduler hangs, or is gone
+            client.close(ANSWER)

@@ -1,0 +1,40 @@
+"""The options of pyinfra that may follow `--`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+# pyinfra's command cannot parse them here: it makes gevent replace parts of the standard library.
+FLAGS = (
+    *("-v", "--dry", "--diff", "-y --yes", "--no-wait", "--serial", "--json"),
+    *("--sudo", "--same-sudo-password", "--use-sudo-password", "--use-sudo-login", "--dzdo"),
+    *("--ssh-password-prompt", "--debug", "--debug-all", "--debug-facts", "--debug-operations"),
+)
+TEXTS = (
+    *("--limit", "--exclude", "--data", "--group-data", "--config", "--chdir"),
+    *("--sudo-user", "--su-user", "--dzdo-user", "--shell-executable", "--ssh-user --user"),
+    *("--ssh-key --key", "--ssh-key-password --key-password", "--ssh-password --password"),
+)
+NUMBERS = ("--fail-percent", "--parallel", "--retry", "--retry-delay", "--ssh-port --port")
+
+
+_PYINFRA = click.Command(
+    "pyinfra",
+    params=[
+        *(click.Option(names.split(), count=True) for names in FLAGS),
+        *(click.Option(names.split(), multiple=True) for names in TEXTS),
+        *(click.Option(names.split(), multiple=True, type=int) for names in NUMBERS),
+    ],
+    add_help_option=False,
+)
+
+
+def parse_options(options: Sequence[str]) -> dict[str, Any]:
+    """The options that are given, each by its longest name: how often a flag, the values of
+    another. Raises click.UsageError for what is no option that pyinfra takes for a run."""
+    found = _PYINFRA.make_context("pyinfra", list(options)).params
+    names = {option.name: max(option.opts, key=len) for option in _PYINFRA.params}
+    return {names[name]: value for name, value in found.items() if value}
