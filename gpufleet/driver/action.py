@@ -57,7 +57,7 @@ def decide(
     action, reason = _action(choice, packages, before, wanted, facts)
     if choice.version or wanted is None or action not in ("repair", "replace"):
         return wanted, action, reason
-    if action == "replace" or foreign:
+    if foreign or not any(name in facts.packages for name in packages):
         shown = facts.packages[foreign[0]].version if foreign else before
         reason = (
             f"Driver {shown} is from another source than {_SOURCES[choice.source]}, which need not "
@@ -65,6 +65,12 @@ def decide(
         )
         return None, "replace", reason
     return wanted, action, reason
+
+
+def is_loaded(choice: DriverChoice, target: str | None, facts: NodeFacts) -> bool:
+    """Whether the loaded module is the planned one, by version and flavour."""
+    flavour = facts.loaded_flavour or facts.installed_flavour or choice.modules
+    return (facts.loaded_driver, flavour) == (target, choice.modules)
 
 
 def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
@@ -87,6 +93,11 @@ def _action(
     missing = [name for name in packages if name not in facts.packages]
     if missing and not any(name in facts.packages for name in family):
         return "replace", f"Driver {before} is installed from other packages."
+    if missing and facts.installed_flavour not in (None, choice.modules):
+        return "replace", (
+            f"The kernel modules of driver {before} are {facts.installed_flavour}; "
+            f"{choice.modules} ones replace them."
+        )
     wrong = [
         name
         for name in packages
@@ -103,6 +114,8 @@ def _action(
     module = facts.module_on_disk
     if module is None or module.version != target:
         return "repair", f"Driver {before} has no module for the running kernel."
+    if family and module.flavour != choice.modules:
+        return "repair", f"Driver {before} has no {choice.modules} module for the running kernel."
     return "none", f"Driver {before} is installed."
 
 

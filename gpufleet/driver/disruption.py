@@ -7,6 +7,7 @@ from collections.abc import Collection
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.versions import version_tuple
+from gpufleet.driver.action import Action, is_loaded
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
@@ -20,23 +21,24 @@ def disruption(
     spared: Collection[int],
     target: str | None,
     choice: DriverChoice,
+    action: Action,
 ) -> list[Finding]:
     """Blockers if the plan would disrupt running GPU work."""
-    if settings.allow_disruption or facts.loaded_driver is None:
+    before, after = facts.loaded_driver, target or f"branch {choice.branch}"
+    if settings.allow_disruption or before is None:
         return []
-    if facts.loaded_driver == target:
+    if is_loaded(choice, target, facts) and action != "replace":
         return []  # packages can be completed while the module stays loaded
-    after = target or f"branch {choice.branch}"
+    if before == after:
+        before += f" ({facts.loaded_flavour or facts.installed_flavour})"
+        after += f" ({choice.modules})"
     if facts.gpu_pods:
-        return [
-            findings.KUBERNETES_GPU_PODS(
-                before=facts.loaded_driver, after=after, pods=counted(facts.gpu_pods, "pod")
-            )
-        ]
+        pods = counted(facts.gpu_pods, "pod")
+        return [findings.KUBERNETES_GPU_PODS(before=before, after=after, pods=pods)]
     work = gpu_work(facts, spared)
     if work:
         names = ", ".join(str(process) for process in work[:5])
-        return [findings.GPU_BUSY(before=facts.loaded_driver, after=after, work=names)]
+        return [findings.GPU_BUSY(before=before, after=after, work=names)]
     return []
 
 

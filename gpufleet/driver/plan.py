@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding, as_warnings
-from gpufleet.driver.action import Action, decide, installed_version, of_another_source
+from gpufleet.driver.action import Action, decide, installed_version, is_loaded, of_another_source
 from gpufleet.driver.catalog import DriverCatalog
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.disruption import disruption, lower_driver
@@ -57,17 +57,13 @@ class DriverPlan:
     services: tuple[str, ...]  # services to enable and start
     initramfs: bool  # it may lack the blacklist: a successful run records that it has it
     load: bool  # the target's module is not loaded
+    stale_module: bool  # another module is loaded, of another version or flavour
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     @property
     def changes_packages(self) -> bool:
         return self.action != "none"
-
-    @property
-    def stale_module(self) -> bool:
-        """Whether the loaded module does not match the packages."""
-        return self.loaded is not None and self.loaded != self.target
 
     @property
     def converged(self) -> bool:
@@ -139,14 +135,15 @@ def plan_driver(
         wanted_services=services,
         services=services_to_start(services, facts, waits),
         initramfs=not _is_recorded(MODPROBE_FILE, wanted, facts),
-        load=not _module_is_right(facts, target),
+        load=not _module_is_right(choice, target, facts),
+        stale_module=facts.loaded_driver is not None and not is_loaded(choice, target, facts),
         reasons=(choice.reason, reason),
         findings=(
             *(choice.findings if moves else as_warnings(choice.findings)),
             *repository.findings,
             *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),
-            *disruption(settings, facts, spared, target, choice),
+            *disruption(settings, facts, spared, target, choice, action),
             *((reload_waits(PERSISTENCED),) if waits else ()),
         ),
     )
@@ -186,19 +183,27 @@ def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> 
     )
 
 
-def _module_is_right(facts: NodeFacts, target: str | None) -> bool:
+def _module_is_right(choice: DriverChoice, target: str | None, facts: NodeFacts) -> bool:
     return (
         target is not None
-        and facts.loaded_driver == target
+        and is_loaded(choice, target, facts)
         and facts.library == target
         and "nvidia_uvm" in facts.modules
     )
 
 
 def _branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:
-    """Of the module on disk, such as ("580", "proprietary")."""
-    there = facts.module_on_disk
-    return (there.version.split(".")[0], there.flavour) if there else None
+    """Of the module on disk, of the loaded one, or of the record, such as ("580", "proprietary").
+
+    A new kernel has no module yet.
+    """
+    version = facts.module_on_disk.version if facts.module_on_disk else facts.loaded_driver
+    flavour = facts.installed_flavour
+    if version and flavour:
+        return version.split(".")[0], flavour
+    record = facts.provenance.entry(DriverEntry)
+    there = any(name in facts.packages for name in record.packages)
+    return (record.branch, record.modules) if there and record.modules else None
 
 
 def _package_findings(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from gpufleet.core.entries import Modules
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import records
 
@@ -84,6 +85,16 @@ def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
         else:
             versions.setdefault(word, None)
     return versions
+
+
+def parse_flavour(lines: Sequence[str]) -> Modules | None:
+    """The flavour of the loaded nvidia module; None if it is not known.
+
+    Lines of /proc/modules end with the taint flags of a module: P stands for proprietary.
+    """
+    taints = (re.search(r"\((\w+)\)$", rest) for word, rest in records(lines) if word == "nvidia")
+    flags = next(filter(None, taints), None)
+    return None if flags is None else "proprietary" if "P" in flags[1] else "open"
 
 
 def parse_modinfo(lines: Sequence[str]) -> ModuleOnDisk | None:

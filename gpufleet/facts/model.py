@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpufleet.core.entries import PackageManager
+from gpufleet.core.entries import Modules, PackageManager
 from gpufleet.facts.record import NO_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
@@ -64,7 +64,7 @@ class ModuleOnDisk:
     signer: str = ""
 
     @property
-    def flavour(self) -> Literal["open", "proprietary"]:
+    def flavour(self) -> Modules:
         return "proprietary" if self.license == "NVIDIA" else "open"
 
 
@@ -240,6 +240,7 @@ class NodeFacts:
     pci: tuple[PciDevice, ...] = ()
     taken: tuple[str, ...] = ()  # slots of the GPUs that the driver has, on the bus or not
     modules: dict[str, str | None] = field(default_factory=dict)  # loaded: name -> version
+    loaded_flavour: Modules | None = None  # of the nvidia module that is loaded now
     module_on_disk: ModuleOnDisk | None = None
     library: str | None = None  # version in the name of the installed libnvidia-ml.so
     dkms: tuple[DkmsModule, ...] = ()
@@ -295,3 +296,8 @@ class NodeFacts:
     def loaded_driver(self) -> str | None:
         """Version of the nvidia module that is loaded now."""
         return self.modules.get("nvidia")
+
+    @property
+    def installed_flavour(self) -> Modules | None:
+        """The flavour of the module on disk, else of the loaded one."""
+        return self.module_on_disk.flavour if self.module_on_disk else self.loaded_flavour

@@ -11,6 +11,7 @@ from gpufleet.facts.drivers import foreign, packaged, parse_driver_files
 from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
 from gpufleet.facts.hardware import (
     parse_dkms,
+    parse_flavour,
     parse_kernel,
     parse_library,
     parse_modinfo,
@@ -90,6 +91,7 @@ def parse_node_facts(
         pci=sections.parse("pci", parse_pci),
         taken=sections.parse("pci", parse_taken),
         modules=modules,
+        loaded_flavour=sections.parse("modules", parse_flavour),
         module_on_disk=on_disk,
         library=library,
         dkms=dkms,

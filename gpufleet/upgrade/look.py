@@ -153,6 +153,8 @@ def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
         return Versions(driver.before, None, driver.before)
     wanted = seen.settings.of(DRIVER)
     newest = driver.choice.newest_known if wanted.branch else None
+    if driver.stale_module and loaded == driver.target:
+        loaded = None  # of the other flavour
     return Versions(driver.before, loaded, wanted.version or newest or None)
 
 

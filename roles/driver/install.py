@@ -71,13 +71,16 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         "Check that the module is built for the running kernel",
         job.needed,
         plan.modules[0],
+        plan.choice.modules,
         plan.choice.build,
         version,
     )
     modules.rebuild_initramfs(
         "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.initramfs
     )
-    loaded = modules.load("Load the NVIDIA modules", plan.modules, version, RIVALS, load)
+    loaded = modules.load(
+        "Load the NVIDIA modules", plan.modules, version, plan.choice.modules, RIVALS, load
+    )
 
     def reboot_reason() -> str:
         node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""

@@ -76,6 +76,21 @@ def test_gpu_work_is_not_disturbed_unless_allowed(host: Host) -> None:
         assert host.run("systemctl is-active gpu-job", check=False).returncode != 0
 
 
+def test_the_other_flavour_of_the_same_version_replaces_the_modules(host: Host) -> None:
+    moved = {"driver_version": OLD_580, "driver_modules": "proprietary", **ONLY_DRIVER}
+    with host.fault("gpu-busy"):
+        done = run_deploy("gpu_node", [host], **moved)
+        assert done.returncode == 1
+        assert "GF530" in done.codes("ubuntu2204"), done.output
+    done = run_deploy("gpu_node", [host], **moved)
+    assert done.returncode == 0, done.output
+    assert_driver(host, OLD_580)
+    assert host.output("modinfo -F license nvidia") == "NVIDIA"
+    assert "(P" in host.output("grep '^nvidia ' /proc/modules")
+    assert run_deploy("gpu_node", [host], **moved).changes() == {"ubuntu2204": 0}
+    assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
+
+
 @pytest.mark.extended
 def test_a_gpu_off_the_bus_does_not_block(host: Host) -> None:
     with host.fault("gpu-lost"):

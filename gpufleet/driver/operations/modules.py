@@ -38,12 +38,15 @@ def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -
 
 
 @operation
-def require_built(needed: bool, module: str, build: str, version: Version) -> Commands:
+def require_built(
+    needed: bool, module: str, flavour: str, build: str, version: Version
+) -> Commands:
     """
     Verify that the running kernel has a module: package managers ignore a failure of DKMS.
 
     + needed: packages of the driver were installed
     + module: name for modinfo
+    + flavour: open or proprietary
     + build: dkms or precompiled
     + version: the driver's, known when the step runs
     """
@@ -52,7 +55,7 @@ def require_built(needed: bool, module: str, build: str, version: Version) -> Co
         return
     wanted = version() or ""
     message = explain(host.name, MODULE_NOT_BUILT(version=wanted))
-    yield from logged(script("driver/require_module", module, wanted, build, message))
+    yield from logged(script("driver/require_module", module, wanted, flavour, build, message))
 
 
 @operation
@@ -75,6 +78,7 @@ def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Comma
 def load(
     modules: tuple[str, ...],
     version: Version,
+    flavour: str,
     rivals: tuple[str, ...],
     needed: bool,
 ) -> Commands:
@@ -83,6 +87,7 @@ def load(
 
     + modules: names for modprobe
     + version: the driver's, known when the step runs
+    + flavour: open or proprietary
     + rivals: other drivers of the same GPUs, unloaded first
     + needed: the expected module is not loaded
     """
@@ -90,7 +95,8 @@ def load(
         host.noop("the expected modules are loaded")
         return
     message = explain(host.name, findings.MODULE_REFUSED())
-    yield framed(script("driver/load", version() or "", message, " ".join(modules), *rivals))
+    words = (version() or "", flavour, message, " ".join(modules))
+    yield framed(script("driver/load", *words, *rivals))
 
 
 @operation

@@ -1,7 +1,12 @@
-# require_module.sh MODULE VERSION BUILD MESSAGE: fail unless MODULE exists at VERSION for this kernel.
-module=$1 version=$2 build=$3 message=$4
+# require_module.sh MODULE VERSION FLAVOUR BUILD MESSAGE: fail unless MODULE exists at VERSION for this kernel.
+# FLAVOUR: open or proprietary
+module=$1 version=$2 flavour=$3 build=$4 message=$5
 kernel=$(uname -r)
-have() { [ "$(modinfo -F version "$module" 2>/dev/null)" = "$version" ]; }
+have() {
+    [ "$(modinfo -F version "$module" 2>/dev/null)" = "$version" ] || return
+    licence=$(modinfo -F license "$module" 2>/dev/null)
+    case $flavour:$licence in proprietary:NVIDIA) ;; proprietary:* | open:NVIDIA) return 1 ;; esac
+}
 have && exit 0
 # an earlier run may have been stopped between the packages and the build
 if [ "$build" = dkms ] && has dkms; then

@@ -117,6 +117,7 @@ def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
     assert sorted(found.modules) == ["ipmi_msghandler", "nvidia", "nvidia_uvm"]
     assert found.loaded_driver == "580.95.05"
     assert found.modules["nvidia_uvm"] is None
+    assert found.loaded_flavour == "open"
     assert found.device_nodes == ("/dev/nvidia0", "/dev/nvidiactl")
 
 

@@ -43,7 +43,7 @@ def test_a_driver_that_was_not_built_for_the_distribution(there: bool) -> None:
     facts = el7(
         packages={name: Package(name, f"3:{OVER}-1.el7", "x86_64") for name in names},
         modules={"nvidia": OVER, "nvidia_uvm": OVER} if there else {},
-        module_on_disk=ModuleOnDisk(OVER, "Dual MIT/GPL") if there else None,
+        module_on_disk=ModuleOnDisk(OVER, "NVIDIA") if there else None,
         library=OVER if there else None,
     )
     plan = plan_for(facts, driver_version=OVER)
