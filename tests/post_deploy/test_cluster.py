@@ -66,16 +66,19 @@ def test_settings(cluster: Cluster) -> None:
 
 
 def test_gpus_are_offered(cluster: Cluster) -> None:
-    """Nodes advertise as many GPUs as GPU feature discovery counted, and all are allocatable."""
+    """Nodes advertise each GPU that GPU feature discovery counted, as often as time-slicing shares
+    it, and all are allocatable."""
     cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")
     wrong = []
     without = left_out(cluster, PLUGIN)
+    shares = int(cluster.data.get("device_plugin_time_slicing") or 1)
     for node in (found for found in cluster.gpu_nodes if found.metadata.name not in without):
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
-        counted = int((node.metadata.labels or {}).get(COUNT, capacity))
-        if offered == 0 or offered < max(capacity, counted):
-            wrong.append(f"{node.metadata.name} advertises {offered} of {max(capacity, counted)}")
+        physical = (node.metadata.labels or {}).get(COUNT)
+        wanted = max(capacity, int(physical) * shares if physical else 0)
+        if offered == 0 or offered < wanted:
+            wrong.append(f"{node.metadata.name} advertises {offered} of {wanted}")
     cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
 
 

@@ -21,8 +21,8 @@ NO_GPU_NODES = check(
 GPUS_MISSING = check(
     "GF792",
     "Node advertises fewer GPUs than it has",
-    "Allocatable nvidia.com/gpu of each node must equal its capacity and the count of GPU feature "
-    "discovery.",
+    "Allocatable nvidia.com/gpu of each node must equal its capacity, and the count of GPU feature "
+    "discovery times device_plugin_time_slicing.",
     "Read the device plugin's log on that node, and run `nvidia-smi` there.",
 )
 CHART_VERSION = check(

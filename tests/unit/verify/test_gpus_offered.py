@@ -1,0 +1,55 @@
+"""The check that nodes advertise all their GPUs, on nodes as an API server returns them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gpufleet.verify.cluster import COUNT, PRESENT, RESOURCE, Cluster
+from gpufleet.verify.inventory import Target
+from gpufleet.verify.subject import CheckFailed
+from tests.post_deploy.test_cluster import test_gpus_are_offered as check
+
+
+def node(advertised: str, capacity: str, **labels: str) -> Any:
+    return SimpleNamespace(
+        metadata=SimpleNamespace(name="gpu-01", labels={PRESENT[0]: "true", **labels}),
+        status=SimpleNamespace(
+            allocatable={RESOURCE: advertised}, capacity={RESOURCE: capacity}, conditions=[]
+        ),
+    )
+
+
+def cluster_of(found: Any, **data: Any) -> Cluster:
+    cluster = Cluster(Target("@local", ("gpu_cluster",), data))
+    cluster.__dict__.update(nodes=[found], pods=[])
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("found", "slices"),
+    [
+        (node("8", "8", **{COUNT: "8"}), None),
+        (node("8", "8"), None),
+        (node("32", "32", **{COUNT: "8"}), 4),
+        (node("32", "32"), 4),  # without GPU feature discovery nothing says how many GPUs these are
+    ],
+)
+def test_all_gpus_are_offered(found: Any, slices: int | None) -> None:
+    check(cluster_of(found, device_plugin_time_slicing=slices))
+
+
+@pytest.mark.parametrize(
+    ("found", "slices"),
+    [
+        (node("0", "0", **{COUNT: "8"}), None),
+        (node("7", "8", **{COUNT: "8"}), None),
+        (node("7", "7", **{COUNT: "8"}), None),
+        (node("8", "8", **{COUNT: "8"}), 4),  # the plugin does not share
+    ],
+)
+def test_gpus_that_are_not_offered_are_found(found: Any, slices: int | None) -> None:
+    with pytest.raises(CheckFailed, match="GF792"):
+        check(cluster_of(found, device_plugin_time_slicing=slices))
