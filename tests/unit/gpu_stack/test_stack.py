@@ -75,6 +75,20 @@ def test_there_is_no_password_in_the_values() -> None:
     assert plan.secret is None
 
 
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "GF_SECURITY_ADMIN_PASSWORD",
+        "GF_SECURITY_ADMIN_PASSWORD__FILE",
+        "GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION",
+    ],
+)
+def test_a_password_by_a_variable_of_grafana_needs_no_secret_of_ours(variable: str) -> None:
+    plan = stack(monitoring_values={"grafana": {"env": {variable: "/etc/secrets/password"}}})
+    assert "admin" not in values(plan, "kube-prometheus-stack")["grafana"]
+    assert plan.secret is None
+
+
 def test_a_password_in_the_values_takes_precedence() -> None:
     plan = stack(monitoring_values={"grafana": {"adminPassword": "chosen"}})
     assert "admin" not in values(plan, "kube-prometheus-stack")["grafana"]
