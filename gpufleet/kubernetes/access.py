@@ -50,8 +50,9 @@ def administrator(text: str) -> str:
 
 
 def authorities(text: str) -> frozenset[str]:
-    """Digests of the certificate authorities that a kubeconfig trusts, as a host's facts have them;
-    none where it has no certificates in it."""
+    """Digests of the certificate authorities that a kubeconfig trusts, as in a host's facts.
+
+    Empty if it contains no certificates."""
     try:
         clusters = [each["cluster"] for each in yaml.safe_load(text)["clusters"]]
         data = [str(each.get("certificate-authority-data", "")) for each in clusters]
@@ -63,7 +64,7 @@ def authorities(text: str) -> frozenset[str]:
 
 
 def leads_elsewhere(text: str, known: frozenset[str]) -> bool:
-    """Whether a kubeconfig trusts authorities, and none of those `known` of a cluster."""
+    """Whether a kubeconfig trusts certificate authorities, but no `known` one of a cluster."""
     trusted = authorities(text)
     return bool(known and trusted) and trusted.isdisjoint(known)
 
@@ -93,7 +94,7 @@ def _only(part: Any, names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _servers(text: str) -> list[str]:
-    """The servers that a kubeconfig names; [] if the text is none."""
+    """The servers that a kubeconfig names. Empty if the text is not a kubeconfig."""
     try:
         data = yaml.safe_load(text)
         return [str(each["cluster"]["server"]) for each in data["clusters"]]

@@ -1,4 +1,4 @@
-"""Archives of container images on this machine: what they are called, what is in them.
+"""Archives of container images on this machine: their names and contents.
 
 Sources: https://github.com/opencontainers/image-spec/blob/main/image-layout.md and, for what
 containerd's import makes of both formats,
@@ -31,12 +31,12 @@ PACKED = 3  # how much larger a compressed archive is then, at a guess
 
 @dataclass(frozen=True, slots=True)
 class ImageArchive:
-    """One archive. `images`: name and digest of what containerd has of it, its manifest or its
-    configuration."""
+    """One archive. `images`: names, each with the digest that containerd lists: of the manifest or
+    of the configuration."""
 
     path: str
     size: int  # bytes
-    digest: str  # of what names everything in it
+    digest: str  # of the index or manifest at its top
     images: tuple[tuple[str, str], ...]
     compressed: bool = False
 

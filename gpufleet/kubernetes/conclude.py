@@ -18,7 +18,7 @@ from gpufleet.toolkit.record import ChangesPart, FilePart
 def conclude(
     settings: KubernetesSettings, facts: NodeFacts, plan: KubernetesPlan, found: Found | None
 ) -> RoleResult:
-    """What the host has now. `found`: the transaction, if one ran."""
+    """The state of the host after the run. `found`: the transaction, if one ran."""
     old = facts.provenance.entry(KubernetesEntry)
     version = found.transaction.version if found else plan.before
     containerd = plan.containerd

@@ -1,4 +1,4 @@
-"""What a kubelet requires of containerd's configuration. Pure."""
+"""The settings of containerd that a kubelet requires. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.settings import ToolkitSettings
 
 CERTS = "/etc/containerd/certs.d"
-CNI = "/opt/cni/bin"  # where the package kubernetes-cni has its programs
+CNI = "/opt/cni/bin"  # folder of the programs of the package kubernetes-cni
 NVIDIA = "nvidia"
 RUNTIMES, DEFAULT, _ = PLACES["containerd"]
 FOLDERS = ("registry", "config_path")
@@ -39,7 +39,7 @@ _IMAGES = "io.containerd.cri.v1.images"  # from version 3 of the file on
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What the kubelet requires: its driver of control groups, the pause image ("": any), and
+    """Settings that the kubelet requires: the cgroup driver, the pause image ("": any), and
     whether images come from mirrors, which are files below CERTS."""
 
     systemd_cgroups: bool
@@ -76,7 +76,7 @@ def plan_containerd(
 def _overridden(
     context: Context, texts: Mapping[str, str], required: Required
 ) -> Iterator[Finding]:
-    """What a file that containerd reads after the main file sets otherwise."""
+    """A finding for each required setting that an imported file overrides."""
     layers = layers_of(context, texts)
     default = lookup(layers.table, DEFAULT, "runc")
     wanted: dict[Path, bool] = {}
@@ -95,7 +95,7 @@ def _overridden(
 
 
 def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | None:
-    """The change that takes our settings out again; None if there are none."""
+    """The change that removes our settings, or None if the file has no such settings."""
     runtime = facts.runtimes.get("containerd")
     file = facts.files.get(path)
     if runtime is None or file is None or not record:
@@ -145,7 +145,7 @@ def _registry_folders(data: Data, place: Path, record: Record) -> dict[Path, Any
 
 
 def _both_mirrors(data: Data, wanted: dict[Path, Any], path: str) -> Iterator[Finding]:
-    """The CRI plugin does not load with folders of registries beside `mirrors` in its table."""
+    """A finding if the file sets `mirrors`: the CRI plugin does not load with both."""
     for place in wanted:
         mirrors = (*place[:-1], "mirrors")
         if place[-2:] == FOLDERS and lookup(data, mirrors):
@@ -155,7 +155,7 @@ def _both_mirrors(data: Data, wanted: dict[Path, Any], path: str) -> Iterator[Fi
 def _cni_programs(data: Data, table: Path, context: Context, record: Record) -> dict[Path, Any]:
     """Where containerd finds the CNI plugins: one folder, or from 2.1 on a list.
 
-    containerd does not start with a `bin_dir` beside a list that is not the default.
+    containerd does not start if a file sets `bin_dir` and a list that is not the default.
     """
     one, several = (*table, "bin_dir"), (*table, "bin_dirs")
     if not context.has("cni-bin-dirs") or lookup(data, one):

@@ -25,7 +25,7 @@ def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
 
 
 def newer(version: str, plane: NodeFacts) -> Iterator[Finding]:
-    """Whether a host is to get a newer minor than the control plane of its cluster has."""
+    """A finding if the host would get a newer minor than its control plane has."""
     kubelet = plane.packages.get("kubelet")
     if kubelet is None or JOINED not in plane.cluster_host.paths:
         return

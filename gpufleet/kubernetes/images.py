@@ -1,4 +1,4 @@
-"""Which archives of images a host is to get, and whether it has room for them. Pure."""
+"""The image archives that a host lacks, and whether it has room for them. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What containerd has: names of images, with the digest of each, and all digests."""
+    """Images in containerd: names, each with its digest, and all digests."""
 
     images: Mapping[str, str]
     blobs: Collection[str]
 
     def has(self, archive: ImageArchive) -> bool:
-        """Whether all images of an archive are there, in its version."""
+        """Whether containerd has all images of an archive, in the same version."""
         return all(
             self.images.get(name) == digest or (name in self.images and digest in self.blobs)
             for name, digest in archive.images

@@ -1,7 +1,7 @@
 """kubeadm's configuration files, as data and as text, in the API of a Kubernetes minor.
 
-v1beta4 has time limits of its own and lists of arguments, v1beta3 one limit for the API server and
-arguments by name. Sources: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/
+v1beta4 has a time limit per step and arguments as lists; v1beta3 has one time limit, for the API
+server, and arguments as maps. Sources: https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta4/
 and https://kubernetes.io/docs/reference/config-api/kubeadm-config.v1beta3/
 """
 
@@ -25,7 +25,7 @@ SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
 
 @dataclass(frozen=True, slots=True)
 class JoinToken:
-    """What a host joins a cluster with; valid for minutes."""
+    """The token by which a host joins a cluster; valid for minutes."""
 
     endpoint: str  # address:port of the API server
     token: str = field(repr=False)
@@ -35,7 +35,7 @@ class JoinToken:
 
 
 def init_configuration(settings: KubernetesSettings, version: str, api: str) -> str:
-    """The file of `kubeadm init` for a version such as 1.36.3, whose kubeadm reads `api`."""
+    """The file of `kubeadm init` for a version such as 1.36.3. `api`: the version of its format."""
     init: dict[str, Any] = {
         "apiVersion": api,
         "kind": "InitConfiguration",
@@ -113,7 +113,7 @@ def cgroup_driver(settings: KubernetesSettings) -> str:
 
 
 def _registration(settings: KubernetesSettings, api: str, *, controls: bool) -> dict[str, Any]:
-    """kubeadm taints a control plane itself where it is given no list of taints."""
+    """The node's registration. Without a list of taints, kubeadm taints a control plane itself."""
     taints = [_taint(each) for each in settings.taints]
     open_to_pods = settings.control_plane_pods or not controls
     if taints and not open_to_pods:

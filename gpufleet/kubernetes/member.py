@@ -1,4 +1,4 @@
-"""What a host is in its cluster, and what it is to be. Pure."""
+"""The part of a host in its cluster: as it is, and as the inventory wants it. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpufleet.role.protocol import RoleContext
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a host is in its cluster, and with which version."""
+    """The part of a host in its cluster, and its version of Kubernetes."""
 
     part: Part
     before: str | None  # installed version

@@ -91,7 +91,7 @@ def _member(node: Answer, used: Mapping[str, int]) -> Member:
 
 
 def _requested(pod: Answer) -> int:
-    """GPUs that a pod holds, of all its containers; 0 once it has ended."""
+    """GPUs that all containers of a pod hold. 0 for a pod that has ended."""
     if _ended(pod):
         return 0
     found = 0

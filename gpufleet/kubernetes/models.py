@@ -22,7 +22,7 @@ class KubernetesRepository(Sourced):
 
 
 class Requirement(Sourced):
-    """What hosts must have from a minor on."""
+    """A requirement on hosts, with the first minor that has it."""
 
     name: str
     since: str
@@ -42,7 +42,7 @@ class NewerField(Sourced):
     field: str
     value: str | None = None  # None: any
     since: str
-    unknown: Literal["ignores", "fails"]  # what an older one does
+    unknown: Literal["ignores", "fails"]  # effect in an older minor
 
 
 class KernelLimit(Sourced):
@@ -91,7 +91,7 @@ SinceOf = TypeVar("SinceOf", bound=_Since)
 
 
 def _latest(entries: Iterable[SinceOf], minor: str) -> SinceOf:
-    """The entry that a minor has: the newest that is no newer than it."""
+    """The entry that applies to a minor: the newest one of the same or an older minor."""
     fitting = [each for each in entries if version_tuple(each.since) <= version_tuple(minor)]
     return max(fitting, key=lambda each: version_tuple(each.since))
 
@@ -123,7 +123,7 @@ class Kubernetes(Sourced):
         return _latest(self.configurations, minor).api
 
     def kernel(self, minor: str) -> KernelLimit | None:
-        """The limit of a minor's kubeadm for kernels; None where it refuses none."""
+        """The oldest kernel that a minor's kubeadm accepts, or None if it accepts all."""
         wanted = version_tuple(minor)
         for each in self.kernels:
             if version_tuple(each.since) <= wanted < version_tuple(each.below):
@@ -133,7 +133,7 @@ class Kubernetes(Sourced):
     def too_new(
         self, setting: str, fields: Mapping[str, object], minor: str
     ) -> Iterator[NewerField]:
-        """Those of a component's fields that a minor does not have."""
+        """The fields of a component that a minor does not have yet."""
         for each in self.fields:
             if each.setting != setting or each.field not in fields:
                 continue

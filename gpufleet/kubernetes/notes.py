@@ -1,4 +1,4 @@
-"""Files on a host that say how far it is a node, and where its settings of the kernel are."""
+"""Files on a host that record the steps of its join, and files with its kernel settings."""
 
 from __future__ import annotations
 

@@ -52,13 +52,13 @@ class KubernetesPlan:
     containerd: RuntimePlan | None
     joined: bool  # the host is a node of the cluster
     network: str  # flannel or none
-    networks: bool  # the network's objects are to be applied
+    networks: bool  # apply the objects of the network
     waits: bool  # the node is to become Ready
     reset: bool  # an earlier run broke off while it joined
     control_plane: str  # name of the host that the others join by
-    archives: tuple[ImageArchive, ...]  # of images that containerd is to get
+    archives: tuple[ImageArchive, ...]  # image archives to import
     sources: tuple[str, ...]  # control planes that this host can join by, the best first
-    leads: bool  # the first control plane, whose access users get
+    leads: bool  # the first control plane; users get its kubeconfig
     initiates: bool  # the cluster begins here
     ignored: tuple[str, ...]  # checks of kubeadm that the settings accept to fail
     api: str  # of kubeadm's configuration
@@ -71,7 +71,7 @@ class KubernetesPlan:
 
     @property
     def needed(self) -> bool:
-        """Packages are to be installed."""
+        """Whether packages are installed or changed."""
         return self.family.needed
 
     def describe(self) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def plan_kubernetes(
 def _obstacles(
     member: Member, settings: KubernetesSettings, known: Kubernetes, context: RoleContext
 ) -> Iterator[Finding]:
-    """What stops a host for which there is a plan."""
+    """Findings that stop a host which has a plan."""
     facts, paths = context.facts, context.facts.cluster_host.paths
     is_plane = member.part == "control-plane"
     ours = member.joined or member.reset or not paths.isdisjoint(INSTALLING)
@@ -133,12 +133,12 @@ def _plan(
     system: Distribution,
     archives: tuple[ImageArchive, ...],
 ) -> tuple[KubernetesPlan, tuple[Finding, ...]]:
-    """The plan of a host with containerd, and what is to be said of that."""
+    """The plan of a host that has containerd, and findings about containerd."""
     facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
     paths, minor = facts.cluster_host.paths, member.minor
     missing = any(not is_installed(facts, name) for name in known.packages)
     needed = not member.before or missing or not fits(member.before, member.version)
-    # where a package of a node is missing, its version is the node's
+    # a missing package of a node is installed in the node's version
     keeps = member.joined and needed and not member.is_refused
     version = (keeps and member.before) or member.version
     containerd, notes = _containerd(settings, catalog, context, minor)

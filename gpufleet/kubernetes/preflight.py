@@ -1,4 +1,4 @@
-"""What stands in the way of Kubernetes on a host. Pure."""
+"""Checks of a host before Kubernetes is installed. Pure."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def obstacles(
     *,
     ours: bool,
 ) -> Iterator[Finding]:
-    """Findings before anything is changed. `controls`: the host is to be a control plane; `ours`:
-    gpufleet made it a node, or began to."""
+    """Findings before anything is changed.
+
+    `controls`: the host will be a control plane. `ours`: gpufleet made it a node, or began to."""
     host = facts.cluster_host
     if host.cgroups == 1 and known.requires("cgroups-v2", minor):
         accepted = settings.kubelet.get("failCgroupV1") is False
@@ -66,7 +67,7 @@ def unusable_name(facts: NodeFacts) -> Iterator[Finding]:
 
 
 def apart(context: RoleContext) -> Iterator[Finding]:
-    """What a host must not share with others, and what it must: its identity, the time."""
+    """Findings about a host's identity, which must be unique, and about its clock."""
     for twin in context.place.twins:
         yield hosts.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
     if abs(context.skew) > CLOCK_TOLERANCE:
@@ -99,8 +100,9 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
 def others(
     facts: NodeFacts, ports: Collection[int], network: str, *, own_cni: bool = False
 ) -> Iterator[Finding]:
-    """What is there of a cluster that is not ours, and who listens on its ports. `own_cni`: files
-    of networks are not read from the usual folder."""
+    """Findings about files of another cluster and about ports in use.
+
+    `own_cni`: CNI configuration is not read from the usual folder."""
     if facts.kubelet:
         yield hosts.FOREIGN_NODE()
         return

@@ -24,7 +24,7 @@ Turn = Literal["worker", "control-plane", "last"]
 
 @dataclass(frozen=True, slots=True)
 class KubernetesRemoval(Removal):
-    """What is removed besides packages and files."""
+    """Removal of the node, besides packages and files."""
 
     reset: bool = False
     authorities: tuple[str, ...] = ()  # of the cluster that the host is taken out of

@@ -68,12 +68,12 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     def question(
         self, settings: KubernetesSettings, facts: NodeFacts, place: Place
     ) -> Question | None:
-        """Where a cluster begins: whether it is there already."""
+        """On the first control plane: whether the cluster exists already."""
         paths = facts.cluster_host.paths
         leads = CONTROL_PLANE in place.groups and place.position == 0
         if not settings.enabled or not leads or {JOINED, KUBELET} <= paths:
             return None
-        own = BEGUN in paths  # what answers then may be what an earlier run began
+        own = BEGUN in paths  # the API that responds may be from an earlier run
         several = len(place.control_planes) > 1
         return Question(JOINED if several else "", "" if own else settings.endpoint or "")
 

@@ -1,4 +1,4 @@
-"""What a host needs of the other hosts of its cluster, and of the inventory. Pure."""
+"""Requirements of a host on the other hosts of its cluster and on the inventory. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sources(context: RoleContext, part: Part) -> tuple[str, ...]:
 def _endpoint(
     settings: KubernetesSettings, context: RoleContext, *, joined: bool
 ) -> Iterator[Finding]:
-    """What is wrong with the address of the API server."""
+    """Findings about the address of the API server."""
     place, host = context.place, context.facts.cluster_host
     several = len(place.control_planes) > 1
     server = host.server.removeprefix("https://")

@@ -34,7 +34,7 @@ def _network(value: str) -> str:
 
 
 def _endpoint(value: str) -> str:
-    """host:port in lower case, with the API server's port where none is given."""
+    """host:port in lower case. The default port is the API server's."""
     text = value.lower()
     if _is_address(text, 6):
         text = f"[{text}]"

@@ -21,13 +21,13 @@ from gpufleet.monitoring.settings import MonitoringSettings
 def plan_adapter(
     build: ReleaseBuilder, wanted: MonitoringSettings, stack: Release | None
 ) -> Release | None:
-    """prometheus-adapter with rules for GPUs, where it is enabled and its API is free or ours.
+    """prometheus-adapter with rules for GPUs, if it is enabled and its API is free or ours.
 
-    `stack`: the release of kube-prometheus-stack, where one is installed.
+    `stack`: the release of kube-prometheus-stack, or None if it is not installed.
     """
     if not (wanted.enabled and wanted.autoscaling):
         return None
-    catalog = load_autoscaling()  # read only where it is needed
+    catalog = load_autoscaling()  # read only if it is needed
     taken = _taken(build, catalog.apis.custom)
     if taken:
         build.findings.append(
@@ -67,7 +67,7 @@ def _taken(build: ReleaseBuilder, group: str) -> ApiService | None:
 
 
 def _without_second_port(theirs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The user's values; the chart appends a port to their URL, also where it has one."""
+    """The user's values, without a port in the URL: the chart appends another one."""
     has_port = re.search(r"//[^/]+:\d+", str(value_at(theirs, "prometheus.url", "")))
     return with_value(theirs, "prometheus.port", 0) if has_port else theirs
 
@@ -80,7 +80,7 @@ def adapter_url(wanted: MonitoringSettings) -> str | None:
 def _prometheus(
     build: ReleaseBuilder, wanted: MonitoringSettings, stack: Release | None
 ) -> str | None:
-    """Where pods reach the Prometheus that is installed or joined; None where there is none."""
+    """The URL of the installed or existing Prometheus for pods, or None without a Prometheus."""
     if stack:
         return installed_url(stack)
     first = build.facts.prometheus

@@ -50,7 +50,7 @@ class Alert(Entry):
 
     @property
     def labels(self) -> dict[str, str]:
-        """Of the rule. Upgrades ask Prometheus for alerts without `upgrade: ignore`."""
+        """Labels of the rule. Upgrades ask Prometheus for alerts without `upgrade: ignore`."""
         own = {"upgrade": self.upgrade} if self.upgrade else {}
         return {"severity": self.severity, "component": "gpu", **own}
 
@@ -86,11 +86,11 @@ class AlertCatalog(Entry):
         return tuple({entry.name: entry.codes for entry in self.xids}[name])
 
     def alert(self, name: str) -> Alert:
-        """The alert of that name. Raises KeyError where there is none."""
+        """The alert of that name. Raises KeyError if there is no such alert."""
         return {alert.name: alert for alert in self.alerts}[name]
 
     def fields(self, expr: str) -> tuple[str, ...]:
-        """The DCGM fields that an expression needs, by itself or through recorded series."""
+        """The DCGM fields that an expression needs, directly or through recorded series."""
         found = list(_FIELD.findall(expr))
         for record in self.records:
             if re.search(rf"\b{self.prefix}:{record.name}\b", expr):

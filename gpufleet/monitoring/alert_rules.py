@@ -28,7 +28,7 @@ _PODS = (
 def missing_fields(
     catalog: AlertCatalog, alert: Alert, collected: Collection[str]
 ) -> tuple[str, ...]:
-    """The fields that an alert lacks where an exporter collects just `collected`."""
+    """The fields that an alert needs and an exporter of `collected` does not collect."""
     there = set(collected) | set(alert.optional)
     for group in catalog.alternatives:
         if there & set(group):
@@ -37,7 +37,7 @@ def missing_fields(
 
 
 def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict[str, Any]]:
-    """`groups` of a rules file. `runbooks`: URL of the pages' folder; None: alerts have no link.
+    """`groups` of a rules file. `runbooks`: URL of the pages' folder, or None for no links.
 
     One group: Prometheus evaluates it in order, so alerts see the recorded series of their moment.
     """

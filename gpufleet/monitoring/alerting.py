@@ -30,9 +30,9 @@ def plan_alerts(
     monitors: MonitorPlan,
     collected: Collection[str] | None,
 ) -> tuple[ObjectSet, list[Finding]]:
-    """One PrometheusRule, none where alerts are disabled or no operator reads them.
+    """One PrometheusRule, or none if alerts are disabled or no operator reads them.
 
-    `collected`: the fields that our exporter collects; None where another one does.
+    `collected`: the fields that our exporter collects, or None for another exporter.
     """
     catalog = load_alerts()
     found: list[Finding] = []
@@ -52,7 +52,7 @@ def plan_alerts(
 def _labels(
     wanted: MonitoringSettings, facts: ClusterFacts, monitors: MonitorPlan
 ) -> tuple[Mapping[str, str], list[Finding]]:
-    """The labels by which a Prometheus that is there takes rules, and whether it does."""
+    """The labels by which an existing Prometheus selects rules, and whether it selects ours."""
     selector = prometheus_selector(wanted, facts, "ruleSelector", install=monitors.install)
     labels = wanted.rule_labels or match_labels(selector)
     if selects(selector, labels):
@@ -66,13 +66,13 @@ def _labels(
 
 
 def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Finding]:
-    """A finding where some alerts never fire because our exporter does not collect their fields."""
+    """A finding if alerts never fire because our exporter does not collect their fields."""
     names = [] if collected is None else silent_alerts(catalog, collected)
     return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []
 
 
 def silent_alerts(catalog: AlertCatalog, collected: Collection[str]) -> list[str]:
-    """The alerts that never fire where only these fields are collected, each with what it lacks."""
+    """The alerts that lack fields if only these are collected, each with the missing ones."""
     return [
         f"{alert.name} ({', '.join(missing)})"
         for alert in catalog.alerts

@@ -27,7 +27,7 @@ class Scaling:
 
 
 def hpa_version(catalog: Autoscaling, served: Collection[str]) -> str:
-    """The newest version of the autoscaler's API among those served; "" without any."""
+    """The newest served version of the autoscaler's API, or "" if no version is served."""
     return next((entry.version for entry in catalog.hpa[::-1] if entry.version in served), "")
 
 
@@ -57,7 +57,7 @@ def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
 
 
 def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str:
-    """The same as a ScaledObject of KEDA, which queries the Prometheus at that URL."""
+    """A ScaledObject of KEDA with the same metric, which queries the Prometheus at that URL."""
     number = str(quantity(wanted.value))
     labels = catalog.labels[-1]
     return render(

@@ -1,8 +1,8 @@
 """Which parts of a control plane kube-prometheus-stack can scrape, and its values for them. Pure.
 
-Its Services select pods by labels and scrape them at an address of their node. Where there is no
-such pod (managed control planes, k3s), or it listens on loopback (kubeadm's default), alerts of the
-chart fire for ever.
+Its Services select pods by labels and scrape them at an address of their node. If a part
+has no such pod (managed control planes, k3s), or listens on loopback (kubeadm's default), alerts of
+the chart fire for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.system_pods import SystemPod
 from gpufleet.monitoring import findings
 
-# A user who sets one of these says where the part is, or whether it is watched.
+# With one of these values, the user decides about the part.
 SAID = ("enabled", "endpoints", "service")
 
 
@@ -53,8 +53,10 @@ load_control_plane = loader(ControlPlane, "monitoring/control_plane")
 def control_plane_values(
     facts: ClusterFacts, wanted: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Finding]]:
-    """Values that switch on what can be scraped, and off what cannot; a finding for what is there
-    and cannot be. `wanted`: the user's values, which are left as they are."""
+    """Values that enable the parts which can be scraped and disable the others.
+
+    A finding names running parts that cannot be scraped. `wanted`: the user's values.
+    """
     values: dict[str, Any] = {}
     closed: list[str] = []
     for part in load_control_plane().parts:

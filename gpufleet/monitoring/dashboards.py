@@ -22,10 +22,10 @@ PART = "dashboards"
 def plan_dashboards(
     wanted: MonitoringSettings, grafana: Mapping[str, Any] | None, *, others: bool = False
 ) -> tuple[ObjectSet, list[Finding]]:
-    """One ConfigMap per dashboard, none where they are disabled; one that is too large is reported.
+    """One ConfigMap per dashboard, or none if dashboards are disabled. Too large ones are reported.
 
-    `grafana`: values of ours; None if it is not installed. `others`: whether another one loads
-    dashboards.
+    `grafana`: its values, or None if gpufleet does not install it. `others`: whether another
+    Grafana loads dashboards.
     """
     on = grafana is not None or others if wanted.dashboards == "auto" else wanted.dashboards
     maps: list[Mapping[str, Any]] = []

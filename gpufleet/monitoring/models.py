@@ -8,7 +8,7 @@ from gpufleet.core.entries import Entry, Sourced, loader
 
 
 class Sidecar(Sourced):
-    """What Grafana's sidecar selects by."""
+    """The label and annotation by which Grafana's sidecar selects."""
 
     label: str
     value: str

@@ -24,8 +24,8 @@ MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 class MonitorPlan:
     """`install`: whether kube-prometheus-stack is ours to install. `labels`: of a ServiceMonitor.
 
-    `prometheus`, `selector`: the one that is to select it; None selects nothing. `discovery`: the
-    role by which Prometheus' own job finds the exporter.
+    `prometheus`, `selector`: the Prometheus that selects it; a selector of None selects nothing.
+    `discovery`: the role by which Prometheus' own job finds the exporter.
     """
 
     install: bool
@@ -95,8 +95,9 @@ def plan_monitors(
 def not_read(
     wanted: MonitoringSettings, facts: ClusterFacts, kind: str, namespace: str, *, install: bool
 ) -> list[Finding]:
-    """A finding where that Prometheus does not read objects of a namespace; without a selector it
-    reads its own. `kind`: ServiceMonitor or PrometheusRule."""
+    """A finding if that Prometheus does not read objects of a namespace.
+
+    Without a selector it reads its own namespace. `kind`: ServiceMonitor or PrometheusRule."""
     prefix = kind.removeprefix("Prometheus")
     key = f"{prefix[0].lower()}{prefix[1:]}NamespaceSelector"
     selector = prometheus_selector(wanted, facts, key, install=install)
@@ -116,7 +117,7 @@ def not_read(
 
 
 def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install: bool) -> str:
-    """Namespace and name of the Prometheus that is there, or of the release that installs it."""
+    """Namespace and name of the existing Prometheus, or of the release that installs one."""
     if install or not facts.prometheus:
         return f"{wanted.namespace}/{CHART}"
     return f"{facts.prometheus.namespace}/{facts.prometheus.name}"
@@ -125,8 +126,8 @@ def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install:
 def prometheus_selector(
     wanted: MonitoringSettings, facts: ClusterFacts, key: str, *, install: bool
 ) -> Mapping[str, Any] | None:
-    """A selector of the Prometheus that is there, or of the one to install, by the user's values of
-    its chart; None selects nothing."""
+    """A selector of the existing Prometheus, or of the one that the chart installs with the user's
+    values. None selects nothing."""
     if not install:
         there = facts.prometheus if wanted.prometheus != "none" else None
         return there.spec.get(key) if there else {}
@@ -161,7 +162,7 @@ def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether an object with these labels is selected; None selects nothing."""
+    """Whether a selector selects an object with these labels. None selects nothing."""
     if selector is None:
         return False
     wanted = dict(selector.get("matchLabels") or {})

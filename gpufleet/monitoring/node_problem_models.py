@@ -9,14 +9,14 @@ from gpufleet.helm.chart_models import Signs
 
 
 class Fine(Entry):
-    """Reason and message of a condition while there is no problem."""
+    """Reason and message of a condition of a healthy node."""
 
     reason: str
     message: str
 
 
 class Check(Entry):
-    """A script and what it is given. `xids`: a class of xids.yaml, or "except" for no class."""
+    """A script and its arguments. `xids`: a class of xids.yaml, or "except" for no class."""
 
     reason: str
     script: str

@@ -24,7 +24,7 @@ SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
 def plan_detector(
     build: ReleaseBuilder, wanted: MonitoringSettings, monitors: MonitorPlan
 ) -> Release | None:
-    """Node Problem Detector, where it is enabled and no other one exists."""
+    """Node Problem Detector, if it is enabled and no other one exists."""
     if not (wanted.enabled and wanted.node_problems):
         return None
     catalog = load_node_problems()

@@ -34,7 +34,7 @@ def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Command
     Write Alertmanager's configuration; its content is never printed.
 
     + api: of the cluster
-    + receivers: namespace and name of the user's Secret; None where there is none
+    + receivers: namespace and name of the user's Secret, or None without such a Secret
     """
     if receivers is None:
         host.noop("Alertmanager is not configured")
@@ -67,7 +67,7 @@ def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
 
 
 def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
-    """The decoded data of a Secret; {} where it does not exist."""
+    """The decoded data of a Secret, or {} if it does not exist."""
     secret = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
     data: dict[str, Any] = secret.get("data") or {}
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}

@@ -1,4 +1,4 @@
-"""What becomes of kube-prometheus-stack by its values, the user's included. Pure.
+"""The objects of kube-prometheus-stack by its values, the user's included. Pure.
 
 Source: templates/_helpers.tpl of kube-prometheus-stack 45.10.1, 72.9.1 and 88.5.3, and the field
 serviceName of a Prometheus (read 2026-11-27):
@@ -35,7 +35,7 @@ def installed_url(stack: Release) -> str:
 
 
 def grafana_of(stack: Release | None) -> Mapping[str, Any] | None:
-    """The values of the Grafana that a release installs; None where there is none."""
+    """The values of the Grafana that a release installs, or None if it installs none."""
     grafana = (stack.values.get("grafana") or {}) if stack else {}
     return grafana if stack and value_at(grafana, "enabled", True) else None
 
@@ -49,6 +49,6 @@ def password_secret(stack: Release | None) -> tuple[str, str] | None:
 
 
 def alertmanager_namespace(stack: Release) -> str:
-    """Where a release puts Alertmanager."""
+    """The namespace of a release's Alertmanager."""
     override = value_at(stack.values, "alertmanager.namespaceOverride")
     return override or stack.values.get("namespaceOverride") or stack.namespace

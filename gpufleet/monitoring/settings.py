@@ -45,7 +45,7 @@ def _check_exporter_values(values: Values) -> Values:
 
 
 def _at(value: Any, keys: Sequence[str]) -> Iterator[Any]:
-    """What stands at a path of keys."""
+    """The value at a path of keys."""
     if not keys:
         yield value
     elif keys[0] == "*":

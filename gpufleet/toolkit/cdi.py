@@ -1,4 +1,4 @@
-"""The CDI specification of one host: what updates it, and whether it is current. Pure."""
+"""The CDI specification of one host: its source, and whether it is current. Pure."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
 
 
 def _created(facts: NodeFacts, path: str) -> bool:
-    """Whether gpufleet creates the spec, or did so by its record, and there was none before."""
+    """Whether gpufleet creates the spec now, or created it in an earlier run."""
     recorded = facts.provenance.entry(ToolkitEntry).cdi
     if recorded.path == path:
         return recorded.created

@@ -21,7 +21,7 @@ def conclude(
     driver: str | None,
     found: Found | None = None,
 ) -> RoleResult:
-    """What the host has now. `driver`: the loaded version; None: a reboot must load it."""
+    """The state of the host after the run. `driver`: the loaded version; None before a reboot."""
     repository = plan.repository.repository
     old = facts.provenance.entry(ToolkitEntry)
     entry = plan.record(driver, versions_of(plan.packages, facts, found, old)).model_copy(

@@ -12,7 +12,7 @@ K0S = frozenset({"k0scontroller.service", "k0sworker.service"})
 
 
 def other_engines(facts: NodeFacts) -> list[Finding]:
-    """A finding for each engine on the host that is none of the runtimes."""
+    """A finding for each engine on the host that gpufleet does not configure."""
     there = {
         found.SNAP_DOCKER: SNAP in facts.services,
         found.MICROK8S: MICROK8S in facts.services,

@@ -99,7 +99,7 @@ class Runtime(Sourced):
     minimums: tuple[RuntimeMinimum, ...] = ()
 
     def minimum(self, feature: str) -> str:
-        """Lowest version with the feature; "" if the catalog does not list it."""
+        """Lowest version with the feature, or "" if the catalog does not list it."""
         return next((m.version for m in self.minimums if m.feature == feature), "")
 
 

@@ -25,8 +25,8 @@ def configure(
     Write and activate a runtime's new configuration; restore the old one on failure.
 
     + facts: of the host, for the output of --diff
-    + wanted: the change and its activation, or what gives them when the step runs; None if the host
-      has no such runtime
+    + wanted: the change and its activation, or a function that returns them when the step runs;
+      None without such a runtime
     """
     plan = wanted() if callable(wanted) else wanted
     if plan is None or (not plan.changes and plan.activation == "none"):
@@ -99,8 +99,8 @@ def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Command
     """
     Generate the CDI spec for the loaded driver.
 
-    + plan: what updates the spec, and whether it is current
-    + driver: version that is loaded when the step runs; None if a reboot must load it
+    + plan: source of the spec, and whether it is current
+    + driver: version that is loaded when the step runs, or None before a reboot
     """
     version = driver()
     if not plan.stale(version):

@@ -68,7 +68,7 @@ class CdiPart(Part):
 
     path: str = ""
     driver: str | None = None  # version that it was generated for
-    created: bool = False  # there was none before
+    created: bool = False  # gpufleet created the file
 
 
 class PendingPart(Part):

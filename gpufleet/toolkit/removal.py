@@ -17,7 +17,7 @@ from gpufleet.toolkit.settings import ToolkitSettings
 
 @dataclass(frozen=True, slots=True)
 class ToolkitRemoval(Removal):
-    """What is removed besides the toolkit's packages and files."""
+    """Removal besides the toolkit's packages and files."""
 
     runtimes: tuple[RuntimePlan, ...]
     specs: tuple[str, ...]  # CDI specs that gpufleet created
@@ -73,7 +73,7 @@ def _containers(
 
 
 def _specs(entry: ToolkitEntry, refreshed: str) -> tuple[str, ...]:
-    """The spec that gpufleet generated, and the one that its packages' units generated."""
+    """The specs that gpufleet and the units of the toolkit's packages generated."""
     specs = [entry.cdi.path] if entry.cdi.created else []
     if entry.added:
         specs.append(refreshed)

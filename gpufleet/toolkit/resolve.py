@@ -27,7 +27,7 @@ class ToolkitChoice:
 
     @property
     def blocked(self) -> bool:
-        """True where a finding says that the choice cannot be carried out."""
+        """Whether a finding says that the choice cannot be carried out."""
         return any(finding.blocks for finding in self.findings)
 
 

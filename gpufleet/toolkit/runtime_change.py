@@ -30,7 +30,7 @@ class Target:
 
 
 def change_of(target: Target, context: Context, *, serving: bool) -> ConfigChange | None:
-    """The change of one file; None if unchanged. `serving`: it registers nvidia."""
+    """The change of one file, or None if it stays. `serving`: it registers nvidia."""
     if not target.merged.changed or target.merged.blocked:
         return None
     file = context.facts.files.get(target.path)

@@ -34,9 +34,9 @@ Activation = Literal["none", "reload", "restart"]
 class ConfigChange:
     """A configuration file to write, or to remove if `after` is None.
 
-    It is written only if the host's file still has `sha256` ("": there is none). `validate` is the
-    runtime's own parser, with `{path}` for the new file beside the old one; empty if the runtime's
-    version has none.
+    It is written only if the host's file still has `sha256` ("": no file). `validate` is the
+    command of the runtime's own parser, with `{path}` for the new file. Empty if the runtime's
+    version has no parser.
     """
 
     path: str
@@ -134,7 +134,7 @@ class Context:
         return next(r for r in self.catalog.runtimes.runtimes if r.name == self.runtime.name)
 
     def has(self, feature: str) -> bool:
-        """Whether the runtime's version has a feature of runtimes.yaml; False if unknown."""
+        """Whether the runtime's version has a feature of runtimes.yaml; an unknown one has not."""
         since = self.known.minimum(feature)
         return bool(since) and version_tuple(self.runtime.version) >= version_tuple(since)
 
@@ -161,12 +161,12 @@ class Context:
         return self.runtime.config_path
 
     def text(self, path: str) -> str | None:
-        """A file's text; None if it does not exist or cannot be read."""
+        """A file's text, or None if it does not exist or cannot be read."""
         return self.facts.texts.get(path)
 
     @property
     def service(self) -> Service:
-        """The runtime's unit; an empty one if the host has none."""
+        """The runtime's unit. All its fields are empty if the host does not have it."""
         return self.facts.services.get(self.runtime.unit, Service(self.runtime.unit, "", "", ""))
 
     @property

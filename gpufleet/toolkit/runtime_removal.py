@@ -33,7 +33,7 @@ def plan_runtime_removal(
 def _plan_removal(context: Context) -> RuntimePlan:
     targets = [_retracted(path, context) for path in context.files]
     main = context.main_path
-    # the effective file is the one that the runtime reads; by default that of the last run
+    # the effective file is the file that the runtime reads, by default that of the last run
     targets.sort(key=lambda target: target.path != main)
     counts = next((each for each in targets if each.merged.changed), targets[0])
     plan = replace(

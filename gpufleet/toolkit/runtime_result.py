@@ -1,4 +1,4 @@
-"""What a runtime has after a change, by all its files: adopted is judged as if we had made it."""
+"""The result of a change by all files of a runtime. Adopted settings are judged like ours."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def result_of(path: str, text: str | None, context: Context) -> Result:
 
 
 def safe(path: str, merged: Merged, context: Context) -> Merged:
-    """The merge, or none of it if the runtime would refer to an undefined one."""
+    """The merge, or no change if the file would then name an undefined runtime."""
     if not merged.changed or merged.blocked:
         return merged
     runtime = context.runtime.name
@@ -178,7 +178,7 @@ def _dangling(result: Result) -> list[Finding]:
 
 
 def _low_level(result: Result) -> list[Finding]:
-    """The program that nvidia-container-runtime calls is only where the runtime looks for it."""
+    """A finding if nvidia-container-runtime does not find runc or crun in PATH."""
     context, runtime = result.context, result.context.runtime
     toolkit = lookup(parsed(context.text(CONFIG)), ("nvidia-container-runtime", "runtimes"))
     named = any("/" in str(name) for name in toolkit) if isinstance(toolkit, list) else False
@@ -193,7 +193,7 @@ def _low_level(result: Result) -> list[Finding]:
 
 
 def _program(runtime: Runtime, entry: Data) -> str:
-    """Path of the entry's runc or crun; "" if it names none, or another program."""
+    """Path of the entry's runc or crun, or "" if it names another program."""
     key = _PROGRAM.get(runtime.name, "")
     program = str((entry.get(key) if key else read_option(entry, BINARY)) or "")
     return program if posixpath.basename(program) in _LOW_LEVEL else ""

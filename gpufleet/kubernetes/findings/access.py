@@ -1,4 +1,4 @@
-"""Findings about the access to a cluster, and what it shows."""
+"""Findings about the access to a cluster and about its nodes and pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings about the cluster that a host is to be part of."""
+"""Findings about the cluster that a host joins."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is carried out on hosts and on the control plane."""
+"""Operations on hosts and on the control plane."""

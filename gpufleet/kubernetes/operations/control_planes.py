@@ -30,7 +30,7 @@ def join(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
-    Join the cluster as a further control plane, with certificates that it holds meanwhile.
+    Join the cluster as a further control plane. The cluster holds its certificates until then.
 
     + plan: of the host
     + settings: of the role
@@ -40,7 +40,7 @@ def join(
         host.noop("the host is no control plane that joins")
         return
     if not state.is_executing:
-        yield command("true")  # what it joins with is made when it does
+        yield command("true")  # the token is created when the step runs
         return
     if plan.reset:
         yield joining.reset_command(plan.network)

@@ -21,7 +21,7 @@ from gpufleet.kubernetes.archives import ImageArchive, read_archive
 from gpufleet.kubernetes.findings import images as found
 from gpufleet.kubernetes.images import FOLDER, MIB, Present
 
-PART = 8 * MIB  # bytes of one command: what this machine keeps in memory for a host
+PART = 8 * MIB  # bytes of one command, which this machine keeps in memory for each host
 SHOWN = 20  # percent between two lines of progress
 
 

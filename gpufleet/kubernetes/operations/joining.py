@@ -64,7 +64,7 @@ def start(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
-    Start the control plane where the cluster begins.
+    Start the first control plane of the cluster.
 
     + plan: of the host
     + settings: of the role
@@ -160,7 +160,7 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
     Write the administrator's kubeconfig on this machine, readable by its owner alone.
 
     + plan: of the host
-    + path: of the file; None: it is not wanted
+    + path: of the file; None writes no file
     """
     if path is None or plan.part != "control-plane":
         host.noop("no kubeconfig is wanted of this host")
@@ -169,8 +169,8 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
 
 
 def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
-    """Write it if it differs; that of a further control plane, which has its own user, only where
-    there is none. Never printed, not even at -vvv."""
+    """Write the file if it differs. A further control plane has another user in it, so its file is
+    written only if there is no file yet. It is never printed, not even at -vvv."""
     file = expanded(path)
     if path.startswith("~") and str(file) == path:
         raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem="no such user"))
@@ -201,7 +201,7 @@ def forget_access(path: str | None) -> Commands:
     """
     Remove the kubeconfig on this machine if it leads to this control plane's cluster alone.
 
-    + path: of the file; None: the host has none to remove
+    + path: of the file; None removes no file
     """
     if path is None:
         host.noop("no kubeconfig is removed with this host")
@@ -240,8 +240,8 @@ def reset(needed: bool, network: str) -> Commands:
 
 
 def reset_command(network: str, member: str = "") -> StringCommand:
-    """kubeadm's reset, and more. `member`: the message where the host stays a member of etcd of a
-    cluster that it leaves alone."""
+    """The command that resets a host. `member`: the message if the host leaves a cluster and its
+    etcd member cannot be removed."""
     messages = (explain(host.name, each()) for each in (found.RESET_FAILED, cluster.OTHER_CLUSTER))
     done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
     return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done, UPLOADS)

@@ -1,4 +1,4 @@
-"""What hosts join a cluster with, made on one of its control planes."""
+"""Join tokens, created on a control plane of the cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEY_BYTES = 32  # of an AES key
 
 
 def ask(there: Host, asked: StringCommand) -> str:
-    """What a host answers, without printing it. Raises Stopped where it does not."""
+    """The output of a command on a host, which is not printed. Raises Stopped if it fails."""
     ok, output = run(there, asked, **arguments(there))
     lines = answer(output.stdout_lines) if ok else None
     if not lines:
@@ -42,9 +42,10 @@ def token_of(sources: Sequence[str]) -> JoinToken:
 
 
 def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str, JoinToken]:
-    """The control plane's name and its token for a further one: with a key made for this, and the
-    certificates in the cluster, which withdraw() removes. `api`: of the further one's kubeadm,
-    which is no newer. Raises Stopped."""
+    """The control plane's name, and a token for a further control plane.
+
+    The token has a key of its own; the certificates are in the cluster until withdraw() removes
+    them. `api`: of the kubeadm that joins, which is not newer. Raises Stopped."""
     key = secrets.token_hex(KEY_BYTES)
     text = certificates_configuration(key, version, api)
     asked = script("kubernetes/token", str(TOKEN_MINUTES), "certificates")
@@ -52,7 +53,7 @@ def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str,
 
 
 def withdraw(source: str) -> Finding | None:
-    """Remove the certificates from the cluster; the finding where that is not possible."""
+    """Remove the certificates from the cluster. Returns a finding if that fails."""
     there = state.inventory.get_host(source)
     try:
         ok, _ = run(there, script("kubernetes/withdraw"), **arguments(there))

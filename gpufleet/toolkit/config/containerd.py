@@ -45,7 +45,7 @@ BUILT_IN = "runc"  # runtime and default if no file names one
 VERSION: Path = ("version",)
 DROP_IN = "99-gpufleet-nvidia.toml"
 RUNTIMES, DEFAULT, CDI = PLACES["containerd"]
-# containerd 1.x: the default runtime as a table of its own, instead of the name of another one.
+# containerd 1.x: the default runtime as a separate table instead of a name.
 OLD_DEFAULT: Path = ("containerd", "default_runtime", "runtime_type")
 
 
@@ -66,7 +66,7 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
 def unmerge(
     text: str | None, record: Record, file: str = "config.toml", fills_maps: bool = False
 ) -> Merged:
-    """The file without our recorded settings; None if we created it.
+    """The file without our recorded settings, or None if we created it.
 
     Settings that the user's own depend on stay: the version that they are written in, and the
     built-in runtime that containerd 1.x drops (see `fills_maps` of DesiredRuntime).
@@ -79,7 +79,7 @@ def unmerge(
 
 
 def _needed_by(rest: Data, record: Record, fills_maps: bool) -> dict[Path, str]:
-    """Our settings that the `rest` of a file depends on, and what needs them."""
+    """Our settings that the `rest` of a file depends on, each with the setting that needs it."""
     needed: dict[Path, str] = {}
     others = [key for key in rest if key != VERSION[0]]
     if VERSION in record.values and VERSION[0] not in rest and others:

@@ -1,4 +1,4 @@
-"""What containerd reads: its main file, imported ones, and the CRI plugin's table in each. Pure.
+"""The files that containerd reads, and the CRI plugin's table in each. Pure.
 
 The name of the table follows the `version` of the file. containerd 2.x converts each file from
 its version on, and merges a table of the old name with one of the new name, which wins; before 2.3
@@ -50,7 +50,7 @@ def layers(
 
 
 def read_files(texts: Mapping[str, str], main: str) -> list[str]:
-    """Those of the paths that containerd reads, in its order: the main file, then imports."""
+    """The paths that containerd reads, in its order: the main file, then imports."""
     found: list[str] = []
     pending = [main]
     while pending:
@@ -145,6 +145,6 @@ def cri_disabled(text: str | None) -> bool:
 
 
 def cri_disabled_in(texts: Mapping[str, str], main: str) -> str:
-    """Path of a file that disables the CRI plugin; "" if none does. containerd joins the lists."""
+    """Path of a file that disables the CRI plugin, or "". containerd joins all lists."""
     files = read_files(texts, main)
     return next((path for path in files if cri_disabled(texts[path])), "")

@@ -1,4 +1,4 @@
-"""The options of a containerd runtime, whose names containerd reads without regard to case. Pure.
+"""The options of a containerd runtime. containerd ignores the case of their names. Pure.
 
 containerd writes the options as TOML, names in order, and reads them into a struct
 (https://github.com/pelletier/go-toml, v2, 2026-11): the last of several spellings wins.
@@ -16,18 +16,18 @@ DRIVER = "SystemdCgroup"
 
 
 def options_of(runtime: Data) -> Data:
-    """The options of a runtime; {} if it has none."""
+    """The options of a runtime, or {}."""
     options = lookup(runtime, ("options",))
     return options if isinstance(options, dict) else {}
 
 
 def spellings(runtime: Data, name: str) -> tuple[str, ...]:
-    """The spellings of an option that a runtime has, the one that wins last."""
+    """The spellings of an option in a runtime. The last one wins."""
     return tuple(sorted(key for key in options_of(runtime) if key.lower() == name.lower()))
 
 
 def read_option(runtime: Data, name: str) -> Any:
-    """The value of an option; None if it is not set."""
+    """The value of an option, or None if it is not set."""
     keys = spellings(runtime, name)
     return options_of(runtime)[keys[-1]] if keys else None
 

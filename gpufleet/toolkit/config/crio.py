@@ -42,7 +42,7 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
     """The drop-in with the `desired` settings; the user's files are never changed.
 
     The runtime inherits from CRI-O's default runtime if that is runc or crun, else from one that
-    is: CRI-O's packages set monitor_path, and pods hang without it. Where no file has a runtime,
+    is: CRI-O's packages set monitor_path, and pods hang without it. If no file has a runtime,
     CRI-O finds all programs in PATH.
     """
     done = record or Record()
@@ -54,8 +54,8 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
 
 
 def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
-    """The drop-in without our recorded settings; None if we created it."""
-    # needed by nothing: the file is parsed even where no setting is ours
+    """The drop-in without our recorded settings, or None if we created it."""
+    # nothing depends on it: the file is parsed even if no setting is ours
     return unmerge_settings(text, record, file, "CRI-O", lambda rest, record: {})
 
 

@@ -1,4 +1,4 @@
-"""The input of a merge: what one runtime should have."""
+"""The input of a merge: the desired settings of one runtime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DesiredRuntime:
     name: str = "nvidia"
     binary: str = "/usr/bin/nvidia-container-runtime"
     default: bool = False  # make it the default runtime
-    cdi: bool = False  # enable CDI explicitly; False if it is on by default or unsupported
+    cdi: bool = False  # enable CDI explicitly: not if it is on by default or unsupported
     layers: Layers = field(default_factory=Layers)  # the files that the runtime reads, as they are
     fills_maps: bool = True  # containerd: built-in runtimes stay if a file names another one
     new_version: int = 2  # containerd: `version` of a configuration file that we create

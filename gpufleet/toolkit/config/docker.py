@@ -43,7 +43,7 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
 def unmerge(
     text: str | None, record: Record, file: str = "daemon.json", reads: Reads = EVERYTHING
 ) -> Merged:
-    """daemon.json without our recorded settings; None if we created the file.
+    """daemon.json without our recorded settings, or None if we created the file.
 
     An original text that dockerd cannot read is replaced by an equivalent one.
     """

@@ -147,7 +147,7 @@ def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
 
 
 def undo(text: str, edit: Edit, fmt: Format) -> str | None:
-    """The text without the edit; None if the setting was changed since."""
+    """The text without the edit, or None if the setting was changed since."""
     data = fmt.parse(text)
     if not same(lookup(data, edit.path), edit.value):
         return None

@@ -13,7 +13,7 @@ from gpufleet.toolkit.config.model import Path
 
 
 class Places(NamedTuple):
-    """Where the runtime's table has the settings that gpufleet is about."""
+    """Paths in a runtime's table of the settings that gpufleet changes."""
 
     runtimes: Path
     default: Path
@@ -43,17 +43,17 @@ class Layers:
 
     @property
     def last(self) -> str:
-        """Path of the file that wins; "" if there is none."""
+        """Path of the last file, which wins, or ""."""
         return self.files[-1][0] if self.files else ""
 
     def file_of(self, place: Path) -> str:
-        """Path of the file whose value counts; "" if no file has one."""
+        """Path of the file whose value counts, or "" if no file sets it."""
         return next((file for file, table in reversed(self.files) if has(table, place)), "")
 
     def without(self, path: str) -> Layers:
         return Layers(tuple(layer for layer in self.files if layer[0] != path))
 
     def entry(self, place: Path) -> Data | None:
-        """The table at a place; None if there is none."""
+        """The table at a place, or None."""
         found = lookup(self.table, place)
         return found if isinstance(found, dict) else None

@@ -14,8 +14,8 @@ Path = tuple[str, ...]
 class Edit:
     """One change of a file: the setting at `path` got `value`, the text `before` became `after`.
 
-    `old`: the previous value. `existed`: False if there was none; then `parents` is the number of
-    tables along the path that existed.
+    `old`: the previous value. `existed`: whether it was set before; if not, `parents` is the
+    number of tables along the path that existed.
     """
 
     path: Path
@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The result of a merge. `text` is None if no file is needed, or the file is to be removed."""
+    """The result of a merge. `text` is None if no file is needed, or the file must go."""
 
     text: str | None
     changed: bool

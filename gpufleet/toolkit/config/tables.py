@@ -81,10 +81,10 @@ def unmerge_settings(
     needed_by: Callable[[Data, Record], dict[Path, str]] | None = None,
     fmt: Format = TOML,
 ) -> Merged:
-    """The text without our settings; None if we created it and nothing was added.
+    """The text without our settings, or None if we created it and nothing was added.
 
-    `needed_by` returns our settings that the rest depends on, and what needs each: they stay, and
-    are the user's from then on.
+    `needed_by` returns our settings that the rest depends on, each with its dependent: they stay,
+    and are the user's from then on.
     """
     if text is None:
         return Merged(None, False)
@@ -127,7 +127,7 @@ def without_zeros(table: Data) -> Data:
 def adopted(
     theirs: Data, ours: Data, equivalent: Callable[[Path, Any, Any], bool], file: str, name: str
 ) -> Finding:
-    """The finding about a runtime of others, by every setting that ours would have.
+    """The finding about a runtime that is not ours, by every setting that ours would have.
 
     `equivalent`: whether their value has the effect of ours. Settings that only theirs has are
     the user's.

@@ -1,8 +1,8 @@
 """TOML as text: places to insert or remove a setting so that everything else is unchanged.
 
 New tables go to the end of the file, under their full name: TOML allows that wherever the parents
-are, and no other line changes. tomlkit, which keeps comments and order, is used where that is not
-possible (inline tables), and to remove a table that was rewritten by others.
+are, and no other line changes. tomlkit, which keeps comments and order, is used if that is
+impossible (inline tables), and to remove a table that another program rewrote.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _appended(text: str, block: str) -> Splice:
 
 
 def without_comment(text: str) -> str:
-    """The text without our comment: what follows it is the user's from now on."""
+    """The text without our comment: the tables after it are the user's from now on."""
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if line.strip() != COMMENT)
 

@@ -1,4 +1,4 @@
-"""What a runtime has by all its configuration files together."""
+"""Findings about the result of all configuration files of a runtime together."""
 
 from __future__ import annotations
 
