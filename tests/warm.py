@@ -30,7 +30,7 @@ PYINFRA = (
     "kubernetes.client",
     "jinja2",
     "tomlkit",
-    "gpufleet.run.begin",
+    "gpufleet.run.reporting",
     "gpufleet.node.operations.node",
     "gpufleet.helm.operations.cluster",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import sys
 import tempfile
@@ -11,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -33,17 +33,8 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.lifecycle import (
-    SIGNALS,
-    Renderer,
-    Run,
-    end,
-    print_error,
-    requested_reports,
-    say,
-)
+from gpufleet.run.lifecycle import SIGNALS, Reports, Run, end, print_error, requested_reports, say
 from gpufleet.run.report import BAD, HostReport
-from gpufleet.run.report_file import ReportFile
 from gpufleet.verify.inventory import Target
 
 MAX_PART_HOSTS = 100  # what is lost with a part, and the step of --fail-percent
@@ -60,7 +51,6 @@ REFUSED = {
     **dict.fromkeys(("--debug-facts", "--debug-operations"), OUTPUT),
     **dict.fromkeys(("--same-sudo-password", "--ssh-password-prompt"), "a part cannot ask"),
 }
-Reports = Sequence[tuple[ReportFile, Renderer]]
 
 
 def cut(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
@@ -72,15 +62,16 @@ def cut(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
     return [tuple(hosts[first:last]) for first, last in pairwise(ends)]
 
 
-class Whole:
+class Whole(Run):
     """A run in parts: the hosts that are done by now, and what goes on."""
 
-    def __init__(self, names: Sequence[str], percent: int | None) -> None:
+    def __init__(
+        self, asked: Invocation, files: Reports, names: Sequence[str], percent: int | None
+    ) -> None:
+        super().__init__(asked, files=files)
         self.names, self.percent = names, percent
-        self.started = datetime.now(timezone.utc)
         self.hosts: dict[str, HostReport] = {}
         self.completed = True  # every part by now
-        self.interrupted: ExitStatus | None = None
         self.logs: Path | None = None  # the folder of outputs of parts in which a host failed
         self._began, self._running = time.monotonic(), 0
 
@@ -152,9 +143,7 @@ class Whole:
             "Ctrl+C ends all at once."
         )
 
-    def report(
-        self, inventory: str, deploys: Sequence[str], files: Reports, *, dry: bool
-    ) -> ExitStatus:
+    def report(self, *, dry: bool) -> ExitStatus:
         """Print the report of the whole, and write it."""
         left = [name for name in self.names if name not in self.hosts]
         if left and self.is_over_budget and not self.interrupted:
@@ -166,10 +155,8 @@ class Whole:
         completed = self.completed and not (dry or left or self.interrupted)
         well = not self.failed and (dry or completed)
         status = ExitStatus.CONVERGED if well else ExitStatus.FAILED
-        asked = Invocation(inventory, tuple(str(deploy_file(name)) for name in deploys))
         hosts = [self.hosts[name] for name in self.names]
-        whole = Run(asked, self.started, files, self.interrupted)
-        whole.finish(hosts, status, dry=dry, completed=completed)
+        self.finish(hosts, status, dry=dry, completed=completed)
         return self.interrupted or status
 
 
@@ -231,20 +218,19 @@ def _run(
     def part(names: tuple[str, ...]) -> Part:
         return Part(names, words, options, str(Path.cwd()))
 
-    apart = tuple(target.name for target in targets if not _is_by_ssh(target))
-    hosts = [target.name for target in targets if _is_by_ssh(target)]
-    whole = Whole([target.name for target in targets], percent)
+    apart = tuple(
+        target.name
+        for target in targets
+        if CLUSTERS in target.groups or re.match("@(?!ssh/)", target.name)
+    )
+    hosts = [target.name for target in targets if target.name not in apart]
+    deploys = ["preflight"] if command == "plan" else needed(targets)
+    asked = Invocation(request.inventory, tuple(str(deploy_file(name)) for name in deploys))
+    whole = Whole(asked, files, [target.name for target in targets], percent)
     with _workers(request) as (executor, count), ThreadPoolExecutor(1) as here, whole.shown():
         whole.run([part(names) for names in cut(hosts, count)], executor, count)
         whole.run([part(apart)] if apart else [], here, 1)
-    deploys = ["preflight"] if command == "plan" else needed(targets)
-    return whole.report(request.inventory, deploys, files, dry=dry)
-
-
-def _is_by_ssh(target: Target) -> bool:
-    """Not a cluster, `@local` or `@docker/a`."""
-    other = target.name.startswith("@") and not target.name.startswith("@ssh/")
-    return CLUSTERS not in target.groups and not other
+    return whole.report(dry=dry)
 
 
 @contextmanager

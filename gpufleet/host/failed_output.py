@@ -12,7 +12,7 @@ from pyinfra.connectors.util import OutputLine
 from gpufleet.core.excerpt import outline
 from gpufleet.core.visible import barred, one_line
 from gpufleet.host.asking import MARK
-from gpufleet.run.reporting import own_line
+from gpufleet.run.step_results import own_line
 
 
 def for_people(host: str, lines: list[OutputLine]) -> None:

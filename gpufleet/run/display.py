@@ -8,13 +8,13 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from typing import Protocol
 
 import click
 import gevent
 import pyinfra
 from gevent import Greenlet
-from pyinfra.api import BaseStateCallback, Host, State
+from pyinfra.api import Host, State
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress, is_quiet, on_terminal
@@ -43,60 +43,47 @@ STAGES: dict[StateStage, Stage] = {
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
 
 
-class Display(BaseStateCallback):
-    """The progress of one run, by what pyinfra knows of its hosts.
+class Run(Protocol):
+    """What is shown of a run."""
 
-    Its state is looked at when lines are drawn; callbacks say when an operation began and ended.
-    """
+    state: State
+    began: dict[str, float]  # host -> when the operation began that it carries out
+    carried_out: Counter[str]  # host -> number of its operations that are done
 
-    def __init__(self, state: State, examined: Callable[[str], bool]) -> None:
-        self._state, self._examined = state, examined
-        self._start = time.monotonic()
-        self._operation_began = self._start
-        self._began: dict[str, float] = {}
-        self._completed: Counter[str] = Counter()
+    def was_examined(self, name: str) -> bool: ...
+
+
+class Display:
+    """The progress of one run, by what pyinfra knows of its hosts when lines are drawn."""
+
+    def __init__(self, run: Run) -> None:
+        self._run, self._state = run, run.state
+        self._start = self._operation_began = time.monotonic()
         self._shown = LiveProgress(self._lines, self._beat)
-        self._filter = Quiet(state, names=not (self._shown.terminal or is_quiet()))
+        self._filter = Quiet(run.state, names=not (self._shown.terminal or is_quiet()))
 
-    @classmethod
-    def begin(
-        cls, state: State, asked: Invocation, examined: Callable[[str], bool]
-    ) -> Display | None:
-        """Show the progress of a run from now on; None where pyinfra's own output is asked for, or
-        where pyinfra will ask on a terminal.
-
-        `examined`: whether a host was read and planned.
-        """
-        _without_color()
+    def start(self, asked: Invocation) -> None:
+        """Show the progress from now on, unless pyinfra's own output is asked for, or pyinfra will
+        ask on a terminal."""
+        context = click.get_current_context(silent=True)
+        if context and os.environ.get("NO_COLOR"):  # which pyinfra does not know
+            context.color = False
         detail = any(word in DETAIL for word in asked.options)
         asks = on_terminal() and not (asked.yes or asked.dry)
-        if not pyinfra.is_cli or detail or asks:
-            return None
-        display = cls(state, examined)
-        os.environ["PYINFRA_PROGRESS"] = "off"  # its spinner: the live lines have more
-        pyinfra.logger.addFilter(display._filter)
-        display._shown.start()
-        return display
+        if pyinfra.is_cli and not detail and not asks:
+            os.environ["PYINFRA_PROGRESS"] = "off"  # its spinner: the live lines have more
+            pyinfra.logger.addFilter(self._filter)
+            self._shown.start()
 
     def end(self) -> None:
         """Remove the live lines; pyinfra's own are printed again."""
         self._shown.stop()
         pyinfra.logger.removeFilter(self._filter)
 
-    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+    def operation_start(self) -> None:
         self._operation_began = time.monotonic()
 
-    def operation_host_start(  # type: ignore[override]
-        self, state: State, host: Host, op_hash: str
-    ) -> None:
-        self._began[host.name] = time.monotonic()
-
-    def operation_host_success(  # type: ignore[override]
-        self, state: State, host: Host, op_hash: str, retry_count: int = 0
-    ) -> None:
-        self._completed[host.name] += 1
-
-    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+    def operation_end(self, op_hash: str) -> None:
         changed: list[str] = []
         failed: list[str] = []
         for host, operations in self._state.ops.items():
@@ -138,7 +125,9 @@ class Display(BaseStateCallback):
     def _is_silent(self, host: Host, stage: Stage) -> bool:
         if host in self._state.failed_hosts:
             return False
-        return not host.connected if stage == "connecting" else not self._examined(host.name)
+        return (
+            not host.connected if stage == "connecting" else not self._run.was_examined(host.name)
+        )
 
     def _where(self, host: Host) -> str:
         """What a host that carries out no operation is counted as."""
@@ -147,10 +136,10 @@ class Display(BaseStateCallback):
         planned = len(self._state.ops[host])
         if not planned:
             return "unchanged"
-        return "done" if self._completed[host.name] >= planned else "waiting"
+        return "done" if self._run.carried_out[host.name] >= planned else "waiting"
 
     def _active(self, host: Host, now: float) -> Active:
-        began = self._began.get(host.name, now)
+        began = self._run.began.get(host.name, now)
         line = LastLine.of(host)
         step = self._name(str(host.executing_op_hash))
         return Active(host.name, step, now - began, line.text if line else "")
@@ -195,13 +184,6 @@ class Quiet(logging.Filter):
         if record.funcName in PER_HOST:
             return False
         return self._names or record.funcName == "log"
-
-
-def _without_color() -> None:
-    """pyinfra prints through click, which knows nothing of https://no-color.org."""
-    context = click.get_current_context(silent=True)
-    if context and os.environ.get("NO_COLOR"):
-        context.color = False
 
 
 def _of_pyinfra(record: logging.LogRecord) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 import pyinfra
-from click.core import ParameterSource
 
 from gpufleet.core.inventory import is_missing
 
@@ -30,9 +28,6 @@ class Invocation:
     dry: bool = False
     yes: bool = False
     options: tuple[str, ...] = ()  # all others, as they were typed
-    operations: tuple[str, ...] = ()  # the deploys, and all else that is to be run
-    data: tuple[str, ...] = ()  # KEY=VALUE of --data
-    given: tuple[str, ...] = ()  # names of all options on the command line, each by its longest
 
     @property
     def selection(self) -> str:
@@ -58,19 +53,15 @@ class Invocation:
 
 
 def read_invocation() -> Invocation:
-    """The invocation of this process, read by pyinfra's own parser."""
+    """The invocation of this process, read by pyinfra's own parser; arguments that it would reject
+    are ignored."""
     if not pyinfra.is_cli:
         return Invocation()
-    return parse(sys.argv[1:])
-
-
-def parse(arguments: Sequence[str]) -> Invocation:
-    """The parsed command line; arguments that pyinfra would reject are ignored."""
+    arguments = sys.argv[1:]
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra_cli.cli import cli
 
-    context = cli.make_context("pyinfra", list(arguments), resilient_parsing=True)
-    asked = context.params
+    asked = cli.make_context("pyinfra", list(arguments), resilient_parsing=True).params
     return Invocation(
         inventory=asked.get("inventory") or "",
         deploys=tuple(word for word in asked.get("operations") or () if word.endswith(".py")),
@@ -79,17 +70,7 @@ def parse(arguments: Sequence[str]) -> Invocation:
         dry=bool(asked.get("dry")),
         yes=bool(asked.get("yes")),
         options=_others(arguments, (asked.get("inventory"), *(asked.get("operations") or ()))),
-        operations=tuple(asked.get("operations") or ()),
-        data=tuple(asked.get("data") or ()),
-        given=tuple(_given(context)),
     )
-
-
-def _given(context: click.Context) -> Iterator[str]:
-    for option in context.command.get_params(context):
-        typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if typed and isinstance(option, click.Option):
-            yield max(option.opts, key=len)
 
 
 def _others(arguments: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]:

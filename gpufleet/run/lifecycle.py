@@ -1,8 +1,7 @@
-"""One run of pyinfra: when it started, where its report goes, its exit status."""
+"""How a run ends: its table, its report files, its exit status."""
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import signal
@@ -12,17 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from pathlib import Path
-from types import FrameType
-
-import pyinfra
-from pyinfra.api.exceptions import PyinfraError
 
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
-from gpufleet.run.invocation import Invocation, read_invocation
+from gpufleet.run.invocation import Invocation
 from gpufleet.run.junit import as_junit
 from gpufleet.run.report import HostReport, RunFacts, as_json
 from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
@@ -32,8 +27,8 @@ SIGNALS = {
     signal.SIGINT: (ExitStatus.INTERRUPTED, "Interrupted."),
     signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
 }
-AGAIN = 0.05  # seconds
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
+Reports = Sequence[tuple[ReportFile, Renderer]]
 # variable and option that name the file -> whether an older file may go, what that is, the text of
 # a new one
 REPORTS: tuple[tuple[str, str, Callable[[bytes], bool], str, Renderer], ...] = (
@@ -44,63 +39,12 @@ REPORTS: tuple[tuple[str, str, Callable[[bytes], bool], str, Renderer], ...] = (
 
 @dataclass(slots=True)
 class Run:
-    """The run of this process."""
+    """A run: what was asked for, and how it ends."""
 
     invocation: Invocation = field(default_factory=Invocation)
     started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
-    files: Sequence[tuple[ReportFile, Renderer]] = ()
+    files: Reports = ()
     interrupted: ExitStatus | None = None  # how, where a signal ended the run
-    abandon: Callable[[], None] = lambda: None
-
-    @classmethod
-    def start(cls) -> Run:
-        """A run with a valid command line and a writable report file; else exit."""
-        run = cls(read_invocation())
-        if run.invocation.lacks_inventory:
-            refuse(findings.NO_INVENTORY(path=run.invocation.inventory))
-        if run.invocation.mixes_preflight:
-            refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(run.invocation.deploys)))
-        try:
-            run.files = requested_reports()
-        except Stopped as stopped:
-            refuse(stopped.findings[0])
-        return run
-
-    def at_end(self, close: Callable[[], None], abandon: Callable[[], None]) -> None:
-        """Call `close` when the process ends; before that `abandon` where it ends early.
-
-        pyinfra's last step waits for running operations unless they are abandoned.
-        """
-        atexit.register(close)
-        self.abandon = abandon
-        if pyinfra.is_cli:
-            for number in SIGNALS:
-                signal.signal(number, self._interrupt)
-
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
-        self.interrupted, word = SIGNALS[signal.Signals(number)]
-        print_error(word)
-        self.abandon()
-        sys.unraisablehook = self._swallowed
-        signal.signal(signal.SIGALRM, lambda *_: sys.exit(self.interrupted))
-        sys.exit(self.interrupted)
-
-    def _swallowed(self, ignored: sys.UnraisableHookArgs) -> None:
-        """Python ignores what is raised in a finalizer, where a signal may arrive: exit later."""
-        if ignored.exc_type is SystemExit:
-            signal.setitimer(signal.ITIMER_REAL, AGAIN)
-        else:
-            sys.__unraisablehook__(ignored)
-
-    def stop_early(self, error: PyinfraError) -> None:
-        """End a run that cannot continue: the table says why, pyinfra would not."""
-        if not pyinfra.is_cli:
-            raise error
-        what = "no hosts remain" if "No hosts" in str(error) else str(error)
-        print_error(f"Run aborted: {what}. See the table below for the reason.")
-        self.abandon()
-        sys.exit(self.interrupted or ExitStatus.FAILED)
 
     def finish(
         self,
@@ -119,56 +63,50 @@ class Run:
         pyinfra has set its exit status by now: where it is not specific enough, exit here.
         """
         status = self.interrupted or status
+        asked = self.invocation
         if status is ExitStatus.NOTHING:
-            say(self._nothing())
+            chosen = asked.selection or "The inventory itself"
+            say(findings.NOTHING_MATCHES(selection=chosen, inventory=asked.inventory))
         elif names:
-            asked = " ".join(self.invocation.deploys) or "The deploy"
-            say(findings.WRONG_DEPLOY(deploys=asked, hosts=", ".join(names)))
-        written = self._write(hosts, status, dry=dry, completed=completed)
-        if hosts and not names and status is not ExitStatus.NOTHING:
-            written = self._shown(hosts, dry=dry) and written
-        unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
-        if unspecific or not written:
-            end(status or ExitStatus.FAILED)
-
-    def _shown(self, hosts: list[HostReport], *, dry: bool) -> bool:
-        """Print the results; False where standard output is full, or nobody reads it."""
-        try:
-            if sys.stdout is None:
-                raise OSError("it is closed")
-            sys.stderr.flush()
-            show(result_console(), hosts, dry=dry)
-            sys.stdout.flush()
-        except OSError as error:
-            say(findings.RESULTS_LOST(why=_why(error)))
-            return False
-        return True
-
-    def _nothing(self) -> Finding:
-        asked = self.invocation
-        return findings.NOTHING_MATCHES(
-            selection=asked.selection or "The inventory itself", inventory=asked.inventory
-        )
-
-    def _write(
-        self, hosts: list[HostReport], status: ExitStatus, *, dry: bool, completed: bool
-    ) -> bool:
-        """Whether the reports were written that were requested."""
-        asked = self.invocation
+            deploys = " ".join(asked.deploys) or "The deploy"
+            say(findings.WRONG_DEPLOY(deploys=deploys, hosts=", ".join(names)))
         now = datetime.now(timezone.utc)
         words = (asked.inventory, asked.deploys)
         facts = RunFacts(*words, self.started, now, dry, status, completed)
-        lost = False
-        for file, rendered in self.files:
-            try:
-                file.write(rendered(hosts, facts))
-            except (OSError, ValueError) as error:
-                say(findings.REPORT_LOST(path=file.path, why=_why(error)))
-                lost = True
-        return not lost
+        written = [_write(*each, hosts, facts) for each in self.files]
+        if hosts and not names and status is not ExitStatus.NOTHING:
+            written.append(_show(hosts, dry=dry))
+        unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
+        if unspecific or not all(written):
+            end(status or ExitStatus.FAILED)
 
 
-def requested_reports() -> list[tuple[ReportFile, Renderer]]:
+def _write(
+    file: ReportFile, rendered: Renderer, hosts: Sequence[HostReport], facts: RunFacts
+) -> bool:
+    try:
+        file.write(rendered(hosts, facts))
+    except (OSError, ValueError) as error:
+        say(findings.REPORT_LOST(path=file.path, why=_why(error)))
+        return False
+    return True
+
+
+def _show(hosts: list[HostReport], *, dry: bool) -> bool:
+    """Print the results; False where standard output is full, or nobody reads it."""
+    try:
+        if sys.stdout is None:
+            raise OSError("it is closed")
+        sys.stderr.flush()
+        show(result_console(), hosts, dry=dry)
+        sys.stdout.flush()
+    except OSError as error:
+        say(findings.RESULTS_LOST(why=_why(error)))
+        return False
+    return True
+
+
+def requested_reports() -> Reports:
     """The files that the environment names, without old reports. Raises Stopped."""
     found: dict[Path, tuple[ReportFile, Renderer]] = {}
     for variable, option, ours, kind, rendered in REPORTS:
@@ -186,14 +124,6 @@ def requested_reports() -> list[tuple[ReportFile, Renderer]]:
             raise Stopped(refused) from error
         found[file.path] = file, rendered
     return list(found.values())
-
-
-def refuse(finding: Finding) -> None:
-    """Exit before the run starts: usage error."""
-    if not pyinfra.is_cli:
-        raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
-    say(finding)
-    sys.exit(ExitStatus.USAGE)
 
 
 def say(finding: Finding) -> None:

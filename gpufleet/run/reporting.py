@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import re
+import atexit
 import signal
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
 from typing import Any, ClassVar
 
 import pyinfra
@@ -13,58 +18,114 @@ from gevent import getcurrent
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.state import StateStage
+from pyinfra.context import ctx_state
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
+from gpufleet.core.paths import shipped
 from gpufleet.core.process import signal_running
-from gpufleet.core.redact import redacted_lines
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
-from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
 from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, unreached
 from gpufleet.run.display import Display
-from gpufleet.run.lifecycle import Run
+from gpufleet.run.invocation import read_invocation
+from gpufleet.run.lifecycle import SIGNALS, Run, end, print_error, requested_reports, say
 from gpufleet.run.report import BAD, HostReport
+from gpufleet.run.step_results import add_operations
 
 Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # of groups and data
-ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
-def own_line(host: str) -> re.Pattern[str]:
-    """How the explanation of a failed step begins, as shell.explain writes it."""
-    return re.compile(rf"GF\d{{3}} {re.escape(one_line(host))}: ")
+def begin(config: str, problems: Problems | None = None) -> None:
+    """Begin the report where a deploy of gpufleet's, or one in deploys/ beside `config`, is run.
+
+    `config`: the path of pyinfra's config.py; `problems`: what is wrong with the settings of a host
+    in such groups, for hosts that a deploy of ours, or one of its name, cannot reach.
+
+    Without it a report begins with the first reachable host: a run that reaches none, or whose
+    limit matches none, would have no report.
+    """
+    ours = {Path(config).resolve().parent / "deploys", shipped("deploys")}
+    deploys = [Path(name).resolve() for name in read_invocation().deploys]
+    if not any(ours.intersection(deploy.parents) for deploy in deploys):
+        return
+    RunReport.begun = RunReport.begin(ctx_state.get())
+    names = {deploy.name for deploy in shipped("deploys").glob("*.py")}
+    if problems and names.intersection(deploy.name for deploy in deploys):
+        RunReport.begun.problems = problems
 
 
-class RunReport(BaseStateCallback):
-    """The report of one run; one per pyinfra state."""
+def _refuse(finding: Finding) -> None:
+    """Exit before the run starts: usage error."""
+    if not pyinfra.is_cli:
+        raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
+    say(finding)
+    sys.exit(ExitStatus.USAGE)
 
-    started: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
 
-    def __init__(self, state: State, run: Run | None = None) -> None:
+class RunReport(Run, BaseStateCallback):
+    """The run of one pyinfra state: its hosts, its progress, its end."""
+
+    begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
+
+    def __init__(self, state: State) -> None:
+        super().__init__()
         self.state = state
-        self.run = run or Run()
         self.hosts: dict[str, HostReport] = {}
-        self.began: dict[str, float] = {}
+        self.began: dict[str, float] = {}  # of the operation that each host carries out
+        self.carried_out: Counter[str] = Counter()  # operations, by host
         self.touched: set[str] = set()  # hosts of which an operation was started
         self.problems: Problems = lambda groups, data: []
         self.plan_only = False
-        self.left_out: set[str] = set()
-        self.display: Display | None = None
+        self.left_out: set[str] = set()  # hosts that a deploy does not apply to
+        self.display = Display(self)
 
     @classmethod
     def begin(cls, state: State) -> RunReport:
         """The report of the run that starts now; it is written when the process ends.
 
-        A run whose report cannot be written ends here, before it connects to a host.
+        A run with a wrong command line, or whose report cannot be written, ends here, before it
+        connects to a host.
         """
         if pyinfra.is_cli:
             prepare_streams()
         quiet_paramiko()
         stop_alone()
-        report = cls(state, Run.start())
-        report.run.at_end(report.close, report.abandon)
-        report.display = Display.begin(state, report.run.invocation, report.was_examined)
+        report = cls(state)
+        report.invocation = asked = read_invocation()
+        if asked.lacks_inventory:
+            _refuse(findings.NO_INVENTORY(path=asked.inventory))
+        if asked.mixes_preflight:
+            _refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(asked.deploys)))
+        try:
+            report.files = requested_reports()
+        except Stopped as stopped:
+            _refuse(stopped.findings[0])
+        atexit.register(report.close)
+        if pyinfra.is_cli:
+            for number in SIGNALS:
+                signal.signal(number, report._interrupt)
+        report.display.start(asked)
         return report
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
+        self.interrupted, word = SIGNALS[signal.Signals(number)]
+        print_error(word)
+        self.abandon()
+        sys.unraisablehook = self._swallowed
+        sys.exit(self.interrupted)
+
+    def _swallowed(self, ignored: sys.UnraisableHookArgs) -> None:
+        """Python ignores what is raised in a finalizer, where a signal may arrive."""
+        if ignored.exc_type is not SystemExit or self.interrupted is None:
+            sys.__unraisablehook__(ignored)
+            return
+        try:
+            self.close()
+        finally:
+            end(self.interrupted)
 
     @classmethod
     def of(cls, state: State) -> RunReport:
@@ -72,11 +133,9 @@ class RunReport(BaseStateCallback):
         for handler in state.callback_handlers:
             if isinstance(handler, cls):
                 return handler
-        report = RunReport.started or cls.begin(state)
-        RunReport.started = None
+        report = RunReport.begun or cls.begin(state)
+        RunReport.begun = None
         state.add_callback_handler(report)
-        if report.display:
-            state.add_callback_handler(report.display)
         return report
 
     @classmethod
@@ -103,24 +162,35 @@ class RunReport(BaseStateCallback):
         try:
             self.state.fail_hosts({self.state.inventory.get_host(host.name)})
         except PyinfraError as error:  # no hosts remain, or more failed than --fail-percent allows
-            self.run.stop_early(error)
+            self.stop_early(error)
+
+    def stop_early(self, error: PyinfraError) -> None:
+        """End a run that cannot continue: the table says why, pyinfra would not."""
+        if not pyinfra.is_cli:
+            raise error
+        what = "no hosts remain" if "No hosts" in str(error) else str(error)
+        print_error(f"Run aborted: {what}. See the table below for the reason.")
+        self.abandon()
+        sys.exit(self.interrupted or ExitStatus.FAILED)
 
     def abandon(self) -> None:
-        """Stop waiting for commands that are running on hosts; end helm in order."""
+        """Stop waiting for commands that run on hosts, as pyinfra does at its end; end helm in
+        order."""
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
         signal_running(signal.SIGTERM)
 
-    def leave_out(self, name: str) -> None:
-        """Leave out of the report a host that the deploy does not apply to, unless another deploy
-        of the run does."""
-        self.left_out.add(name)
-
     @property
     def _for_none(self) -> set[str]:
         """The hosts that no deploy of this run is for."""
         return self.left_out - self.hosts.keys()
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        self.display.operation_start()
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        self.display.operation_end(op_hash)
 
     def operation_host_start(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str
@@ -132,26 +202,24 @@ class RunReport(BaseStateCallback):
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
-        self._count(host.name)
+        """Waiting for other hosts in between does not count."""
+        self.host(host.name).seconds += time.monotonic() - self.began.pop(host.name)
+        self.carried_out[host.name] += 1
 
     def operation_host_error(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0, max_retries: int = 0
     ) -> None:
-        self._count(host.name)
-
-    def _count(self, name: str) -> None:
-        """Add the time of one operation; waiting for other hosts in between does not count."""
-        self.host(name).seconds += time.monotonic() - self.began.pop(name)
+        self.operation_host_success(state, host, op_hash)
 
     @property
     def dry(self) -> bool:
         """Whether the run was a preview, or was cancelled after its preview."""
-        if self.run.invocation.dry or self.run.invocation.previews:
+        if self.invocation.dry or self.invocation.previews:
             return True
         taking_part = self._taking_part()
         if self.plan_only and not any(self.state.ops[host] for host in taking_part):
             return True  # a preview has no operations of pyinfra's
-        went_well = not self.state.failed_hosts and not self.run.interrupted
+        went_well = not self.state.failed_hosts and not self.interrupted
         examined = all(self.host(host.name).examined for host in taking_part)
         return not self.state.is_executing and went_well and examined
 
@@ -168,13 +236,13 @@ class RunReport(BaseStateCallback):
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
             part.findings += misspelt(host)
-            self._add_operations(host, part)
+            add_operations(part, host, begun=host.name in self.touched)
             self._judge(host, part, dry=dry)
             if dry:
                 part.keep_to_plan()
             else:
                 part.settle()
-        return sorted(self.hosts.values(), key=lambda part: self._position(part.name))
+        return [self.hosts[host.name] for host in self.state.inventory if host.name in self.hosts]
 
     def _judge(self, host: Host, part: HostReport, *, dry: bool) -> None:
         """Set a host's status, and add a finding where none explains it yet."""
@@ -183,12 +251,15 @@ class RunReport(BaseStateCallback):
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
             part.findings.append(unreached(host))
-            part.findings += self._unread_settings(host)
+            with suppress(Exception):  # a boundary: the run that reaches the host says so
+                part.findings += self.problems(host.groups, host.data.dict())
         elif part.failed:
             part.status = "failed"
             if not part.errors and not any(found.blocks for found in part.findings):
                 part.findings.append(findings.NO_ANSWER(host=part.name))
-        elif self._awaits_its_turn(host, part, dry=dry):
+        elif host.name not in self.touched and (
+            not part.examined or (self.state.ops[host] and not dry)
+        ):
             part.status = "not reached"
             part.findings.append(findings.NOT_BEGUN(host=part.name))
         elif part.changed:
@@ -196,42 +267,6 @@ class RunReport(BaseStateCallback):
         else:
             part.status = "converged"
         part.failed = part.status in BAD
-
-    def _unread_settings(self, host: Host) -> list[Finding]:
-        try:
-            return self.problems(host.groups, host.data.dict())
-        except Exception:  # noqa: BLE001 a boundary: the run that reaches the host says so
-            return []
-
-    def _awaits_its_turn(self, host: Host, part: HostReport, *, dry: bool) -> bool:
-        """Whether the run ended before it started its work on a host."""
-        if host.name in self.touched:
-            return False
-        if not part.examined:
-            return True
-        return bool(self.state.ops[host]) and not dry
-
-    def _add_operations(self, host: Host, part: HostReport) -> None:
-        """Count changes; report what failed, or what the end of the run interrupted."""
-        for op_hash, data in self.state.ops[host].items():
-            meta = data.operation_meta
-            name = ", ".join(self.state.get_op_meta(op_hash).names)
-            if not meta.is_complete():
-                if host.name in self.touched and not part.failed:
-                    part.failed = True
-                    part.findings.append(findings.CUT_SHORT(operation=name))
-            elif meta.did_change():
-                part.changed += 1
-            elif meta.did_error():
-                lines = [line for line in meta.stderr_lines if line.strip()]
-                shown = redacted_lines(lines[:ERROR_LINES])
-                part.errors.append("\n".join([one_line(name), *barred(shown)]))
-                known = any(found.blocks for found in part.findings)
-                if not known and not any(map(own_line(host.name).match, shown)):
-                    last = next((line for line in reversed(shown) if line.strip()), "no message")
-                    part.findings.append(
-                        findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
-                    )
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit left in the run, in the inventory's order."""
@@ -244,31 +279,19 @@ class RunReport(BaseStateCallback):
             if (limit is None or host in limit) and host.name not in self._for_none
         ]
 
-    def _position(self, name: str) -> int:
-        return [host.name for host in self.state.inventory].index(name)
-
-    def end_display(self) -> None:
-        """Give the terminal back."""
-        if self.display:
-            self.display.end()
-
     def close(self) -> None:
-        """Print the table to standard output and write the JSON file of GPUFLEET_REPORT."""
-        self.end_display()
+        """Give the terminal back, print the table and write the reports."""
+        self.display.end()
         if not self.state.initialised:
-            self.run.finish([], ExitStatus.FAILED)
-        elif self._selects_none():
-            self.run.finish([], ExitStatus.NOTHING)
+            self.finish([], ExitStatus.FAILED)
+        elif self.state.limit_hosts == [] or not len(self.state.inventory):
+            self.finish([], ExitStatus.NOTHING)
         elif self._for_none and not self._taking_part():
-            self.run.finish([], ExitStatus.USAGE, names=sorted(self._for_none))
+            self.finish([], ExitStatus.USAGE, names=sorted(self._for_none))
         else:
             hosts = self.gather()
             failed = any(host.status in BAD for host in hosts)
             status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
-            self.run.finish(hosts, status, dry=self.dry, completed=self.completed)
+            self.finish(hosts, status, dry=self.dry, completed=self.completed)
         if self.state.initialised:
             hang_up(self.state.inventory)
-
-    def _selects_none(self) -> bool:
-        limit = self.state.limit_hosts
-        return not (self.state.inventory if limit is None else limit)

@@ -36,12 +36,16 @@ def say(word: str) -> Commands:
     yield command(word)
 
 
-class Recorded(Display):
-    """Notes the progress at the start of each operation of a host."""
+class Recorded(RunReport):
+    """Notes the progress at the end of each operation of a host."""
 
     def __init__(self, state: State) -> None:
+        super().__init__(state)
         self.seen: list[Progress | None] = []
-        super().__init__(state, lambda name: name == "@fake/idle")
+        self.host("@fake/idle").examined = True
+
+    def progress(self) -> Progress | None:
+        return self.display.progress()
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
@@ -74,7 +78,6 @@ def carry_out(state: State) -> Recorded:
     connect_all(state)
     state.set_stage(StateStage.Prepare)
     display = Recorded(state)
-    state.add_callback_handler(RunReport(state))
     state.add_callback_handler(display)
     reading = display.progress()
     assert reading
@@ -124,16 +127,14 @@ def test_every_host_is_counted_in_one_place(state: State, lines: list[str]) -> N
     assert display.progress() is None
 
 
-def test_the_report_of_a_run_hands_operations_on_to_its_display(
+def test_a_run_that_config_py_began_is_registered_once(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began = RunReport(state)
-    began.display = Display(state, lambda name: True)
-    monkeypatch.setattr(RunReport, "started", began)
+    monkeypatch.setattr(RunReport, "begun", began)
     assert RunReport.of(state) is began
-    assert list(state.callback_handlers) == [began, began.display]
     assert RunReport.of(state) is began
-    assert len(state.callback_handlers) == 2
+    assert list(state.callback_handlers) == [began]
 
 
 def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) -> None:
@@ -192,12 +193,13 @@ def test_pyinfras_own_output_is_there_where_it_asks_or_is_asked_for(
 ) -> None:
     monkeypatch.setattr(pyinfra, "is_cli", True)
     monkeypatch.setattr("gpufleet.run.display.on_terminal", lambda: terminal)
-    monkeypatch.setattr(LiveProgress, "start", lambda self: None)
+    started: list[bool] = []
+    monkeypatch.setattr(LiveProgress, "start", lambda self: started.append(True))
     monkeypatch.delenv("PYINFRA_PROGRESS", raising=False)
-    display = Display.begin(state, asked, lambda name: True)
-    assert (display is not None) is shown
-    if display:
-        display.end()
+    display = Display(RunReport(state))
+    display.start(asked)
+    assert bool(started) is shown
+    display.end()
     assert not any(isinstance(found, Quiet) for found in pyinfra.logger.filters)
 
 
@@ -208,7 +210,7 @@ def test_pyinfra_prints_no_color_where_none_is_wanted(
     """It does so by click, which prints colors on a terminal."""
     monkeypatch.setenv("NO_COLOR", value)
     with click.Context(click.Command("pyinfra")) as context:
-        Display.begin(state, Invocation(options=("-v",)), lambda name: True)
+        Display(RunReport(state)).start(Invocation(options=("-v",)))
         assert context.color is (False if value else None)
 
 
@@ -218,6 +220,6 @@ def test_a_quiet_run_names_no_steps(
     monkeypatch.setenv(QUIET, "1")
     display = carry_out(state)
     assert not lines
-    kept = [each.getMessage() for each in logged if display._filter.filter(each)]
+    kept = [each.getMessage() for each in logged if display.display._filter.filter(each)]
     assert not any("Starting operation" in line for line in kept)
     assert any("Error: executed 0 commands" in line for line in kept)

@@ -25,6 +25,7 @@ from gpufleet.run import display as displays
 from gpufleet.run import last_line
 from gpufleet.run.display import Display
 from gpufleet.run.last_line import LastLine
+from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 
 DPKG, YUM, DNF = "log/dpkg.log", "log/yum.log", "log/dnf.rpm.log"
@@ -333,7 +334,7 @@ def test_it_is_asked_without_sudo_and_read_from_between_the_marks(carry_out: Any
 def at_work(display: Display, host: Host, seconds: float, line: LastLine) -> None:
     """Let a host carry out a step for so long already."""
     host.executing_op_hash = "op"
-    display._began[host.name] = time.monotonic() - seconds
+    display._run.began[host.name] = time.monotonic() - seconds
     host.connector_data[last_line._LINE] = line
 
 
@@ -341,7 +342,7 @@ def test_only_the_longest_steps_of_hosts_are_read(
     state: State, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(displays, "LOGS", 2)
-    display = Display(state, lambda name: True)
+    display = Display(RunReport(state))
     for host, seconds in zip(state.inventory, (2.0, 60.0, 7.0, 30.0), strict=True):
         at_work(display, host, seconds, LastLine(host, f"log of {host.name}".strip))
     display._lines(120, 24)
@@ -360,7 +361,7 @@ def test_a_line_of_a_log_file_waits_for_the_slowest_host_but_not_long(
     state: State, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(displays, "PATIENCE", 0.05)
-    display = Display(state, lambda name: True)
+    display = Display(RunReport(state))
     at_work(display, host, 9.0, LastLine(host, lambda: "Installed: dkms"))
     assert display._beat().endswith("Installed: dkms")
     never = Event()

@@ -13,7 +13,6 @@ from pyinfra.api.operations import run_ops
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
-from gpufleet.run.lifecycle import Run
 from gpufleet.run.reporting import RunReport
 
 
@@ -125,7 +124,8 @@ def test_a_run_without_hosts_ends_with_the_status_of_the_signal_that_took_them(
     monkeypatch: pytest.MonkeyPatch, interrupted: ExitStatus | None
 ) -> None:
     monkeypatch.setattr(pyinfra, "is_cli", True)
-    run = Run(interrupted=interrupted)
+    found = RunReport(State())
+    found.interrupted = interrupted
     with pytest.raises(SystemExit) as ended:
-        run.stop_early(PyinfraError("No hosts remaining!"))
+        found.stop_early(PyinfraError("No hosts remaining!"))
     assert ended.value.code == (interrupted or ExitStatus.FAILED)

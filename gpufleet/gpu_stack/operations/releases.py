@@ -103,7 +103,7 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
             helm_site=wanted.helm_url or "",
             supported_only=supported_only,
             uid=wanted.uid or "",
-            wait=None if preview or report.run.invocation.dry else wanted.lock_timeout,
+            wait=None if preview or report.invocation.dry else wanted.lock_timeout,
             say=_say(host),
         )
     except ClusterProblem as problem:

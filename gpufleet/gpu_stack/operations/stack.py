@@ -63,7 +63,7 @@ def current_stack(*, preview: bool = False) -> Stack | None:
     """
     report = RunReport.of(state)
     if CLUSTERS not in host.groups:
-        report.leave_out(host.name)
+        report.left_out.add(host.name)
         return None
     with cluster_boundary():
         return _stack(preview=preview)

@@ -156,7 +156,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     """
     report = RunReport.of(state)
     if is_cluster(host):
-        report.leave_out(host.name)
+        report.left_out.add(host.name)
         return None
     part = report.host(host.name)
     data = host.data.dict()

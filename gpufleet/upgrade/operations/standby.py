@@ -23,7 +23,7 @@ from gpufleet.upgrade.operations.process import Process
 PYINFRA = python_module("pyinfra")  # the beginning of every command that it can become
 LIBRARIES = (
     "pyinfra_cli.main",  # first: it makes gevent replace parts of the standard library
-    "gpufleet.run.begin",
+    "gpufleet.run.reporting",
     "gpufleet.roles.node",
     "gpufleet.upgrade.operations.steps",
 )

@@ -68,7 +68,7 @@ def take_part(install: Install) -> None:
     roles of a node."""
     report = RunReport.of(state)
     if is_cluster(host):
-        report.leave_out(host.name)
+        report.left_out.add(host.name)
         return
     settings, problems = load_settings(host.data.dict())
     if settings is None:
@@ -83,7 +83,7 @@ def take_part(install: Install) -> None:
         "restore": restore,
     }
     if settings.step is None:
-        start_run(report.end_display)
+        start_run(report.display.end)
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
         return

@@ -12,7 +12,8 @@ PROGRAM = """
 import os, signal, sys, time, weakref
 import pyinfra
 pyinfra.is_cli = True
-from gpufleet.run.lifecycle import Run
+from pyinfra.api import State
+from gpufleet.run.reporting import RunReport
 
 class Thing: pass
 
@@ -20,8 +21,14 @@ def finalizer(_):
     os.kill(os.getpid(), signal.{name})  # its handler runs here, and what it raises is ignored
     sum(range(1000))
 
-run = Run()
-run.at_end(lambda: print("closed"), lambda: print("abandoned"))
+class Reported(RunReport):
+    def abandon(self): print("abandoned", flush=True)
+    def finish(self, *_, **more):
+        print("closed", flush=True)
+        os._exit(self.interrupted)
+
+sys.argv = ["pyinfra", "inv", "x.py"]
+Reported.begin(State())
 thing = Thing()
 watched = weakref.ref(thing, finalizer)
 del thing
@@ -38,7 +45,7 @@ def test_also_where_python_ignores_exceptions(name: str, status: int) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=100
     )
     assert done.returncode == status, done.stderr
-    assert done.stdout.split("\n")[:3] == ["abandoned", "still there", "closed"]
+    assert done.stdout.split("\n")[:3] == ["abandoned", "closed", ""]
     assert "ignored" not in done.stderr
 
 
@@ -53,4 +60,4 @@ def test_also_where_nobody_reads_standard_error_any_more() -> None:
     )  # fmt: skip
     os.close(writer)
     assert done.returncode == 143
-    assert done.stdout.split("\n")[:3] == ["abandoned", "still there", "closed"]
+    assert done.stdout.split("\n")[:3] == ["abandoned", "closed", ""]

@@ -16,7 +16,7 @@ from gpufleet.host.gather import NoInventory, gather
 from gpufleet.host.shell import explain
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show
-from gpufleet.run.reporting import own_line
+from gpufleet.run.step_results import own_line
 from gpufleet.verify.inventory import VerifyError, load_targets
 from gpufleet.verify.report import Report, Result
 from gpufleet.verify.subject import CheckFailed

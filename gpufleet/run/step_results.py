@@ -1,0 +1,43 @@
+"""What the operations of one host came to."""
+
+from __future__ import annotations
+
+import re
+
+from pyinfra.api import Host
+
+from gpufleet.core.redact import redacted_lines
+from gpufleet.core.visible import barred, one_line
+from gpufleet.run import findings
+from gpufleet.run.report import HostReport
+
+ERROR_LINES = 12  # of a failed operation's output that the report repeats
+
+
+def own_line(host: str) -> re.Pattern[str]:
+    """How the explanation of a failed step begins, as shell.explain writes it."""
+    return re.compile(rf"GF\d{{3}} {re.escape(one_line(host))}: ")
+
+
+def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
+    """Count changes; report what failed, or what the end of the run interrupted. `begun`: an
+    operation of the host was started."""
+    for op_hash, data in host.state.ops[host].items():
+        meta = data.operation_meta
+        name = ", ".join(host.state.get_op_meta(op_hash).names)
+        if not meta.is_complete():
+            if begun and not part.failed:
+                part.failed = True
+                part.findings.append(findings.CUT_SHORT(operation=name))
+        elif meta.did_change():
+            part.changed += 1
+        elif meta.did_error():
+            lines = [line for line in meta.stderr_lines if line.strip()]
+            shown = redacted_lines(lines[:ERROR_LINES])
+            part.errors.append("\n".join([one_line(name), *barred(shown)]))
+            known = any(found.blocks for found in part.findings)
+            if not known and not any(map(own_line(host.name).match, shown)):
+                last = next((line for line in reversed(shown) if line.strip()), "no message")
+                part.findings.append(
+                    findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
+                )
