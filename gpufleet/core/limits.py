@@ -38,11 +38,7 @@ CHART_ENTRIES = 20_000  # files and folders of its archive
 HELM = Limit("the archive of helm", 256 * MIB, 900)
 # 500 objects of an API server, at most 1.5 MB each and mostly 5 to 20 kB.
 API_ANSWER = Limit("an answer of an API server", 128 * MIB, 300)
-API_VALUES = 8_000_000  # of one answer
-# 50,000 pods have about 600 MB and 35 million values, 5,000 nodes a tenth of it.
-API_LISTS = Limit("the lists of a cluster", 2048 * MIB, 900)
-API_LISTS_VALUES = 64_000_000
-API_PAGES = 2_000
+API_PAGES = 2_000  # of one list: a million objects
 # Keys of packages have 1 to 10 kB.
 KEY = Limit("a key", MIB, 120)
 # Metadata of one repository on a host. The largest file of a distribution has about 500 MB.

@@ -6,9 +6,11 @@ A program and what it starts are one process group, which ends as one: SIGTERM f
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +48,8 @@ class Process:
     """A program that runs. Raises OSError if it cannot be started.
 
     `given`: its standard input; `merged`: its errors are in its output; `prompts`: it may ask the
-    user at the terminal, so it keeps our standard input and process group.
+    user at the terminal, so it keeps our standard input and process group; `bound`: it gets SIGTERM
+    if this process, or its thread that starts the program, is killed.
     """
 
     def __init__(
@@ -60,7 +63,7 @@ class Process:
         folder: Path | None = None,
         merged: bool = False,
         prompts: bool = False,
-        pass_fds: Sequence[int] = (),
+        bound: bool = False,
     ) -> None:
         self._timeout, self._most, self._own_group = timeout, most, not prompts
         self._began = time.monotonic()
@@ -71,10 +74,10 @@ class Process:
             source.write(given)
             source.seek(0)
             self._process = subprocess.Popen(
-                command, env=environment, cwd=folder, pass_fds=pass_fds,
+                command, env=environment, cwd=folder,
                 stdin=None if prompts else source, stdout=self._out,
                 stderr=subprocess.STDOUT if merged else self._err,
-                start_new_session=self._own_group,
+                start_new_session=self._own_group, preexec_fn=_bind if bound else None,
             )  # fmt: skip
         _RUNNING.add(self)
 
@@ -146,6 +149,14 @@ class Process:
 
 
 _RUNNING: set[Process] = set()
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def _bind() -> None:
+    """In a child before its program: have the kernel end it with this process, on Linux."""
+    if sys.platform == "linux":
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def end_all(processes: Iterable[Process]) -> None:

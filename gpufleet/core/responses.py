@@ -8,7 +8,8 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from gpufleet.core.limits import Limit
+from gpufleet.core.deadline import within
+from gpufleet.core.limits import API_ANSWER, Limit
 
 CHUNK = 1 << 14  # bytes
 ENCODINGS = ("gzip", "x-gzip", "deflate")
@@ -72,3 +73,21 @@ def read_response(response: Any, limit: Limit, given_up: threading.Event) -> byt
         response.close()  # the rest of it must not be read as the next response
         raise
     return content.end()
+
+
+def bound_answers(rest: Any) -> None:
+    """Read every response of a Kubernetes REST client within API_ANSWER, in size and in time."""
+    send = rest.request
+
+    def request(method: str, url: str, **more: Any) -> Any:
+        def work(given_up: threading.Event) -> Any:
+            response = send(method, url, **more)
+            response.data = read_response(response.response, API_ANSWER, given_up)
+            return response
+
+        try:
+            return within(API_ANSWER.seconds, work)
+        except TimeoutError:
+            raise ResponseRefused(API_ANSWER.too_slow) from None
+
+    rest.request = request

@@ -5,16 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import (
-    ADAPTER,
-    DETECTOR,
-    EXPORTER,
-    NFD,
-    OPERATOR,
-    PLUGIN,
-    STACK,
-    ReleaseBuilder,
-)
+from gpufleet.helm.builder import ReleaseBuilder
+from gpufleet.helm.chart_choice import load_charts
 from gpufleet.kube.facts import ReleaseRef
 
 
@@ -26,16 +18,9 @@ class StackBuilder(ReleaseBuilder):
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
-    """Every release that gpufleet may make of a cluster, wanted or not: each has its chart's
-    name."""
-    plugin, monitoring = settings.device_plugin, settings.monitoring.namespace
-    spaces = {
-        STACK: monitoring,
-        NFD: plugin.nfd_namespace,
-        PLUGIN: plugin.namespace,
-        EXPORTER: monitoring,
-        ADAPTER: monitoring,
-        DETECTOR: monitoring,
-        OPERATOR: settings.gpu_operator.namespace,
-    }
-    return tuple(ReleaseRef(space, name) for name, space in spaces.items())
+    """Every release that gpufleet may make of a cluster, wanted or not, in the order of
+    installation: each has its chart's name."""
+    roles = (settings.device_plugin, settings.monitoring, settings.gpu_operator)
+    spaces = {f"{role.prefix}{name}": value for role in roles for name, value in vars(role).items()}
+    charts = load_charts().charts
+    return tuple(ReleaseRef(spaces[chart.namespace_key], name) for name, chart in charts.items())

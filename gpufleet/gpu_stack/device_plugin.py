@@ -12,7 +12,7 @@ from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.settings import DevicePluginSettings
-from gpufleet.helm.builder import LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
+from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
 
 TWO_PLUGINS = "both advertise the same GPUs"
@@ -48,7 +48,7 @@ def plan_plugin(build: StackBuilder) -> Release | None:
                 found=others[0] if others else on_nodes(nodes),
                 chart=PLUGIN,
                 why=TWO_PLUGINS,
-                left_by=LEFT_BY[PLUGIN],
+                left_by=build.left_by(PLUGIN),
             )
         )
     return _plugin(build)
@@ -87,7 +87,9 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
         return None
     if others:
         build.findings.append(
-            findings.INSTALLED_TWICE(found=others[0], chart=NFD, why=TWO_NFDS, left_by=LEFT_BY[NFD])
+            findings.INSTALLED_TWICE(
+                found=others[0], chart=NFD, why=TWO_NFDS, left_by=build.left_by(NFD)
+            )
         )
     values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
     return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)

@@ -6,10 +6,9 @@ opens, the resources that nodes advertise. Names and images are only a hint amon
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gpufleet.gpu_stack.builder import StackBuilder
-from gpufleet.gpu_stack.remains import has_gpus
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import ClusterNode, Workload
@@ -45,6 +44,17 @@ def _judged(build: StackBuilder) -> list[ClusterNode]:
 
 def _offers(build: StackBuilder, node: ClusterNode) -> bool:
     return has_gpus(node.allocatable, build.catalog.resource)
+
+
+def is_gpu(name: str, resource: str) -> bool:
+    """Whether a node's resource is GPUs, shared GPUs or MIG devices; nvidia.com/hostdev is not."""
+    mig = f"{resource.split('/')[0]}/mig-"
+    return name == resource or name.startswith((f"{resource}.", mig))
+
+
+def has_gpus(resources: Mapping[str, int], resource: str) -> bool:
+    """Whether a node's resources have GPUs in one of these forms."""
+    return any(count and is_gpu(name, resource) for name, count in resources.items())
 
 
 def exporters(build: StackBuilder) -> list[str]:

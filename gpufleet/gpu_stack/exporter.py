@@ -20,7 +20,7 @@ from gpufleet.gpu_stack.counters import (
 )
 from gpufleet.gpu_stack.existing import exporters, host_engines
 from gpufleet.gpu_stack.sharing import measuring_shares
-from gpufleet.helm.builder import EXPORTER, LEFT_BY, chart_values
+from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.readiness import VENDOR
 from gpufleet.helm.release import Release
@@ -102,7 +102,7 @@ def _report_others(build: StackBuilder, others: list[str]) -> None:
     if others:
         build.findings.append(
             findings.INSTALLED_TWICE(
-                found=others[0], chart=EXPORTER, why=TWO_EXPORTERS, left_by=LEFT_BY[EXPORTER]
+                found=others[0], chart=EXPORTER, why=TWO_EXPORTERS, left_by=build.left_by(EXPORTER)
             )
         )
     for engine in host_engines(build)[:1]:

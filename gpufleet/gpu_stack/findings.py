@@ -171,104 +171,38 @@ PODS_USE_GPUS = blocker(
 
 RELEASE_STAYS = warning(
     "GF971",
-    "Release not installed by gpufleet",
-    "Release {release} ({chart}) stays: {why}.",
+    "Release stays",
+    "Release {release} stays: {why}.",
     "If you do not need it: helm uninstall {name} -n {namespace}",
 )
 
-RELEASE_ELSEWHERE = warning(
-    "GF972",
-    "Release in another namespace",
-    "Release {release} has the label of gpufleet's releases, and stays: the inventory names "
-    "another namespace.",
-    "If gpufleet installed it, set the namespace in the inventory and run again "
-    "(monitoring_namespace, device_plugin_namespace, device_plugin_nfd_namespace, "
-    "gpu_operator_namespace). Manually: helm uninstall {name} -n {namespace}",
-)
-
-CRD_STAYS = warning(
+LEFT_IN_CLUSTER = info(
     "GF973",
-    "CRD stays",
-    "CRD {crd} stays: {why}.",
-    "Delete it when nothing needs it, and with it every object of its kind: kubectl delete crd "
-    "{crd}",
+    "Objects stay in the cluster",
+    "{objects:object of gpufleet or of its releases stays|objects of gpufleet or of its releases "
+    "stay}: others may use them, or have data in them.",
+    "Delete what nothing needs: {commands}",
+    description="CRDs, namespaces and PersistentVolumeClaims stay: with a CRD go all objects of "
+    "its kind, with a namespace all that is in it, with a claim its data. What the programs of a "
+    "release created stays too, and the Secret with Grafana's password while a claim may hold "
+    "Grafana's database.",
 )
 
-CLAIMS_STAY = warning(
-    "GF974",
-    "PersistentVolumeClaims stay",
-    "{count:PersistentVolumeClaim stays|PersistentVolumeClaims stay} in the namespaces of the "
-    "releases, with all data: {claims}.",
-    "Delete those whose data you do not need: kubectl delete pvc NAME -n NAMESPACE",
-)
-
-NAMESPACE_STAYS = warning(
-    "GF975",
-    "Namespace stays",
-    "Namespace {namespace} stays: {why}.",
-    "Delete it when nothing in it is needed: kubectl delete namespace {namespace}",
-)
-
-OBJECT_STAYS = warning(
+CLASS_IN_USE = warning(
     "GF976",
-    "Object stays",
-    "{object} stays: {why}.",
-    "Delete it if nothing needs it: kubectl delete {target}",
-    description="A RuntimeClass that other pods select stays in the cluster, and the Secret with "
-    "Grafana's password while claims stay that may hold Grafana's database, or without gpufleet's "
-    "label. The message has the object and the reason.",
+    "RuntimeClass stays",
+    "RuntimeClass {name} stays, because {count:pod selects|pods select} it, such as {pods}.",
+    "Delete it when no pod needs it: kubectl delete runtimeclass {name}",
 )
 
-CLAIM_OF_RELEASE = blocker(
-    "GF977",
-    "Uninstalling would delete data",
-    "PersistentVolumeClaim {claim} is part of release {release}: helm would delete it with its "
-    "data. Nothing was removed.",
-    "Delete it yourself if you do not need the data: kubectl delete pvc {name} -n {namespace}. To "
-    "keep it, give it the annotation helm.sh/resource-policy: keep in the values of the release "
-    "(grafana.persistence.annotations), run `gpufleet apply` for this cluster, then run again.",
-)
-
-CRD_OF_RELEASE = blocker(
+HELM_WOULD_DELETE = blocker(
     "GF978",
-    "Uninstalling would delete objects of others",
-    "CRD {crd} is part of release {release}: helm would delete it, and with it "
-    "{count:object|objects} that gpufleet did not create, such as {objects}. The release was not "
-    "uninstalled.",
-    "Delete these objects, or move them to another cluster, then run again.",
-)
-
-NOT_GONE = blocker(
-    "GF979",
-    "Object is not deleted yet",
-    "{object} was deleted and is still there after {seconds} s{why}.",
-    "Find out what its finalizers wait for, then run again: the removal continues where it "
-    "stopped.",
-)
-
-CRD_UNKNOWN = blocker(
-    "GF980",
-    "CRD stays: its objects are unknown",
-    "CRD {crd} stays, because gpufleet cannot list its objects: {why}.",
-    "Run again when the API lists them: kubectl get {crd} -A. To delete it anyway, and with it "
-    "every object of its kind: kubectl delete crd {crd}",
-)
-
-NAMESPACE_UNKNOWN = blocker(
-    "GF981",
-    "Namespace stays: its contents are unknown",
-    "Namespace {namespace} stays, because gpufleet cannot check that it is empty: these APIs do "
-    "not respond: {apis}.",
-    "Run again when they respond; kubectl get apiservices shows which do not, and why. To delete "
-    "the namespace anyway, and with it everything in it: kubectl delete namespace {namespace}",
-)
-
-CRD_OF_RELEASE_UNKNOWN = blocker(
-    "GF982",
-    "Uninstalling might delete objects of others",
-    "CRD {crd} is part of release {release}: helm would delete it, and whether it has objects that "
-    "gpufleet did not create is not known: {why}. The release was not uninstalled.",
-    "Run again when the API lists them: kubectl get {crd} -A",
+    "Uninstalling would delete what others need",
+    "Helm would delete {parts} with release {release}, and with that {count:object|objects} that "
+    "gpufleet did not create, such as {objects}. Nothing was removed.",
+    "Move or delete these objects yourself, then run again. To keep a PersistentVolumeClaim, give "
+    "it the annotation helm.sh/resource-policy: keep in the values of the release "
+    "(grafana.persistence.annotations), and run `gpufleet apply` for this cluster first.",
 )
 
 NOT_FOR_OPERATOR = warning(

@@ -11,10 +11,15 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.device_plugin import TWO_NFDS, on_nodes, plugin_there
-from gpufleet.gpu_stack.existing import device_plugins, exporters, nfds, offering_nodes
-from gpufleet.gpu_stack.remains import has_gpus
+from gpufleet.gpu_stack.existing import (
+    device_plugins,
+    exporters,
+    has_gpus,
+    nfds,
+    offering_nodes,
+)
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
-from gpufleet.helm.builder import EXPORTER, LEFT_BY, NFD, OPERATOR, PLUGIN, chart_values
+from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
@@ -68,7 +73,9 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     others = nfds(build)
     if others and _enabled(release.values, "nfd", default=True):
         build.findings.append(
-            findings.INSTALLED_TWICE(found=others[0], chart=NFD, why=TWO_NFDS, left_by=LEFT_BY[NFD])
+            findings.INSTALLED_TWICE(
+                found=others[0], chart=NFD, why=TWO_NFDS, left_by=build.left_by(NFD)
+            )
         )
     operands = _operands(build, release.values, version)
     return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
@@ -148,7 +155,7 @@ def _leaves(
     if enabled is True:
         build.findings.append(
             findings.INSTALLED_TWICE(
-                found=found[0], chart=chart, why=COLLISIONS[chart], left_by=LEFT_BY[chart]
+                found=found[0], chart=chart, why=COLLISIONS[chart], left_by=build.left_by(chart)
             )
         )
         return False

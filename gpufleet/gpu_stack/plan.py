@@ -9,14 +9,13 @@ from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
-from gpufleet.gpu_stack.existing import node_exporters, prometheus_operators
+from gpufleet.gpu_stack.existing import has_gpus, node_exporters, prometheus_operators
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.reliances import conflicts
-from gpufleet.gpu_stack.remains import has_gpus
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import LEFT_BY, OPERATOR, STACK, chart_values
+from gpufleet.helm.builder import OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
@@ -199,7 +198,7 @@ def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: lis
     if monitors.install:
         build.findings.append(
             findings.INSTALLED_TWICE(
-                found=operators[0], chart=STACK, why=TWO_OPERATORS, left_by=LEFT_BY[STACK]
+                found=operators[0], chart=STACK, why=TWO_OPERATORS, left_by=build.left_by(STACK)
             )
         )
     elif wanted.prometheus == "auto" and not build.facts.prometheus:

@@ -1,63 +1,76 @@
-"""What is removed from a cluster, in which order, and what stays. Pure."""
+"""What is removed from a cluster, in which order, and what stays. Pure.
+
+Releases of gpufleet are uninstalled, and objects with its label are deleted. CRDs, namespaces and
+claims stay: whoever deletes one deletes all that others have in it. A finding has the commands.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.visible import Count
+from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import our_releases
-from gpufleet.gpu_stack.remains import ChartCrd, Leaving, Owned, Remains, some
-from gpufleet.gpu_stack.removal_notes import (
-    claims_stay,
-    crds_stay,
-    disrupted_pods,
-    lost_data,
-    namespace_stays,
-    namespaces_stay,
-    object_stays,
-    release_elsewhere,
-    release_stays,
-    unmarked_stays,
-    unreadable_releases,
-)
+from gpufleet.gpu_stack.existing import is_gpu
+from gpufleet.gpu_stack.model import NODE_MARK
 from gpufleet.gpu_stack.settings import ClusterSettings
-from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, NFD, OPERATOR, PLUGIN, STACK
+from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import ADOPTED_LABEL, is_ours
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
-ORDER = (DETECTOR, ADAPTER, EXPORTER, PLUGIN, NFD, OPERATOR, STACK)  # last installed first
+Item = Mapping[str, Any]
+
+ADVERTISING = (PLUGIN, OPERATOR)
+SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
+SHOWN = 3  # objects of others in a finding
+COMMANDS = {  # kind -> the end of `kubectl delete`
+    "CustomResourceDefinition": "crd {0.name}",
+    "Namespace": "namespace {0.name}",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """An object with gpufleet's label. `path`: its own, in the API."""
+
+    ref: ObjectRef
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What is there beside the releases. `objects`, `crds` and `namespaces`: with gpufleet's label.
+    `nodes`: node -> the label that gpufleet set. `left`: chart -> what its programs created and
+    helm does not delete. `pods`: all of the cluster. `elsewhere`: releases with gpufleet's label in
+    namespaces that the settings do not name. `users`: CRD that is part of a release -> its objects
+    that neither gpufleet nor that release created."""
+
+    objects: tuple[Owned, ...] = ()
+    nodes: Mapping[str, str] | None = None
+    crds: tuple[ObjectRef, ...] = ()
+    namespaces: tuple[ObjectRef, ...] = ()
+    claims: tuple[ObjectRef, ...] = ()
+    left: Mapping[str, tuple[ObjectRef, ...]] | None = None
+    pods: Sequence[Item] = ()
+    elsewhere: tuple[ReleaseRef, ...] = ()
+    users: Mapping[str, tuple[ObjectRef, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StackRemoval:
-    """What gpufleet installed in a cluster. `foreign`: releases under its names that it did not
-    install; they stay. Of `crds` and `namespaces` those go that nothing of others needs by then.
-    `emptied`: namespaces that are empty, or from which this removal takes something.
-    """
+    """What is removed from a cluster. `foreign`: releases under gpufleet's names that it did not
+    install; they stay."""
 
     releases: tuple[HelmRelease, ...] = ()  # in the order of their removal
     foreign: tuple[HelmRelease, ...] = ()
     objects: tuple[Owned, ...] = ()
-    left: tuple[Owned, ...] = ()  # of them, those that the releases leave behind
     nodes: tuple[tuple[str, str], ...] = ()  # node, label that gpufleet set
-    crds: tuple[ChartCrd, ...] = ()
-    templated: tuple[ChartCrd, ...] = ()  # CRDs that helm deletes with their releases
-    namespaces: tuple[Owned, ...] = ()
-    emptied: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
-
-    def release(self, name: str) -> HelmRelease | None:
-        """The release of that name, where it is to go."""
-        return next((found for found in self.releases if found.name == name), None)
-
-    def of_kind(self, *kinds: str) -> tuple[Owned, ...]:
-        """The objects of these kinds that are to go."""
-        return tuple(found for found in self.objects if found.ref.kind in kinds)
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
@@ -67,135 +80,201 @@ class StackRemoval:
     @property
     def movements(self) -> dict[str, dict[str, str | None]]:
         """Release -> its chart's version before and after, for the report."""
-        return {
-            one.name: {
-                "before": one.chart_version,
-                "after": one.chart_version if one in self.foreign else None,
-            }
-            for one in (*self.releases, *self.foreign)
+        gone = {one.name: {"before": one.chart_version, "after": None} for one in self.releases}
+        return gone | {
+            one.name: dict.fromkeys(("before", "after"), one.chart_version) for one in self.foreign
         }
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for the JSON report."""
-        return {
-            "steps": self.steps(),
-            "releases": [str(found.ref) for found in self.releases],
-            "objects": [str(found.ref) for found in self.objects],
-            "crds": [found.name for found in self.crds],
-            "namespaces": [found.ref.name for found in self.namespaces],
-        }
-
-    def steps(self) -> list[str]:
-        """The steps as one sentence each."""
         nodes = ", ".join(name for name, _ in self.nodes)
-        return [
-            *(
-                f"uninstall release {one.ref} ({one.chart} {one.chart_version})"
-                for one in self.releases
-            ),
-            *(f"delete {found.ref}" for found in self.objects),
-            *([f"remove gpufleet's label from nodes {nodes}"] if nodes else []),
-            *(f"delete CRD {one.name}" for one in self.crds),
-            *(f"delete namespace {name} if it is empty" for name in self.emptied),
-        ]
+        return {
+            "steps": [
+                *(f"uninstall release {each.ref} ({_chart(each)})" for each in self.releases),
+                *(f"delete {each.ref}" for each in self.objects),
+                *([f"remove gpufleet's label from nodes {nodes}"] if nodes else []),
+            ],
+            "releases": [str(each.ref) for each in self.releases],
+            "objects": [str(each.ref) for each in self.objects],
+        }
 
 
 def plan_stack_removal(
     settings: ClusterSettings, facts: ClusterFacts, remains: Remains, catalog: ChartCatalog
 ) -> StackRemoval:
     """What to remove from one cluster; raises nothing, reports findings."""
-    there = {ref.name: facts.release(ref.namespace, ref.name) for ref in our_releases(settings)}
-    found = [there[name] for name in ORDER]
-    releases = tuple(one for one in found if one and _installed(one))
-    foreign = tuple(one for one in found if one and _remains(one))
-    going = {work.ref for one in releases for work in facts.workloads_of(one.ref)}
-    kept = {**_selected_classes(remains, going), **_password(remains)}
-    left = tuple(one for release in releases for one in _left_by(release, facts, remains))
-    objects = tuple(dict.fromkeys(one for one in (*remains.objects, *left) if one.ref not in kept))
-    touched = {one.namespace for one in releases} | {one.ref.namespace for one in objects}
-    stay = {name: found for name, found in remains.filled.items() if name not in touched}
+    there = [facts.release(ref.namespace, ref.name) for ref in reversed(our_releases(settings))]
+    releases = tuple(found for found in there if found and is_installed(found))
+    foreign = tuple(
+        found
+        for found in there
+        if found and not is_installed(found) and found.status != "uninstalled"
+    )
+    going = {work.ref for each in releases for work in facts.workloads_of(each.ref)}
+    spaces = {claim.namespace for claim in remains.claims}
+    selected = {
+        name: pods
+        for name, pods in _selecting(remains.pods, going).items()
+        if any(each.ref == ObjectRef("RuntimeClass", "", name) for each in remains.objects)
+    }
+    passwords = {  # Grafana's database, which a claim may hold, has the password
+        each.ref
+        for each in remains.objects
+        if each.ref.name == GRAFANA_SECRET and each.ref.namespace in spaces
+    }
+    kept = {ObjectRef("RuntimeClass", "", name) for name in selected} | passwords
     notes = [
-        *unreadable_releases(facts),
-        *disrupted_pods(settings, releases, remains, catalog),
-        *lost_data(releases, facts, remains),
-        *(release_stays(one) for one in foreign),
-        *(release_elsewhere(ref) for ref in remains.elsewhere),
-        *(object_stays(one.ref, kept[one.ref]) for one in remains.objects if one.ref in kept),
-        *(unmarked_stays(ref) for ref in remains.unmarked),
-        *crds_stay(releases, remains, catalog),
-        *claims_stay(remains, releases),
-        *namespaces_stay(releases, remains),
-        *(namespace_stays(name, found) for name, found in sorted(stay.items()) if found),
+        *(RELEASE_UNREADABLE(release=ref, reason=why) for ref, why in facts.unreadable.items()),
+        *_disrupted(settings, releases, remains, catalog),
+        *_lost(releases, facts, remains),
+        *_staying(foreign, remains.elsewhere),
+        *(
+            findings.CLASS_IN_USE(name=name, count=len(pods), pods=some(pods))
+            for name, pods in selected.items()
+        ),
     ]
+    if not any(note.blocks for note in notes):
+        notes += _left(releases, remains, passwords)
     return StackRemoval(
         releases=releases,
         foreign=foreign,
-        objects=objects,
-        left=left,
-        nodes=tuple(sorted(remains.nodes.items())),
-        crds=tuple(one for one in remains.crds if one.ours and not one.release and not one.users),
-        templated=tuple(one for one in remains.crds if one.release),
-        namespaces=remains.namespaces,
-        emptied=tuple(
-            one.ref.name
-            for one in remains.namespaces
-            if one.ref.name in touched or not remains.filled.get(one.ref.name)
-        ),
+        objects=tuple(each for each in remains.objects if each.ref not in kept),
+        nodes=tuple(sorted((remains.nodes or {}).items())),
         findings=tuple(dict.fromkeys(notes)),
     )
 
 
-def leaving_of(settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog) -> Leaving:
-    """What goes with gpufleet's releases, those that are removed already among them."""
-    there = {ref: facts.release(ref.namespace, ref.name) for ref in our_releases(settings)}
-    owners: dict[str, frozenset[str]] = {}
-    for chart in catalog.charts.values():
-        for kind in chart.object_owners:
-            own = kind.partition(".")[2] in chart.crd_groups
-            groups = frozenset({""} if own else chart.crd_groups)
-            owners[kind] = owners.get(kind, frozenset()) | groups
-    return Leaving(
-        releases=tuple(ref for ref, one in there.items() if one is None or not _remains(one)),
-        owners=owners,
-    )
-
-
-def _left_by(release: HelmRelease, facts: ClusterFacts, remains: Remains) -> Iterator[Owned]:
-    """What a release leaves behind; outside its namespace only if no other release has its name,
-    which may have created it too."""
-    names = {work.release for work in facts.workloads if work.release}
-    alone = all(ref == release.ref for ref in names if ref.name == release.name)
-    for one in remains.left.get(release.chart, ()):
-        if alone or one.ref.namespace == release.namespace:
-            yield one
-
-
-def _installed(found: HelmRelease) -> bool:
+def is_installed(found: HelmRelease) -> bool:
     """Whether gpufleet installed a release: one that it took over was there before."""
     return is_ours(found) and ADOPTED_LABEL not in found.labels
 
 
-def _remains(found: HelmRelease) -> bool:
-    return not _installed(found) and found.status != "uninstalled"
+def _chart(found: HelmRelease) -> str:
+    return f"{found.chart} {found.chart_version}"
 
 
-def _selected_classes(remains: Remains, going: Collection[ObjectRef]) -> dict[ObjectRef, str]:
-    """RuntimeClasses that pods of others select, and why they stay. `going`: workloads that go."""
-    return {
-        ObjectRef("RuntimeClass", "", name): f"{Count(len(pods)):pod selects|pods select} it, such "
-        f"as {some(sorted(pods), 3)}"
-        for name, users in remains.classes.items()
-        if (pods := [pod.ref for pod in users if pod.owner not in going])
+def _disrupted(
+    settings: ClusterSettings,
+    releases: Collection[HelmRelease],
+    remains: Remains,
+    catalog: ChartCatalog,
+) -> Iterator[Finding]:
+    """A blocker where pods have GPUs that a release to remove advertises. The operator's own pods,
+    by which it tests nodes, do not count."""
+    gone = [each for each in releases if each.name in ADVERTISING]
+    tests = {each.namespace for each in gone if each.name == OPERATOR}
+    pods = [
+        ref_of(pod, "Pod")
+        for pod in remains.pods
+        if _has_gpus(pod, catalog.resource) and pod["metadata"].get("namespace") not in tests
+    ]
+    if gone and pods and not settings.cluster.allow_disruption:
+        yield findings.PODS_USE_GPUS(
+            count=len(pods), release=f"release {gone[0].ref}", pods=some(pods)
+        )
+
+
+def _lost(
+    releases: Iterable[HelmRelease], facts: ClusterFacts, remains: Remains
+) -> Iterator[Finding]:
+    """Blockers where helm would delete data or objects of others together with a release."""
+    users = remains.users or {}
+    for release in releases:
+        claims = [claim for claim in release.claims if claim in remains.claims]
+        crds = [name for name in users if facts.crds[name].release == release.ref]
+        of_crds = [ref for name in crds for ref in users[name]]
+        if claims or of_crds:
+            parts = [*map(str, claims), *(f"CRD {name}" for name in crds if users[name])]
+            yield findings.HELM_WOULD_DELETE(
+                release=release.ref,
+                parts=", ".join(parts),
+                objects=some([*claims, *of_crds]),
+                count=len(claims) + len(of_crds),
+            )
+
+
+def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) -> Iterator[Finding]:
+    for found in foreign:
+        why = "it was there before gpufleet, which took it over"
+        if not is_ours(found):
+            why = "it does not have the label of gpufleet's releases"
+        yield _release_stays(found.ref, why)
+    for ref in elsewhere:
+        why = "the inventory names another namespace, in monitoring_namespace, "
+        why += "device_plugin_namespace, device_plugin_nfd_namespace or gpu_operator_namespace"
+        yield _release_stays(ref, why)
+
+
+def _release_stays(ref: ReleaseRef, why: str) -> Finding:
+    return findings.RELEASE_STAYS(release=ref, why=why, name=ref.name, namespace=ref.namespace)
+
+
+def _left(
+    releases: Collection[HelmRelease], remains: Remains, passwords: Collection[ObjectRef]
+) -> Iterator[Finding]:
+    """What gpufleet or its releases created and a removal does not delete, with the commands."""
+    spaces = {each.namespace for each in releases} | {each.name for each in remains.namespaces}
+    claims = [each for each in remains.claims if each.namespace in spaces - set(SYSTEM)]
+    left = [each for one in releases for each in (remains.left or {}).get(one.chart, ())]
+    objects = [*remains.crds, *claims, *left, *sorted(passwords), *remains.namespaces]
+    if objects:
+        commands = [f"kubectl delete {_target(each)}" for each in objects]
+        yield findings.LEFT_IN_CLUSTER(objects=len(objects), commands="; ".join(commands))
+
+
+def _target(ref: ObjectRef) -> str:
+    usual = "{1} {0.name} -n {0.namespace}"
+    return COMMANDS.get(ref.kind, usual).format(ref, ref.kind.lower())
+
+
+def ref_of(item: Item, kind: str) -> ObjectRef:
+    """The name of an item of a list, which has no kind itself."""
+    about = item["metadata"]
+    return ObjectRef(kind, str(about.get("namespace") or ""), str(about["name"]))
+
+
+def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
+    """Node -> the label that gpufleet set."""
+    marks = {
+        str(item["metadata"]["name"]): (item["metadata"].get("annotations") or {}).get(NODE_MARK)
+        for item in items
     }
+    return {name: str(label) for name, label in marks.items() if label}
 
 
-def _password(remains: Remains) -> dict[ObjectRef, str]:
-    """The Secrets with Grafana's password that stay with its database, and why."""
-    spaces = {claim.namespace for claim in remains.claims}
-    why = "a PersistentVolumeClaim in its namespace may hold Grafana's database, which has this "
-    return {
-        one.ref: f"{why}password"
-        for one in remains.objects
-        if (one.ref.kind, one.ref.name) == ("Secret", GRAFANA_SECRET)
-        and one.ref.namespace in spaces
-    }
+def some(refs: Sequence[ObjectRef]) -> str:
+    """The first of them, as text."""
+    more = len(refs) - SHOWN
+    return ", ".join(map(str, refs[:SHOWN])) + (f" and {more} more" if more > 0 else "")
+
+
+def _runs(pod: Item) -> bool:
+    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+
+
+def _has_gpus(pod: Item, resource: str) -> bool:
+    """Whether a pod on a node has GPUs, shared GPUs or MIG devices."""
+    spec = pod["spec"]
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
+    return (
+        bool(spec.get("nodeName"))
+        and _runs(pod)
+        and any(
+            is_gpu(name, resource) and str(count) != "0"
+            for each in limits
+            for name, count in each.items()
+        )
+    )
+
+
+def _selecting(pods: Iterable[Item], going: Collection[ObjectRef]) -> dict[str, list[ObjectRef]]:
+    """RuntimeClass -> the pods that select it, without those of the workloads that go."""
+    found: dict[str, list[ObjectRef]] = {}
+    for pod in pods:
+        name, ref = pod["spec"].get("runtimeClassName"), ref_of(pod, "Pod")
+        owners = pod["metadata"].get("ownerReferences") or ()
+        made = {ObjectRef(each["kind"], ref.namespace, each["name"]) for each in owners}
+        if name and _runs(pod) and not made & set(going):
+            found.setdefault(str(name), []).append(ref)
+    return found

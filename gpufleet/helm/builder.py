@@ -22,15 +22,6 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
 EXPORTER, OPERATOR = "dcgm-exporter", "gpu-operator"
 ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
-LEFT_BY = {  # chart -> the setting that leaves what there is to its owner
-    STACK: 'monitoring_prometheus = "existing"',
-    NFD: "device_plugin_nfd = False",
-    PLUGIN: "device_plugin_enabled = False",
-    EXPORTER: "monitoring_exporter = False",
-    OPERATOR: 'cluster_stack = "device-plugin"',
-    ADAPTER: "monitoring_autoscaling = False",
-    DETECTOR: "monitoring_node_problems = False",
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,10 +68,14 @@ class ReleaseBuilder:
             ready=Readiness(nodes, access.timeout, labels=self.catalog.gpu_labels.labels),
             crd_version=crd_version,
             adopt=access.adopt_releases,
-            left_by=LEFT_BY[chart],
+            left_by=known.left_by,
             force_conflicts=access.force_conflicts,
             downgrade=chart in access.chart_versions,  # pinned by version
         )
+
+    def left_by(self, chart: str) -> str:
+        """The setting that leaves what there is to its owner."""
+        return self.catalog.charts[chart].left_by
 
     def others(self, fits: Callable[[Workload], bool], *, chart: str) -> list[str]:
         """What others run in place of our release of that chart: workloads that fit and have pods,

@@ -69,10 +69,12 @@ class Chart(Sourced):
     features: dict[str, ChartVersion] = Field(default_factory=dict)
     memory: tuple[Memory, ...] = ()
     may_be_empty: tuple[str, ...] = ()
-    crd_groups: tuple[str, ...] = ()
-    object_owners: tuple[str, ...] = ()
     left_behind: tuple[LeftBehind, ...] = ()
+    title: str
+    namespace: str
+    namespace_key: str
     values_key: str
+    left_by: str
     named_lists: dict[str, str] = Field(default_factory=dict)
     gives_way: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     installed: dict[ChartVersion, dict[Minor, Annotated[str, Field(pattern=r"^\d+/\d+$")]]]

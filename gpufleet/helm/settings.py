@@ -7,16 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from gpufleet.core.settings import RoleSettings, Url, matching
-
-CHARTS = (
-    "kube-prometheus-stack",
-    "node-feature-discovery",
-    "nvidia-device-plugin",
-    "dcgm-exporter",
-    "prometheus-adapter",
-    "node-problem-detector",
-    "gpu-operator",
-)
+from gpufleet.helm.chart_choice import load_charts
 
 
 def _text_only(value: Any) -> Any:
@@ -26,9 +17,10 @@ def _text_only(value: Any) -> Any:
 
 
 def _known_charts(by_chart: dict[str, str]) -> dict[str, str]:
+    known = load_charts().charts
     for name in by_chart:
-        if name not in CHARTS:
-            raise ValueError(f"names the chart {name!r}; known charts: {', '.join(CHARTS)}")
+        if name not in known:
+            raise ValueError(f"names the chart {name!r}; known charts: {', '.join(known)}")
     return by_chart
 
 
@@ -103,7 +95,7 @@ class ClusterAccess(RoleSettings):
         ge=0,
         le=7200,
         description="Seconds to wait while another run of gpufleet holds the lock of the cluster. "
-        "The lock of a machine that failed expires after 30 s.",
+        "The lock of a run that was killed expires after 60 s.",
     )
     charts: Literal["careful", "newest"] = Field(
         "careful",

@@ -87,7 +87,7 @@ RUN_IN_PROGRESS = blocker(
 LEASE_LOST = blocker(
     "GF823",
     "Cluster lock taken over by another run",
-    "This run did not renew its Lease for half a minute, for example because the machine was "
+    "This run did not renew its Lease for a minute, for example because the machine was "
     "suspended, and {holder} now holds it. The rest of this run was skipped.",
     "Let that run finish, then run again: it converges.",
 )

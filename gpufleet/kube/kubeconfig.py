@@ -6,25 +6,23 @@ Used by deploys and checks, so that both use the same cluster.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
-import tempfile
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from urllib3 import HTTPHeaderDict
 
-from gpufleet.core.allowance import bound_answers
 from gpufleet.core.paths import expanded
 from gpufleet.core.redact import redact
+from gpufleet.core.responses import bound_answers
 from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, events
+from gpufleet.kube.private_folder import private_folder
 
 if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
     from kubernetes.client import ApiClient
@@ -222,18 +220,6 @@ def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
         *uid,
         *(("Impersonate-Group", str(group)) for group in groups),
     ]
-
-
-@lru_cache(maxsize=1)
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    folder = tempfile.TemporaryDirectory(prefix="gpufleet-")  # mode 0700
-    atexit.register(folder.cleanup)  # its finalizer may run after one that ends the process
-    return folder
-
-
-def private_folder() -> Path:
-    """A folder that only this user can access, removed when the process ends."""
-    return Path(_folder().name)
 
 
 def open_client(kubeconfig: Kubeconfig) -> ApiClient:

@@ -13,9 +13,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from gpufleet.core.allowance import all_lists
 from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
+from gpufleet.core.limits import API_PAGES
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
@@ -153,18 +153,14 @@ class Cluster(Subject):
         the API does not serve the kind, which has none then."""
         items: list[Any] = []
         more: dict[str, str] = {}
-        rest = self.api.rest_client
-        rest.allowance = all_lists()
-        try:
-            while True:
-                answer = self._asked(call, arguments, {"limit": PAGE, **more}, is_missing)
-                found, token = _page(answer) if answer else ([], "")
-                items += found
-                if not token:
-                    return items
-                more = {"_continue": token}
-        finally:
-            rest.allowance = None
+        for _ in range(API_PAGES):
+            answer = self._asked(call, arguments, {"limit": PAGE, **more}, is_missing)
+            found, token = _page(answer) if answer else ([], "")
+            items += found
+            if not token:
+                return items
+            more = {"_continue": token}
+        raise self.gone(f"a list has more than {API_PAGES} pages")
 
     @cached_property
     def core(self) -> Any:

@@ -20,16 +20,6 @@ from gpufleet.verify.cluster import Cluster
 LARGEST = 32 * 2**20  # bytes of a record, unpacked
 LABEL = "gpufleet"  # of the Secrets of our releases
 UNREADABLE = "a record that cannot be read"
-# data key of the namespace, and its default
-SPACES = {
-    "kube-prometheus-stack": ("monitoring_namespace", "monitoring"),
-    "dcgm-exporter": ("monitoring_namespace", "monitoring"),
-    "prometheus-adapter": ("monitoring_namespace", "monitoring"),
-    "node-problem-detector": ("monitoring_namespace", "monitoring"),
-    "nvidia-device-plugin": ("device_plugin_namespace", "kube-system"),
-    "node-feature-discovery": ("device_plugin_nfd_namespace", "node-feature-discovery"),
-    "gpu-operator": ("gpu_operator_namespace", "gpu-operator"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +36,8 @@ class Deployed:
 def deployed(cluster: Cluster, chart: str) -> Deployed | None:
     """Our release of a chart, where the inventory puts it; None without one. A release without
     gpufleet's label belongs to another owner, whatever its name."""
-    key, usual = SPACES[chart]
-    space = cluster.data.get(key) or usual
+    row = load_charts().charts[chart]
+    space = cluster.data.get(row.namespace_key) or row.namespace
     listed = cluster.ask(
         cluster.core.list_namespaced_secret,
         space,

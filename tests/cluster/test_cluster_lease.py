@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +77,21 @@ def test_one_user_holds_the_lock_at_a_time_and_a_killed_run_loses_it(place: Site
     grace = start_run(place, "grace")
     assert grace.stdout
     assert "waiting for the cluster lock, held by ada@" in grace.stdout.readline()
-    began = time.monotonic()
     ada.kill()
     assert all(
         "waiting for the cluster lock, held by ada@" in line for line in lines_until_locked(grace)
     )
-    assert time.monotonic() - began < 15, "waited until the Lease of the killed run expired"
     assert holder(place.cluster).startswith("grace@")
     grace.communicate(timeout=60)
     assert grace.returncode == 0
     assert holder(place.cluster) == ""
+    ada.communicate()
+    assert list((place.folder / "ada").glob("gpufleet-*")), "the run was not killed"
+    again = start_run(place, "ada")
+    lines_until_locked(again)
+    again.communicate(timeout=60)
     for user in ("ada", "grace"):
         assert not list((place.folder / user).glob("gpufleet-*")), "keys are left behind"
-    ada.communicate()
 
 
 def test_a_run_that_lost_its_lease_makes_no_more_changes(place: Site) -> None:
@@ -100,7 +101,7 @@ def test_a_run_that_lost_its_lease_makes_no_more_changes(place: Site) -> None:
     other = {"spec": {"holderIdentity": "grace@elsewhere"}}
     leases.patch_namespaced_lease("gpufleet", "kube-system", other)
     assert opened.helm.lease
-    opened.helm.lease.lease.confirmed = float("-inf")
+    opened.helm.lease.confirmed = float("-inf")
     outcome = opened.carry_out(planned, print)
     assert [found.code for found in outcome.findings] == ["GF823"]
     assert "grace@elsewhere" in outcome.findings[0].message

@@ -27,7 +27,6 @@ VERBS = "already|has|matches|with"
 AFTER_A_NUMBER = re.compile(rf"\{{[^{{}}|]*\}} (?:(?!{VERBS})[a-z]+ )?(?:{PLURALS})\b")
 NEVER_ONE = {  # file -> texts whose number is a limit of the code, and more than one
     "gpufleet/core/yaml_events.py": ("{} lines", "{} levels"),
-    "gpufleet/core/allowance.py": ("{} values",),
     "gpufleet/core/openpgp.py": ("{} primary keys",),  # any number but one
     "gpufleet/exporter/findings.py": ("{} seconds",),
     "gpufleet/facts/script.py": ("{} paths",),

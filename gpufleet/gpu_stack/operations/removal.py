@@ -1,43 +1,59 @@
-"""Removes from a cluster what gpufleet installed there; what others need stays."""
+"""Removes from a cluster what gpufleet installed: its releases, and objects with its label."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.inventory import CLUSTERS
-from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.counters import exporter_namespace
 from gpufleet.gpu_stack.model import NODE_MARK
-from gpufleet.gpu_stack.operations.releases import current_cluster
-from gpufleet.gpu_stack.operations.removal_deletes import ClusterRemoval, deletion, settled
-from gpufleet.gpu_stack.operations.removal_facts import gather_remains
-from gpufleet.gpu_stack.operations.removal_reads import (
-    contents_of,
-    crd_contents,
-    namespace_contents,
-)
+from gpufleet.gpu_stack.operations.releases import ClusterRun, current_cluster
 from gpufleet.gpu_stack.operations.stack import is_named_twice
-from gpufleet.gpu_stack.remains import (
-    LEFT,
+from gpufleet.gpu_stack.removal import (
     Owned,
-    is_leaving,
-    is_ours,
-    some,
-    users_of,
+    Remains,
+    StackRemoval,
+    is_installed,
+    marked_nodes,
+    plan_stack_removal,
+    ref_of,
 )
-from gpufleet.gpu_stack.removal import leaving_of, plan_stack_removal
-from gpufleet.gpu_stack.removal_notes import crd_of_release, crd_stays, namespace_stays
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.host.operation import Commands
 from gpufleet.kube.facts import HelmRelease, ObjectRef
+from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
+from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
+from gpufleet.kube.operations.gather import Ask, ask_all
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
+
+LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in OURS.items())}
+PLURALS = {"Secret": "secrets", "Service": "services"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRemoval:
+    """A cluster from which gpufleet is removed."""
+
+    run: ClusterRun
+    plan: StackRemoval
+
+    @property
+    def api(self) -> ClusterApi:
+        return self.run.cluster.api
 
 
 def current_removal() -> ClusterRemoval | None:
@@ -45,18 +61,14 @@ def current_removal() -> ClusterRemoval | None:
     if CLUSTERS not in host.groups:
         return None
     with cluster_boundary():
-        return _removal()
+        run = None if is_named_twice() else current_cluster()
+        return _removal(run) if run else None
     return None
 
 
-def _removal() -> ClusterRemoval | None:
-    run = None if is_named_twice() else current_cluster()
-    if run is None:
-        return None
+def _removal(run: ClusterRun) -> ClusterRemoval | None:
     began = time.monotonic()
-    catalog = load_charts()
-    remains = gather_remains(run.cluster.api, run.facts, run.settings, catalog)
-    plan = plan_stack_removal(run.settings, run.facts, remains, catalog)
+    plan = plan_stack_removal(run.settings, run.facts, gather_remains(run), load_charts())
     part = run.report
     part.leaves = True
     part.findings += plan.findings
@@ -69,7 +81,88 @@ def _removal() -> ClusterRemoval | None:
         return None
     if run.cluster.helm.lease:
         run.cluster.helm.lease.deletes = True
-    return ClusterRemoval(run, plan, leaving_of(run.settings, run.facts, catalog))
+    return ClusterRemoval(run, plan)
+
+
+def gather_remains(run: ClusterRun) -> Remains:
+    """What gpufleet created beside its releases. Raises ClusterProblem."""
+    api, facts, settings = run.cluster.api, run.facts, run.settings.monitoring
+    space, exporter = settings.namespace, exporter_namespace(settings)
+    monitoring = "/apis/monitoring.coreos.com/v1/namespaces"
+    runtime = "v1" if facts.serves_api("node.k8s.io/v1") else "v1beta1"
+    paths = {
+        "ConfigMap": f"/api/v1/namespaces/{space}/configmaps",
+        "PrometheusRule": f"{monitoring}/{space}/prometheusrules",
+        "ServiceMonitor": f"{monitoring}/{exporter}/servicemonitors",
+        "Secret": f"/api/v1/namespaces/{space}/secrets",
+        "RuntimeClass": f"/apis/node.k8s.io/{runtime}/runtimeclasses",
+        "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        "Namespace": "/api/v1/namespaces",
+    }
+    asks = {
+        kind: Ask(path, accept=METADATA_ONLY, query=LABELLED, optional=True)
+        for kind, path in paths.items()
+    }
+    ours = {"labelSelector": f"owner=helm,{OWNER_LABEL}", "fieldSelector": f"type={RELEASE_TYPE}"}
+    asks["releases"] = Ask("/api/v1/secrets", accept=METADATA_ONLY, query=ours)
+    asks["claims"] = Ask("/api/v1/persistentvolumeclaims", accept=METADATA_ONLY)
+    asks["nodes"] = Ask("/api/v1/nodes", accept=METADATA_ONLY)
+    asks["pods"] = Ask("/api/v1/pods")
+    found = ask_all(api, asks)
+    labelled = {kind: [ref_of(item, kind) for item in found[kind]] for kind in paths}
+    crds, namespaces = labelled.pop("CustomResourceDefinition"), labelled.pop("Namespace")
+    known = our_releases(run.settings)
+    revisions = [revision_of(item) for item in found["releases"]]
+    return Remains(
+        objects=tuple(
+            Owned(ref, f"{paths[kind]}/{ref.name}") for kind in labelled for ref in labelled[kind]
+        ),
+        nodes=marked_nodes(found["nodes"]),
+        crds=tuple(crds),
+        namespaces=tuple(namespaces),
+        claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
+        left=_left_behind(api, {ref.name: ref.namespace for ref in known}),
+        pods=found["pods"],
+        elsewhere=tuple(sorted({one[0] for one in revisions if one and one[0] not in known})),
+        users=_users(run),
+    )
+
+
+def _left_behind(api: ClusterApi, spaces: Mapping[str, str]) -> dict[str, tuple[ObjectRef, ...]]:
+    """Chart -> what its programs create and helm does not delete, as far as it is there."""
+    found = {}
+    for name, chart in load_charts().charts.items():
+        refs = [
+            ObjectRef(one.kind, one.namespace or spaces[name], one.name)
+            for one in chart.left_behind
+        ]
+        found[name] = tuple(
+            ref
+            for ref in refs
+            if api.find(f"/api/v1/namespaces/{ref.namespace}/{PLURALS[ref.kind]}/{ref.name}")
+        )
+    return found
+
+
+def _users(run: ClusterRun) -> dict[str, tuple[ObjectRef, ...]]:
+    """CRD that helm deletes with one of gpufleet's releases -> its objects that neither gpufleet
+    nor that release created. Raises ClusterProblem where they cannot be listed."""
+    going = {release.ref for release in run.facts.releases if is_installed(release)}
+    found: dict[str, tuple[ObjectRef, ...]] = {}
+    for crd in run.facts.crds.values():
+        if crd.release in going and crd.versions:
+            plural, _, group = crd.name.partition(".")
+            items = run.cluster.api.list(f"/apis/{group}/{crd.versions[0]}/{plural}", METADATA_ONLY)
+            found[crd.name] = tuple(
+                ref_of(item, crd.kind)
+                for item in items
+                if release_of(item) != crd.release and not _is_labelled(item)
+            )
+    return found
+
+
+def _is_labelled(item: Mapping[str, Any]) -> bool:
+    return OURS.items() <= (item["metadata"].get("labels") or {}).items()
 
 
 @cluster_operation
@@ -80,7 +173,7 @@ def uninstall(removal: ClusterRemoval, name: str) -> Commands:
     + removal: of the cluster
     + name: of the release
     """
-    release = removal.plan.release(name)
+    release = next((found for found in removal.plan.releases if found.name == name), None)
     if release is None:
         host.noop(f"gpufleet has no release {name} here")
         return
@@ -89,62 +182,25 @@ def uninstall(removal: ClusterRemoval, name: str) -> Commands:
 
 def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmRelease) -> bool:
     """pyinfra honours the return value only of a function that takes `state` and `host`."""
-    _require_unused(removal, release)
     problem = removal.run.cluster.uninstall(release, removal.run.settings.cluster.timeout)
     if problem:
         raise ClusterProblem(problem)
     removal.run.report.seen[release.name] = None
-    removal.acted = True
     return True
 
 
-def _require_unused(removal: ClusterRemoval, release: HelmRelease) -> None:
-    """Raise ClusterProblem where helm would delete objects of others with a CRD of a release, now
-    that its turn has come."""
-    for crd in removal.plan.templated:
-        item = removal.api.find(crd.path) if crd.release == release.ref else None
-        if item is None:
-            continue
-        found = contents_of(removal.api, item)
-        kind = str(item["spec"]["names"]["kind"])
-        users = users_of(crd.name, kind, found.objects.values(), removal.leaving)
-        problems = tuple(crd_of_release(crd.name, release.ref, users, found.why))
-        if problems:
-            raise ClusterProblem(*problems)
-
-
 @cluster_operation
-def mark_left(removal: ClusterRemoval) -> Commands:
+def delete_objects(removal: ClusterRemoval) -> Commands:
     """
-    Label what the releases will leave behind: a later run knows by it what to delete.
+    Delete the objects with gpufleet's label.
 
     + removal: of the cluster
     """
-    there = [(found, removal.api.find(found.path)) for found in removal.plan.left]
-    unmarked = [found for found, item in there if item and not is_ours(item)]
-    if not unmarked:
-        host.noop("the releases leave nothing behind")
-        return
-    for found in unmarked:
-        call = partial(removal.api.merge, found.path, {"metadata": {"labels": LEFT}})
-        yield write(f"label {found.ref}", call, secret=found.ref.kind == "Secret")
-
-
-@cluster_operation
-def delete(removal: ClusterRemoval, objects: Sequence[Owned]) -> Commands:
-    """
-    Delete objects that gpufleet created.
-
-    + removal: of the cluster
-    + objects: with the label of gpufleet's objects
-    """
-    there = [(found, removal.api.find(found.path)) for found in objects]
-    live = [(found, item) for found, item in there if item and is_ours(item)]
-    if not live:
-        host.noop("gpufleet created none that is still there")
-        return
-    for found, item in live:
-        yield deletion(removal, found.ref, found.path, item)
+    if not removal.plan.objects:
+        host.noop("no object has gpufleet's label")
+    for found in removal.plan.objects:
+        call = partial(_ignore_missing, partial(removal.api.delete, found.path))
+        yield write(f"delete {found.ref}", call, secret=found.ref.kind == "Secret")
 
 
 @cluster_operation
@@ -156,72 +212,15 @@ def unlabel_nodes(removal: ClusterRemoval) -> Commands:
     """
     if not removal.plan.nodes:
         host.noop("gpufleet labelled no node")
-        return
-
-    def unlabel_all() -> None:
-        for name, label in removal.plan.nodes:
-            about = {"labels": {label: None}, "annotations": {NODE_MARK: None}}
-            try:
-                removal.api.merge(f"/api/v1/nodes/{name}", {"metadata": about})
-            except ApiError as error:
-                if not error.is_missing:  # the node has left the cluster
-                    raise
-
-    yield write("remove the label of nodes", unlabel_all)
+    for name, label in removal.plan.nodes:
+        body = {"metadata": {"labels": {label: None}, "annotations": {NODE_MARK: None}}}
+        call = partial(removal.api.merge, f"/api/v1/nodes/{name}", body)
+        yield write(f"remove the label of node {name}", partial(_ignore_missing, call))
 
 
-@cluster_operation
-def delete_crds(removal: ClusterRemoval) -> Commands:
-    """
-    Delete the CRDs that gpufleet created and that have no objects; the others stay.
-
-    + removal: of the cluster
-    """
-    kept = True
-    for crd in removal.plan.crds:
-        found = settled(
-            removal,
-            partial(crd_contents, removal.api, crd.path),
-            partial(removal.leaving.deletes, crd.name),
-        )
-        if found.item is None:
-            continue
-        if found.objects:
-            removal.note(crd_stays(crd.name, found.objects))
-        elif found.unknown:
-            removal.not_known(findings.CRD_UNKNOWN(crd=crd.name, why=found.why))
-        else:
-            kept = False
-            ref = ObjectRef("CustomResourceDefinition", "", crd.name)
-            yield deletion(removal, ref, crd.path, found.item)
-    if kept:
-        host.noop("no CRD of gpufleet is without objects of others")
-
-
-@cluster_operation
-def delete_namespaces(removal: ClusterRemoval) -> Commands:
-    """
-    Delete the namespaces that gpufleet created and that are empty; the others stay.
-
-    The last operation: it fails if something stayed because it is not known what it has.
-
-    + removal: of the cluster
-    """
-    kept = True
-    for space in removal.plan.namespaces:
-        found = settled(removal, partial(namespace_contents, removal.api, space.path), is_leaving)
-        name = space.ref.name
-        if found.item is None:
-            continue
-        if found.objects:
-            removal.note(namespace_stays(name, found.of_others or found.objects))
-        elif found.unknown:
-            apis = some(found.unknown)
-            removal.not_known(findings.NAMESPACE_UNKNOWN(namespace=name, apis=apis))
-        else:
-            kept = False
-            yield deletion(removal, space.ref, space.path, found.item)
-    if kept:
-        host.noop("no namespace of gpufleet is empty")
-    if removal.unknown:
-        raise ClusterProblem(*removal.unknown)
+def _ignore_missing(call: Any) -> None:
+    try:
+        call()
+    except ApiError as error:
+        if not error.is_missing:
+            raise

@@ -25,8 +25,9 @@ from gpufleet.helm.release import (
     Release,
 )
 from gpufleet.kube.facts import ReleaseRef
-from gpufleet.kube.kubeconfig import Kubeconfig, private_folder
-from gpufleet.kube.operations.lease import HeldLease
+from gpufleet.kube.kubeconfig import Kubeconfig
+from gpufleet.kube.operations.lease import Lease
+from gpufleet.kube.private_folder import private_folder
 
 OVERRIDES = "HELM_KUBE"  # variables that would select another cluster or user
 
@@ -39,7 +40,7 @@ class Helm:
     program: HelmProgram
     kubeconfig: Kubeconfig = field(repr=False)
     controller: str
-    lease: HeldLease | None = None
+    lease: Lease | None = None
 
     def upgrade(
         self,
@@ -145,7 +146,7 @@ class Helm:
             timeout=timeout,
             environment=environment,
             given=json.dumps(values or {}).encode(),  # JSON: YAML without surprises
-            pass_fds=[self.lease.lifeline] if self.lease else [],
+            bound=True,
         ).wait(tick)
         if result.why and result.code is not None:
             return replace(result, stdout="", stderr=f"Error: helm was ended: {result.why}")

@@ -6,7 +6,6 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -14,9 +13,9 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.core.allowance import Allowance, all_lists
 from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
+from gpufleet.core.limits import API_PAGES
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
@@ -57,16 +56,8 @@ class ClusterApi:
         self.before_write: Callable[[], None] = lambda: None
         self._reached = False
 
-    def get(
-        self,
-        path: str,
-        accept: str = "application/json",
-        allowance: Allowance | None = None,
-        /,
-        **query: str,
-    ) -> dict[str, Any]:
-        """`allowance`: of this response and others together."""
-        return self._request("GET", path, accept=accept, query=query, allowance=allowance)
+    def get(self, path: str, accept: str = "application/json", /, **query: str) -> dict[str, Any]:
+        return self._request("GET", path, accept=accept, query=query)
 
     def find(self, path: str) -> dict[str, Any] | None:
         """The object at a path; None if there is none."""
@@ -81,32 +72,30 @@ class ClusterApi:
         self,
         path: str,
         accept: str = "application/json",
-        allowance: Allowance | None = None,
         kept: Callable[[Any], Any] = lambda item: item,
         /,
         **query: str,
     ) -> list[Any]:
-        """The items of a list, page by page. `allowance`: of this list and others together; `kept`:
-        what is kept of an item, None where it is not wanted: the rest of a page is dropped before
-        the next one is read."""
+        """The items of a list, page by page. `kept`: what is kept of an item, None where it is not
+        wanted: the rest of a page is dropped before the next one is read."""
         items: list[Any] = []
-        allowance = allowance or all_lists()
         more: dict[str, str] = {"limit": str(PAGE)}
-        while True:
+        for _ in range(API_PAGES):
             try:
-                answer = self.get(path, accept, allowance, **query, **more)
+                answer = self.get(path, accept, **query, **more)
             except ApiError as error:
                 if error.status != _GONE or "limit" not in more:
                     raise
                 items, more = [], {}  # the continue token expired: list without pages
                 continue
             if "items" not in answer:  # of a proxy: an empty list has them
-                raise ClusterProblem(self._unlisted(path))
+                raise self._unreadable(f"GET {path}", "a list without items")
             items += (found for item in answer["items"] or () if (found := kept(item)))
             token = (answer.get("metadata") or {}).get("continue")
             if not token:
                 return items
             more = {"limit": str(PAGE), "continue": str(token)}
+        raise self._unreadable(f"GET {path}", f"more than {API_PAGES} pages")
 
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._request("POST", path, body=body)
@@ -152,7 +141,6 @@ class ClusterApi:
         content: str = "application/json",
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
-        allowance: Allowance | None = None,
         tries: int = TRIES,
     ) -> dict[str, Any]:
         if method != "GET":
@@ -163,26 +151,15 @@ class ClusterApi:
             headers["Content-Type"] = content
         self._client.update_params_for_auth(headers, [], ["BearerToken"], path, method, body)
         for left in reversed(range(tries)):
-            with self._taken(f"{method} {path}"):
+            try:
                 response = self._sent(method, url, headers, body)
+            except ResponseRefused as error:
+                reason = f"a response that is not read: {error}"
+                raise self._unreadable(f"{method} {path}", reason) from error
             if response.status != _LATER or not left:
                 break
             time.sleep(PAUSE)
-        if allowance:
-            with self._taken(f"{method} {path}"):
-                allowance.take(response.data)
         return self._answer(f"{method} {path}", int(response.status), response.data)
-
-    @contextmanager
-    def _taken(self, request: str) -> Iterator[None]:
-        """Raise ClusterProblem for a response that is refused."""
-        try:
-            yield
-        except ResponseRefused as error:
-            reason = f"a response that is not read: {error}"
-            raise ClusterProblem(
-                findings.ANSWER_UNREADABLE(request=request, context=self.context, reason=reason)
-            ) from error
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
         """The response. Reads are retried if a server that responded before is unavailable for a
@@ -216,19 +193,16 @@ class ClusterApi:
             raise ClusterProblem(self._unauthorized())
         if not isinstance(answer, dict):
             if status < 400:
-                raise ClusterProblem(
-                    findings.ANSWER_UNREADABLE(
-                        request=request, context=self.context, reason="a body that is not JSON"
-                    )
-                )
+                raise self._unreadable(request, "a body that is not JSON")
             answer = {"message": beginning(data.decode("utf-8", "replace"), LONGEST)}
         if status >= 400:
             raise ApiError(request, status, answer if data else {"message": ""}, self.context)
         return answer
 
-    def _unlisted(self, path: str) -> Finding:
-        why = "a list without items"
-        return findings.ANSWER_UNREADABLE(request=f"GET {path}", context=self.context, reason=why)
+    def _unreadable(self, request: str, reason: str) -> ClusterProblem:
+        return ClusterProblem(
+            findings.ANSWER_UNREADABLE(request=request, context=self.context, reason=reason)
+        )
 
     def _unauthorized(self) -> Finding:
         expired = expired_client_certificate(self._client, self.context, self.url)

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.core.allowance import Allowance, all_lists
 from gpufleet.kube import findings
 from gpufleet.kube.answers import KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
@@ -83,8 +82,7 @@ def gather_answers(
 ) -> Answers:
     """All responses that ClusterFacts need. `version`: that of /version."""
     histories = {f"secrets {ref}": history_of(ref) for ref in releases}
-    allowance = all_lists()
-    first = ask_all(api, {**FIRST, **histories}, allowance)
+    first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
     secrets = _newest_secrets(revisions)
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
@@ -92,7 +90,7 @@ def gather_answers(
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
     configs = {name: _config(name) for name in config_maps(first["pods"])}
     named = {f"configmap {name}": ask for name, ask in configs.items()}
-    second = ask_all(api, {**secrets, **groups, **custom, **named}, allowance)
+    second = ask_all(api, {**secrets, **groups, **custom, **named})
     found = [second[name] for name in secrets]
     return Answers(
         version=version,
@@ -145,35 +143,26 @@ def _resources(group_version: str) -> Ask:
     return Ask(f"/apis/{group_version}", many=False, optional=True, foreign=foreign)
 
 
-def ask_all(api: ClusterApi, asks: Mapping[str, Ask], allowance: Allowance) -> dict[str, Any]:
-    """The responses, in parallel; together within `allowance`. Raises ClusterProblem with
-    everything that was rejected."""
-    answers, refused = ask_each(api, asks, allowance)
-    if refused:
-        raise ClusterProblem(*refusals(list(refused.values())))
-    return answers
-
-
-def ask_each(
-    api: ClusterApi, asks: Mapping[str, Ask], allowance: Allowance
-) -> tuple[dict[str, Any], dict[str, ApiError]]:
-    """As `ask_all`: the responses, and what was rejected."""
+def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
+    """The responses, in parallel. Raises ClusterProblem with everything that was rejected."""
     answers: dict[str, Any] = {}
-    refused: dict[str, ApiError] = {}
+    refused: list[ApiError] = []
     with ThreadPoolExecutor(THREADS) as pool:
-        waiting = {name: pool.submit(_ask, api, ask, allowance) for name, ask in asks.items()}
+        waiting = {name: pool.submit(_ask, api, ask) for name, ask in asks.items()}
     for name, future in waiting.items():
         try:
             answers[name] = future.result()
         except ApiError as error:
-            refused[name] = error
-    return answers, refused
+            refused.append(error)
+    if refused:
+        raise ClusterProblem(*refusals(refused))
+    return answers
 
 
-def _ask(api: ClusterApi, ask: Ask, allowance: Allowance) -> Any:
+def _ask(api: ClusterApi, ask: Ask) -> Any:
     call = api.list if ask.many else api.get
     try:
-        return call(ask.path, ask.accept, allowance, **ask.query)
+        return call(ask.path, ask.accept, **ask.query)
     except ApiError as error:
         missing = error.is_missing or (ask.foreign and error.status == _MISSING)
         down = ask.foreign and error.status == _DOWN

@@ -1,9 +1,9 @@
 """The lock of a cluster, for one run at a time on any machine: a Lease in the cluster.
 
 A Lease (coordination.k8s.io/v1, which every Kubernetes from 1.14 on serves) names the run that
-holds it. It is acquired and renewed by compare-and-swap on its resourceVersion. A Lease that is not
-renewed is taken over, by observation: clocks of two machines are never compared.
-Source: https://kubernetes.io/docs/concepts/architecture/leases/
+holds it. It is acquired and renewed by compare-and-swap on its resourceVersion, by a thread of the
+run. A Lease that is not renewed is taken over, by observation: clocks of two machines are never
+compared. Source: https://kubernetes.io/docs/concepts/architecture/leases/
 """
 
 from __future__ import annotations
@@ -20,29 +20,28 @@ from typing import Any
 from gpufleet.core.identity import new_identity
 from gpufleet.core.visible import one_line
 from gpufleet.kube import findings
-from gpufleet.kube.kubeconfig import private_folder
 from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.lease_keeper import RENEW, Keeper
 from gpufleet.kube.operations.refused import ApiError
 
 NAMESPACE, NAME = "kube-system", "gpufleet"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
-DURATION = 30  # seconds without a renewal after which the Lease is free
-LONGEST = 300  # longest duration, in seconds, that another run's Lease may request
+DURATION = 60  # seconds without a renewal after which the Lease is free
+RENEW = 10.0  # seconds between two renewals
+MAX_DURATION = 300  # seconds that another run's Lease may request
 POLL = 1.0  # seconds between two reads of another run's Lease
 GAP = 10.0  # seconds between two reads after which observation restarts: the API was unavailable
 REPORT = 10.0  # seconds between two lines of progress
 TRIES = 5  # of a renewal that conflicts with another one of the same run
+MAX_NAME_CHARS = 200  # of a holder
 _FORBIDDEN, _CONFLICT = 403, 409
-SHOWN = 200  # characters of a holder's name
 
 
 def shown(identity: str) -> str:
     """A holder's name, safe for a finding: every user with write access to Leases may have written
     it."""
-    return one_line(identity)[:SHOWN] or "nobody"
+    return one_line(identity)[:MAX_NAME_CHARS] or "nobody"
 
 
 def _clock() -> float:
@@ -65,12 +64,9 @@ class Watched:
         if version != self.version or now - self.looked > GAP:
             self.version, self.since = version, now
         self.looked = now
-        return now - self.since >= _lasts(lease)
-
-
-def _lasts(lease: Mapping[str, Any]) -> int:
-    seconds = (lease.get("spec") or {}).get("leaseDurationSeconds")
-    return min(seconds, LONGEST) if isinstance(seconds, int) and seconds > 0 else DURATION
+        asked = (lease.get("spec") or {}).get("leaseDurationSeconds")
+        known = isinstance(asked, int) and asked > 0
+        return now - self.since >= (min(asked, MAX_DURATION) if known else DURATION)
 
 
 def holder_of(lease: Mapping[str, Any] | None) -> str:
@@ -80,12 +76,15 @@ def holder_of(lease: Mapping[str, Any] | None) -> str:
 
 @dataclass(slots=True)
 class Lease:
-    """The cluster's Lease in one run."""
+    """The cluster's Lease in one run. `deletes`: at the end it is deleted, as nothing of gpufleet
+    is to stay."""
 
     api: ClusterApi
     identity: str
+    deletes: bool = False
     confirmed: float = field(default=float("-inf"), init=False)  # when this run last renewed it
-    guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _guard: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False)
+    _ended: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
 
     def take(self, wait: float, say: Callable[[str], None]) -> None:
         """Acquire it; wait at most `wait` seconds for another run. Raises ClusterProblem if that
@@ -120,43 +119,54 @@ class Lease:
                 return True
         return False
 
+    def keep(self) -> None:
+        """Renew it until `give_back`, or until another run holds it; the body of a thread."""
+        while not self._ended.wait(RENEW):
+            try:
+                if not self.renew():
+                    return  # `confirm` reports it before the next write
+            except ClusterProblem:
+                continue  # the API was unavailable
+
     def confirm(self) -> None:
         """Before a write to the cluster: ensure that the Lease is ours for the next seconds.
 
         Raises ClusterProblem if another run holds it, as after a suspend of this machine.
         """
-        with self.guard:
-            if _clock() - self.confirmed < RENEW:
+        with self._guard:
+            if _clock() - self.confirmed < 2 * RENEW:
                 return
             if not self.renew():
                 holder = shown(holder_of(self.read()))
                 raise ClusterProblem(findings.LEASE_LOST(holder=holder))
 
     def give_back(self) -> None:
-        """Release it, if it is still ours."""
-        for _ in range(TRIES):
-            lease = self.read()
-            if lease is None or holder_of(lease) != self.identity or self._write(lease, None):
-                return
-
-    def delete(self) -> None:
-        """Delete it, if it is still ours; release it where this user may not delete Leases."""
-        for _ in range(TRIES):
-            lease = self.read()
-            if lease is None or holder_of(lease) != self.identity:
-                return
-            try:
-                self.api.delete(f"{LEASES}/{NAME}", only(lease["metadata"]))
-            except ApiError as error:
-                if error.status == _FORBIDDEN:
-                    self.give_back()
+        """End of the run: release it, if it is still ours. An API that is unavailable does not
+        matter: it is free after its duration."""
+        self._ended.set()
+        try:
+            for _ in range(TRIES):
+                lease = self.read()
+                if lease is None or holder_of(lease) != self.identity:
                     return
-                if not error.is_missing and error.status != _CONFLICT:
-                    raise
+                if (self.deletes and self._delete(lease)) or self._write(lease, None):
+                    return
+        except ClusterProblem:
+            return
 
     def read(self) -> dict[str, Any] | None:
         """The Lease in the API; None if there is none."""
         return self.api.find(f"{LEASES}/{NAME}")
+
+    def _delete(self, lease: Mapping[str, Any]) -> bool:
+        """Delete the Lease that was read; False if that is not permitted, or it has changed."""
+        try:
+            self.api.delete(f"{LEASES}/{NAME}", only(lease["metadata"]))
+        except ApiError as error:
+            if error.status not in (_FORBIDDEN, _CONFLICT) and not error.is_missing:
+                raise
+            return error.is_missing
+        return True
 
     def _write(self, lease: Mapping[str, Any] | None, holder: str | None) -> bool:
         """Set `holder` in the Lease that was read; False if another run was faster."""
@@ -195,64 +205,32 @@ def _body(lease: Mapping[str, Any] | None, holder: str | None) -> dict[str, Any]
     }
 
 
-@dataclass(slots=True)
-class HeldLease:
-    """A Lease that is ours until this process ends, and the process that renews it."""
-
-    lease: Lease
-    keeper: Keeper
-    deletes: bool = False  # at the end, the Lease is deleted: nothing of gpufleet is to stay
-
-    @property
-    def lifeline(self) -> int:
-        """The descriptor that helm inherits: the Lease is held while helm runs."""
-        return self.keeper.lifeline
-
-    def confirm(self) -> None:
-        """Before every write. Raises ClusterProblem if another run holds the Lease."""
-        self.lease.confirm()
-        self.keeper.ensure()
-
-    def give_back(self) -> None:
-        """End of the run. If the API is unavailable, the keeper retries for a moment."""
-        try:
-            if self.deletes:
-                self.lease.delete()
-            else:
-                self.lease.give_back()
-        except ClusterProblem:
-            self.keeper.dismiss()
-        else:
-            self.keeper.end()
-
-
-def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> HeldLease:
-    """Acquire the cluster's Lease and hold it until this process ends, in any way.
+def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Lease:
+    """Acquire the cluster's Lease and hold it until this process ends.
 
     `wait`: seconds to wait for another run. From here on, every write of `api` first checks that
     the Lease is still ours. Raises ClusterProblem.
     """
     lease = Lease(copy(api), new_identity())
     lease.take(wait, say)
-    order = {
-        "identity": lease.identity,
-        "context": api.kubeconfig.context,
-        "kubeconfig": api.kubeconfig.content,
-        "folder": str(private_folder()),
-    }
-    held = HeldLease(lease, Keeper(order))
-    held.keeper.ensure()
-    atexit.register(held.give_back)
-    api.before_write = held.confirm
-    return held
+    threading.Thread(target=lease.keep, daemon=True).start()
+    atexit.register(lease.give_back)
+    api.before_write = lease.confirm
+    return lease
 
 
 def active_holder(api: ClusterApi) -> str:
-    """The holder of the Lease, for a run that changes nothing; "" without one, or if this user may
-    not read it."""
+    """The holder of the Lease, for a run that changes nothing; "" without one, if it has not been
+    renewed for long by the server's clock, or if this user may not read it."""
     try:
-        return holder_of(Lease(api, "").read())
+        lease = Lease(api, "").read()
     except ApiError as error:
-        if error.status != 403:
+        if error.status != _FORBIDDEN:
             raise
         return ""
+    renewed = str(((lease or {}).get("spec") or {}).get("renewTime") or "")
+    try:
+        age = api.clock - datetime.fromisoformat(renewed.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        age = 0
+    return holder_of(lease) if age < 2 * DURATION else ""

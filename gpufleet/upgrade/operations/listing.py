@@ -36,19 +36,19 @@ def pods_of(api: ClusterApi, names: Sequence[str], size: int) -> dict[str, list[
     def kept(pod: Pod) -> Pod | None:
         return needed(pod) if pod["spec"].get("nodeName") in found else None
 
-    for pod in api.list(PODS, JSON, None, kept):
+    for pod in api.list(PODS, JSON, kept):
         found[pod["spec"]["nodeName"]].append(pod)
     return found
 
 
 def of_node(api: ClusterApi, name: str) -> list[Any]:
     """The pods of one node."""
-    return api.list(PODS, JSON, None, needed, fieldSelector=f"spec.nodeName={name}")
+    return api.list(PODS, JSON, needed, fieldSelector=f"spec.nodeName={name}")
 
 
 def every_node(api: ClusterApi) -> list[Any]:
     """All nodes, without their lists of images and of who changed which field."""
-    return api.list(NODES, JSON, None, _lean)
+    return api.list(NODES, JSON, _lean)
 
 
 def _lean(node: dict[str, Any]) -> dict[str, Any]:

@@ -118,3 +118,15 @@ def test_a_program_in_front_is_ended_by_the_signal_for_this_process(tmp_path: Pa
     assert run_in_front([sys.executable, "-c", WAITS, str(began)], os.environ) == 143
     sender.join(60)
     assert [signal.getsignal(number) for number in both] == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+def test_a_bound_program_ends_with_us_after_sigkill(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    words = ["sh", "-c", f"echo $$ >{pid}; exec sleep 60"]
+    code = f"from gpufleet.core.process import Process; Process({words!r}, bound=True).wait()"
+    ours = Process([sys.executable, "-c", code])
+    assert wait_until(lambda: pid.exists() and pid.read_text().endswith("\n"), 30)
+    ours.send(signal.SIGKILL)
+    assert wait_until(lambda: is_gone(pid.read_text().strip()), 10)
+    ours.end()

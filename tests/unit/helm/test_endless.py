@@ -274,5 +274,5 @@ def test_a_registry_that_sends_without_an_end(
 
 def test_every_limit_is_one_of_a_sane_machine() -> None:
     found = [value for value in vars(limits).values() if isinstance(value, Limit)]
-    assert len(found) == 9
+    assert len(found) == 8
     assert all(limits.MIB <= one.bytes <= 2 << 30 and one.seconds <= 3600 for one in found)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.allowance import all_lists
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, ask_each, gather_answers
+from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, gather_answers
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.system_pods import parse_system_pods
 
@@ -77,7 +76,7 @@ DISPENSABLE = {
 def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
     asks: dict[str, Ask], status: int
 ) -> None:
-    assert ask_all(Refusing(status), asks, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
+    assert ask_all(Refusing(status), asks) == {"one": {}, "many": []}  # type: ignore[arg-type]
 
 
 def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
@@ -85,9 +84,9 @@ def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
     foreign = {name: Ask(ask.path, many=ask.many, optional=True, foreign=True)
                for name, ask in ASKS.items()}  # fmt: skip
     other = Refusing(404, "<h1>Not Found</h1>")
-    assert ask_all(other, foreign, all_lists()) == {"one": {}, "many": []}  # type: ignore[arg-type]
+    assert ask_all(other, foreign) == {"one": {}, "many": []}  # type: ignore[arg-type]
     with pytest.raises(ClusterProblem):
-        ask_all(other, OPTIONAL, all_lists())  # type: ignore[arg-type]
+        ask_all(other, OPTIONAL)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +103,7 @@ def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
 )
 def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
-        ask_all(Refusing(status), asks, all_lists())  # type: ignore[arg-type]
+        ask_all(Refusing(status), asks)  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]
     assert codes == (["GF866"] if status == 403 else ["GF869", "GF869"])
 
@@ -131,13 +130,6 @@ def test_the_configuration_of_kube_proxy_is_read_with_its_pods() -> None:
     [kind] = parse_system_pods(answers.pods, answers.system_configs)
     assert kind.config["metricsBindAddress"] == "0.0.0.0"
     assert kind.argument("config") == "/x"
-
-
-def test_what_is_rejected_is_known_by_name() -> None:
-    answers, refused = ask_each(Refusing(503), ASKS, all_lists())  # type: ignore[arg-type]
-    assert (answers, {name: error.status for name, error in refused.items()}) == (
-        {}, {"one": 503, "many": 503},
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

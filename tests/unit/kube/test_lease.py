@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ class Api:
         self.before: Any = None
         self.status = 0
         self.status_of_delete = 0
+        self.clock = 0  # of the server
 
     def find(self, path: str) -> dict[str, Any] | None:
         if self.status:
@@ -120,6 +122,32 @@ def test_it_is_acquired_released_and_acquired_again(clock: Clock) -> None:
     assert not first.renew()
 
 
+def test_it_is_renewed_until_it_is_released_or_lost(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = Api()
+    ada = lease(api, "ada")
+    ada.take(0, nobody_listens)
+    waits = iter([False, False, False, True])
+    monkeypatch.setattr(ada, "_ended", SimpleNamespace(wait=lambda seconds: next(waits)))
+    api.status = 503  # for one renewal
+    meeting = api.find
+
+    def find(path: str) -> Any:
+        try:
+            return meeting(path)
+        finally:
+            api.status = 0
+
+    monkeypatch.setattr(api, "find", find)
+    ada.keep()
+    assert api.writes == 3  # of which the first one took it
+    api.lease = {**(api.lease or {}), "spec": {"holderIdentity": "grace"}}
+    waits = iter([False])
+    ada.keep()
+    assert api.writes == 3
+
+
 def test_a_run_waits_for_one_that_is_renewed_and_then_reports_it(clock: Clock) -> None:
     api = Api()
     ada = lease(api, "ada@one, process 7, since noon")
@@ -176,12 +204,12 @@ def test_before_a_write_it_is_renewed_and_a_loss_is_reported(clock: Clock) -> No
     ada.take(0, nobody_listens)
     ada.confirm()
     assert api.writes == 1
-    clock.now += 6
-    api.before = ada.renew  # the keeper renews it at the same moment
+    clock.now += 21
+    api.before = ada.renew  # its thread renews it at the same moment
     ada.confirm()
     assert api.writes == 3
-    clock.now += 40
-    lease(api, "grace").take(60, nobody_listens)
+    clock.now += 70
+    lease(api, "grace").take(90, nobody_listens)
     with pytest.raises(ClusterProblem) as caught:
         ada.confirm()
     assert [found.code for found in caught.value.findings] == ["GF823"]
@@ -192,7 +220,7 @@ def test_a_lease_lost_while_the_machine_was_suspended_is_noticed(clock: Clock) -
     api = Api()
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
-    lease(api, "grace").take(60, nobody_listens)
+    lease(api, "grace").take(90, nobody_listens)
     ada.confirmed = clock.now  # the monotonic clock stopped
     clock.suspended = 60.0
     with pytest.raises(ClusterProblem):
@@ -204,7 +232,9 @@ def test_the_holder_is_reported_without_a_write() -> None:
     assert active_holder(api) == ""  # type: ignore[arg-type]
     lease(api, "ada").take(0, nobody_listens)
     assert active_holder(api) == "ada"  # type: ignore[arg-type]
-    api.status = 403
+    api.clock = int(time.time()) + 200
+    assert active_holder(api) == ""  # type: ignore[arg-type]
+    api.clock, api.status = 0, 403
     assert active_holder(api) == ""  # type: ignore[arg-type]
     assert api.writes == 1
 
@@ -217,11 +247,12 @@ def test_at_the_end_of_a_removal_it_is_deleted_unless_another_run_holds_it(clock
     api = Api()
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
-    api.before = ada.renew  # by its keeper, meanwhile
-    ada.delete()
+    ada.deletes = True
+    api.before = ada.renew  # by its thread, meanwhile
+    ada.give_back()
     assert api.lease is None
     lease(api, "grace").take(0, nobody_listens)
-    ada.delete()
+    ada.give_back()
     assert api.holder == "grace"
 
 
@@ -230,7 +261,8 @@ def test_a_lease_that_may_not_be_deleted_is_released(clock: Clock) -> None:
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
     api.status_of_delete = 403
-    ada.delete()
+    ada.deletes = True
+    ada.give_back()
     assert (api.lease is not None, api.holder) == (True, "")
 
 

@@ -33,7 +33,7 @@ class Api:
         return next((n for n in self.nodes if path.endswith("/" + n["metadata"]["name"])), None)
 
     def list(
-        self, path: str, accept: str = "", allowance: None = None,
+        self, path: str, accept: str = "",
         kept: Callable[[Any], Any] = lambda item: item, /, fieldSelector: str = "",
     ) -> list[Any]:  # fmt: skip
         self.asked.append(f"{path}?{fieldSelector}")

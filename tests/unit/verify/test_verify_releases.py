@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.verify.releases import LARGEST, SPACES, Deployed, deployed, wrong_versions
+from gpufleet.verify.releases import LARGEST, Deployed, deployed, wrong_versions
 
 SERVER = "v1.36.3"
 CHART = "dcgm-exporter"
@@ -40,8 +42,11 @@ def test_what_is_deployed_is_compared_with_what_is_wanted(
     assert all(str(found) in line for line in wrong)
 
 
-def test_every_chart_of_the_catalog_is_looked_for() -> None:
-    assert set(SPACES) == set(load_charts().charts)
+def test_every_chart_is_looked_for_where_it_is_installed_by_default() -> None:
+    settings, _ = load_cluster_settings({})
+    assert settings
+    spaces = {name: chart.namespace for name, chart in load_charts().charts.items()}
+    assert {ref.name: ref.namespace for ref in our_releases(settings)} == spaces
 
 
 def secret(number: int, content: Any, **data: Any) -> Any:

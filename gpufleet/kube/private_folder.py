@@ -1,0 +1,39 @@
+"""A folder for keys and kubeconfigs of this process."""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+PREFIX = "gpufleet-kube-"
+MIN_SECONDS = 10  # between the creation of a folder and its lock
+
+
+@lru_cache(maxsize=1)
+def private_folder() -> Path:
+    """A folder that only this user can access, removed when the process ends; that of a process
+    that was killed, by the next one. It is locked as long as its process lives."""
+    parent = Path(tempfile.gettempdir())
+    for left in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):  # of another user, of a process that lives, or gone meanwhile
+            about = left.lstat()
+            if about.st_uid == os.geteuid() and time.time() - about.st_ctime > MIN_SECONDS:
+                _lock_folder(left)
+                shutil.rmtree(left)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX))  # mode 0700
+    _lock_folder(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _lock_folder(path: Path) -> None:
+    """Lock a folder until this process ends. Raises BlockingIOError if another one has it."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
