@@ -18,7 +18,8 @@ from gpufleet.helm.release import (
     HelmVersion,
     Release,
 )
-from gpufleet.kube.kubeconfig import Kubeconfig, private_folder, read_kubeconfig
+from gpufleet.kube.kubeconfig import Kubeconfig, read_kubeconfig
+from gpufleet.kube.private_folder import private_folder
 
 RELEASE = Release("one", "space", "tiny", "1.0.0", ChartSource("archive", "/tiny.tgz"))
 SPY = """#!/bin/sh
