@@ -74,7 +74,7 @@ def test_one_user_holds_the_lock_at_a_time_and_a_killed_run_loses_it(place: Site
     assert impatient.returncode == 1
     assert "GF899" in error
     assert f"process {ada.pid}, since 20" in error
-    grace = start_run(place, "grace")
+    grace = start_run(place, "grace", wait=120)
     assert grace.stdout
     assert "waiting for the cluster lock, held by ada@" in grace.stdout.readline()
     ada.kill()
