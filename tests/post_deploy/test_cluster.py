@@ -12,6 +12,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.names import counted
+from gpufleet.helm.chart_choice import load_charts
 from gpufleet.verify.cluster import (
     COUNT,
     MONITORS,
@@ -22,7 +23,7 @@ from gpufleet.verify.cluster import (
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.pods import is_ready, runs
-from gpufleet.verify.releases import SPACES, deployed, wrong_versions
+from gpufleet.verify.releases import deployed, wrong_versions
 from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
@@ -84,7 +85,7 @@ def test_gpus_are_offered(cluster: Cluster) -> None:
 
 def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
     """Each existing release is deployed, in the chart version of the inventory."""
-    found = {chart: deployed(cluster, chart) for chart in SPACES}
+    found = {chart: deployed(cluster, chart) for chart in load_charts().charts}
     there = {chart: release for chart, release in found.items() if release}
     cluster.need(there, "there is no release of these charts")
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
