@@ -120,7 +120,7 @@ def test_a_program_in_front_is_ended_by_the_signal_for_this_process(tmp_path: Pa
     assert [signal.getsignal(number) for number in both] == before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's end")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux signals the end of a parent")
 def test_a_bound_program_ends_with_us_after_sigkill(tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     words = ["sh", "-c", f"echo $$ >{pid}; exec sleep 60"]
