@@ -183,7 +183,8 @@ def test_scripts_run_in_a_plain_shell(name: str) -> None:
 
 
 def test_checks_share_nothing_with_what_installs() -> None:
-    shared = ("verify", "core", "run.report_file", "kube.kubeconfig", "helm.chart_")
+    kube = ("kube.kubeconfig", "kube.private_folder")
+    shared = ("verify", "core", "run.report_file", *kube, "helm.chart_")
     code = (
         "import sys, glob, runpy\n"
         "for path in sorted(glob.glob('tests/post_deploy/*.py')): runpy.run_path(path)\n"
