@@ -65,8 +65,8 @@ class Watched:
             self.version, self.since = version, now
         self.looked = now
         asked = (lease.get("spec") or {}).get("leaseDurationSeconds")
-        known = isinstance(asked, int) and asked > 0
-        return now - self.since >= (min(asked, MAX_DURATION) if known else DURATION)
+        known = asked if isinstance(asked, int) and asked > 0 else DURATION
+        return now - self.since >= min(known, MAX_DURATION)
 
 
 def holder_of(lease: Mapping[str, Any] | None) -> str:
