@@ -115,7 +115,7 @@ def main(job: dict[str, Any]) -> None:
     run = Run(store, plan, settings, cast(Children, NoHosts()), print, clusters)
     run.write("begun")
     for cluster in set(clusters.values()):
-        cluster.away()  # as before hosts are taken out of service
+        cluster.look()  # as before hosts are taken out of service
     cpu = time.process_time()
     prepared, evicted = drained(run, job["nodes"][: job["drained"]])
     cpu = time.process_time() - cpu

@@ -49,7 +49,7 @@ TARGETS = "every host has the target or is left out on purpose"
 LIMITED = "4 --limit matches nothing; "
 ABORTED = (
     "Exit status: 0 the run is over, or its process is asked to end it; 1 it cannot be ended now, "
-    "or a host stays out of service or was not checked; 2 usage error; 130 interrupted."
+    "or a host stays out of service; 2 usage error; 130 interrupted."
 )
 RUN = click.option(
     "--run", "name", default="", metavar="RUN", help="Run to use. Default: the newest."

@@ -51,9 +51,8 @@ def open_clusters(
 
 
 def _is_needed(progress: Progress, name: str) -> bool:
-    """Whether the run still needs the cluster of this host; a node that another user keeps needs no
-    mark."""
-    return progress.states[name] not in OVER and name not in progress.kept
+    """Whether the run still needs the cluster of this host."""
+    return progress.states[name] not in OVER
 
 
 def _elsewhere(order: Order) -> Callable[[], list[KubeAccess]]:
@@ -67,7 +66,7 @@ def _for_abort(
     """Each cluster by itself, those alone with nodes that are out of service. Nodes that are left
     behind may have their mark already: a cluster that has no others may be away."""
     progress = store.progress()
-    left, work = set(progress.of(State.STUCK)) - set(progress.kept), set(progress.at_work)
+    left, work = set(progress.of(State.STUCK)), set(progress.at_work)
     found: Clusters = {}
     waits: dict[str, Finding] = {}
     for access, mine in by_access(places).items():

@@ -146,7 +146,7 @@ def aborted(store: Store, say: Callable[[str], None], is_gone: IsGone = never) -
     try:
         status = carry_out(store, say, is_gone=is_gone)
         progress = store.progress()
-        left = progress.out_of_service or progress.of(State.UNCHECKED)
+        left = progress.out_of_service
         ended = progress.over and not left
         return ExitStatus.CONVERGED if ended and status is ExitStatus.FAILED else status
     except ClusterProblem as error:

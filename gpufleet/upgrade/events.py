@@ -24,9 +24,7 @@ REASONS = {  # event of a run -> reason, and whether it is a problem
     Event.RESTORE_BEGAN: ("GpufleetRollBack", False),
     Event.RESTORED: ("GpufleetRolledBack", False),
     Event.RESTORE_FAILED: ("GpufleetRollBackFailed", True),
-    Event.TAKEN_BACK: ("GpufleetNotChecked", True),
     Event.RETURNED: ("GpufleetReturned", False),
-    Event.LEFT_CORDONED: ("GpufleetLeftCordoned", True),
 }
 
 

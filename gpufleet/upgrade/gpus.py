@@ -5,33 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpufleet.core.names import counted
 from gpufleet.upgrade.pods import GPU
 
-MOST = 64  # kinds of resources of a node; MIG has some ten profiles for a GPU
-LONGEST_NAME, LONGEST_COUNT = 100, 20  # characters; the API allows names of 74
 LONG = 10  # digits of what is no number of GPUs
 
 
 def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
-    """What a node offers of GPUs; {} where that is what no node offers."""
-    return {} if odd_gpus(node) else _offered(node)
-
-
-def odd_gpus(node: Mapping[str, Any]) -> str:
-    """Why a node does not offer what it says: its kubelet may say anything. "" if it may."""
-    found = _offered(node)
-    if len(found) > MOST:
-        return f"it offers {len(found)} kinds of resources of NVIDIA's"
-    if any(len(name) > LONGEST_NAME or len(count) > LONGEST_COUNT for name, count in found.items()):
-        return (
-            f"it offers a resource whose name has more than {counted(LONGEST_NAME, 'character')}, "
-            f"or its number more than {LONGEST_COUNT}"
-        )
-    return ""
-
-
-def _offered(node: Mapping[str, Any]) -> dict[str, str]:
+    """What a node offers of GPUs."""
     offered = (node.get("status") or {}).get("allocatable") or {}
     found = {name: str(count) for name, count in offered.items() if name.startswith(GPU)}
     return {name: count for name, count in found.items() if count != "0"}

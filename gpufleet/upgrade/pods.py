@@ -26,36 +26,6 @@ CHECK_LABEL = "gpufleet/upgrade-check"  # of the pod that checks a node, with th
 REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same pod elsewhere
 
 
-METADATA = ("name", "namespace", "uid", "labels", "ownerReferences", "deletionTimestamp")
-SPEC = ("nodeName", "runtimeClassName", "resourceClaims", "volumes", "tolerations")
-CONTAINERS = ("containers", "initContainers")
-
-
-def needed(pod: Pod) -> dict[str, Any]:
-    """What this module reads of a pod, about a tenth of it: of a large cluster all are kept."""
-    spec, status = pod.get("spec") or {}, pod.get("status") or {}
-    return {
-        "metadata": {
-            **_some(pod["metadata"], METADATA),
-            "annotations": _some(pod["metadata"].get("annotations") or {}, (MIRROR,)),
-        },
-        "spec": {
-            **_some(spec, SPEC),
-            **{each: [_container(one) for one in spec.get(each) or ()] for each in CONTAINERS},
-        },
-        "status": _some(status, ("phase", "conditions")),
-    }
-
-
-def _container(container: Mapping[str, Any]) -> dict[str, Any]:
-    env = [each for each in container.get("env") or () if each.get("name") == VISIBLE]
-    return {**_some(container, ("resources",)), **({"env": env} if env else {})}
-
-
-def _some(found: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    return {key: found[key] for key in keys if key in found}
-
-
 @dataclass(frozen=True, slots=True)
 class Leaving:
     """The pods of one node."""

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.upgrade.marks import NEVER, Cordon, cordon_after
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State, after
 from gpufleet.upgrade.versions import OtherVersion
@@ -14,7 +13,6 @@ from gpufleet.upgrade.versions import OtherVersion
 FAILING = frozenset({State.FAILED, State.RESTORING, State.RESTORED, *BAD})
 LAST = 1e15  # seconds since 1970: later times have no date
 OVER = ("stopped", "finished", "aborted")  # no host is changed any more
-OF_CORDONS = (Event.CORDON_BEGAN, Event.CORDONED, Event.UNCORDONED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +23,11 @@ class Entry:
     event: str
     host: str = ""
     reason: str = ""
-    mark: str = ""  # of a cordon
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"time": self.time, "event": self.event}
         data |= {"host": self.host} if self.host else {}
-        data |= {"reason": self.reason} if self.reason else {}
-        return data | ({"mark": self.mark} if self.mark else {})
+        return data | ({"reason": self.reason} if self.reason else {})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Entry:
@@ -39,8 +35,7 @@ class Entry:
         time = float(data["time"])
         if not 0 <= time <= LAST:
             raise ValueError(f"{time} is no time")
-        host, reason, mark = (str(data.get(key, "")) for key in ("host", "reason", "mark"))
-        return cls(time, str(data["event"]), host, reason, mark)
+        return cls(time, str(data["event"]), str(data.get("host", "")), str(data.get("reason", "")))
 
 
 @dataclass(slots=True)
@@ -54,8 +49,6 @@ class Progress:
     run: str = "begun"
     reason: str = ""  # of the run's last event
     commanded: set[str] = field(default_factory=set)  # hosts whose drain command was started
-    cordons: dict[str, Cordon] = field(default_factory=dict)  # of hosts' nodes
-    kept: dict[str, State] = field(default_factory=dict)  # by others -> where the host was then
     failures: int = 0
     in_a_row: int = 0
     returned: set[str] = field(default_factory=set)  # hosts whose nodes have their earlier state
@@ -81,13 +74,6 @@ class Progress:
             self.commanded.discard(entry.host)
         elif event is Event.NODE_RETURNED:
             self.returned.add(entry.host)
-        if event in OF_CORDONS:
-            cordon = self.cordons.get(entry.host, NEVER)
-            self.cordons[entry.host] = cordon_after(cordon, event, entry.mark)
-        elif state is State.DRAINED:  # an earlier version wrote no event of the cordon
-            self.cordons.setdefault(entry.host, Cordon(seen=True))
-        if event is Event.LEFT_CORDONED:
-            self.kept[entry.host] = before
         if state is State.FAILED:  # once: that its roll-back fails too is no second failure
             self.failures += 1
             self.in_a_row += 1
@@ -131,13 +117,8 @@ class Progress:
         return found
 
     def lost_groups(self) -> frozenset[str]:
-        """Groups whose canary failed; where it was passed over, the host that took its place. That
-        others keep its node is no failure."""
-        bad = [
-            host
-            for host in self.plan.hosts
-            if self.kept.get(host.name, self.states[host.name]) in FAILING
-        ]
+        """Groups whose canary failed; where it was passed over, the host that took its place."""
+        bad = [host for host in self.plan.hosts if self.states[host.name] in FAILING]
         if not bad:
             return frozenset()
         canaries = {name for wave in self.plan.waves if wave.canary for name in wave.hosts}

@@ -24,7 +24,6 @@ class State(str, Enum):
     PASSED = "passed over"
     NOT_REACHED = "not reached"  # it was drained and not changed, and is in service
     REFUSED = "refused"
-    UNCHECKED = "not checked"  # others took its node back during its change, and it is in service
     STUCK = "stuck"
 
 
@@ -34,9 +33,6 @@ class Event(str, Enum):
     PREPARED = "prepared"
     REFUSED = "refused"
     DRAIN_BEGAN = "drain began"
-    CORDON_BEGAN = "cordon began"
-    CORDONED = "cordoned"  # its cluster keeps the mark
-    UNCORDONED = "uncordoned"  # by others: a cordon since is theirs
     COMMAND_BEGAN = "drain command began"
     COMMAND_MISSING = "drain command did not start"
     DRAINED = "drained"
@@ -48,10 +44,8 @@ class Event(str, Enum):
     RESTORE_BEGAN = "roll-back began"
     RESTORED = "rolled back"
     RESTORE_FAILED = "roll-back failed"
-    TAKEN_BACK = "taken back"  # by others: its node is not cordoned any more
     RETURNED = "returned"
     NODE_RETURNED = "node returned"  # upgrade_ready_command is still to be run
-    LEFT_CORDONED = "left cordoned"  # without the mark of the run: it may be others' by now
 
 
 OUT_OF_SERVICE = frozenset(
@@ -63,8 +57,6 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.WAITING, Event.REFUSED): State.REFUSED,
     (State.READY, Event.DRAIN_BEGAN): State.DRAINING,
     (State.READY, Event.REFUSED): State.REFUSED,
-    (State.DRAINING, Event.CORDON_BEGAN): State.DRAINING,
-    (State.DRAINING, Event.CORDONED): State.DRAINING,
     (State.DRAINING, Event.COMMAND_BEGAN): State.DRAINING,
     (State.DRAINING, Event.COMMAND_MISSING): State.DRAINING,
     (State.DRAINING, Event.DRAINED): State.DRAINED,
@@ -77,25 +69,18 @@ MOVES: dict[tuple[State, Event], State] = {
     (State.FAILED, Event.RESTORE_BEGAN): State.RESTORING,
     (State.RESTORING, Event.RESTORED): State.RESTORED,
     (State.RESTORING, Event.RESTORE_FAILED): State.STUCK,
-    (State.RESTORING, Event.TAKEN_BACK): State.UNCHECKED,
     (State.CHANGED, Event.NODE_RETURNED): State.CHANGED,
     (State.RESTORED, Event.NODE_RETURNED): State.RESTORED,
     (State.LEAVING, Event.NODE_RETURNED): State.LEAVING,
     (State.UNCHANGED, Event.NODE_RETURNED): State.UNCHANGED,
-    (State.STUCK, Event.NODE_RETURNED): State.STUCK,  # others took it back
     (State.CHANGED, Event.RETURNED): State.DONE,
     (State.RESTORED, Event.RETURNED): State.REVERTED,
     (State.LEAVING, Event.RETURNED): State.PASSED,
     (State.UNCHANGED, Event.RETURNED): State.NOT_REACHED,
-    (State.CHANGED, Event.LEFT_CORDONED): State.STUCK,
-    (State.RESTORED, Event.LEFT_CORDONED): State.STUCK,
-    (State.LEAVING, Event.LEFT_CORDONED): State.STUCK,
-    (State.UNCHANGED, Event.LEFT_CORDONED): State.STUCK,
-    **{(state, Event.UNCORDONED): state for state in OUT_OF_SERVICE},
 }
 UNTOUCHED = frozenset({State.PASSED, State.NOT_REACHED, State.REFUSED})  # as before, at the end
 TO_RETURN = frozenset({State.LEAVING, State.UNCHANGED})  # as before, once they are in service
-BAD = frozenset({State.REVERTED, State.UNCHECKED, State.STUCK})  # in the failure budget
+BAD = frozenset({State.REVERTED, State.STUCK})  # in the failure budget
 ENDED = frozenset({State.DONE, *BAD, *UNTOUCHED})
 
 

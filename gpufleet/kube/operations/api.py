@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -115,14 +115,20 @@ class ClusterApi:
         """Merge-patch an object: set the fields of `body`; null removes a field."""
         return self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
-    def apply(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Server-side apply, with --force-conflicts."""
+    def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """JSON-patch an object; a `test` that fails is answered with 422."""
+        return self._request("PATCH", path, body=operations, content="application/json-patch+json")
+
+    def apply(
+        self, path: str, body: Mapping[str, Any], *, manager: str = MANAGER, force: bool = True
+    ) -> dict[str, Any]:
+        """Server-side apply. `force`: with --force-conflicts."""
         return self._request(
             "PATCH",
             path,
             body=body,
             content="application/apply-patch+yaml",
-            query={"fieldManager": MANAGER, "force": "true"},
+            query={"fieldManager": manager, "force": str(force).lower()},
         )
 
     def delete(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -140,7 +146,7 @@ class ClusterApi:
         accept: str = "application/json",
         content: str = "application/json",
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | None = None,
+        body: Mapping[str, Any] | Sequence[Any] | None = None,
         tries: int = TRIES,
     ) -> dict[str, Any]:
         if method != "GET":

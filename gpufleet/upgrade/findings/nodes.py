@@ -40,14 +40,6 @@ IMAGE_MISSING = blocker(
     "that the nodes can reach.",
 )
 
-NODE_ODD = blocker(
-    "GF380",
-    "Node state cannot be recorded",
-    "The node was not drained: {problem}. The run could not record the state to return it to.",
-    "Find what wrote it, the kubelet of the node or another program: `kubectl get node NODE -o "
-    "yaml`.",
-)
-
 ABORT_WAITS = blocker(
     "GF074",
     "Run cannot be aborted while its cluster is away",

@@ -10,15 +10,14 @@ from gpufleet.upgrade.findings.hosts import NOT_OURS, NOT_PREPARED
 from gpufleet.upgrade.findings.nodes import IMAGE_MISSING
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
-from gpufleet.upgrade.operations.draining import policy_of, ready
-from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.drain import Round
+from gpufleet.upgrade.operations.draining import policy_of
 from gpufleet.upgrade.operations.run import UNREACHED, Run, passing
 from gpufleet.upgrade.states import Event, State
 
 Versions = Mapping[str, str]  # host -> version of the driver
-NO_POD = "no GPU pod ran on the node: it offers no GPU"
 IMAGE = "image"  # what a cluster is asked about, besides its nodes
-PASSING = ("disk", "pressed", "unknown")  # what may end by itself, in minutes
+PASSING = ("disk", "later")  # what may end by itself, in minutes
 REFUSALS = (NOT_OURS.code, NOT_PREPARED.code)  # of the first command of a change
 
 
@@ -56,7 +55,7 @@ def change(run: Run, hosts: Sequence[str]) -> None:
 
 def restore(run: Run, hosts: Sequence[str]) -> None:
     """Roll hosts back. One whose GPUs are in use is waited for, then left out of service with the
-    reason: its work is not ended. One whose node others have in service is left to them."""
+    reason: its work is not ended."""
     for name in hosts:
         if run.progress.states[name] is State.FAILED:
             run.write(Event.RESTORE_BEGAN, name)
@@ -72,13 +71,6 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
             continue
         if _waits_for_cluster(run, name, result):
             continue
-        taken = "" if result.ok else _taken_back(run, name)
-        if taken is None:
-            continue
-        if taken:
-            why = run.progress.reasons.get(name, result.reason)  # of the change that failed
-            run.write(Event.TAKEN_BACK, name, f"{taken}; its change: {why}")
-            continue
         run.write(Event.RESTORED if result.ok else Event.RESTORE_FAILED, name, result.reason)
         if not result.ok and name in run.clusters:
             run.unmarked[name] = result.reason
@@ -86,30 +78,11 @@ def restore(run: Run, hosts: Sequence[str]) -> None:
     run.pause(idle=all(run.progress.states[name] is State.RESTORING for name in hosts))
 
 
-def _taken_back(run: Run, name: str) -> str | None:
-    """That others have the host's node in service, where upgrade_ready_command is run too; "" if
-    not, None while its cluster does not answer, and where the run is ended meanwhile."""
-    cluster = run.clusters.get(name)
-    try:
-        taken = cluster.taken_back(name) if cluster else ""
-    except ClusterProblem as error:
-        found = Result(False, passing(error), silent=not is_final(error))
-        if _waits_for_cluster(run, name, found):
-            return None
-        run.say(f"{name}: whether its node is in service is not known: {found.reason}")
-        return ""
-    problem = ready(run, name) if taken else ""
-    if problem and run.stopping.is_set():  # it ends these commands too
-        return None
-    return f"{taken}; upgrade_ready_command: {problem}" if problem else taken
-
-
 def mark_left(run: Run) -> None:
     """Say on nodes that they were left behind; later, where their cluster does not answer."""
     for name, reason in list(run.unmarked.items()):
         try:
-            if run.clusters[name].leave_behind(name, reason):
-                run.write(Event.NODE_RETURNED, name)
+            run.clusters[name].leave_behind(name, reason)
         except ClusterProblem as error:
             why = passing(error)
             if not is_final(error):
@@ -167,7 +140,7 @@ def _cleared(
             problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
         except ClusterProblem as error:
             return Result(False, passing(error), silent=True)
-        return Result(not problem, problem or (NO_POD if name in cluster.unchecked else ""))
+        return Result(not problem, problem or cluster.unchecked.get(name, ""))
 
     rounds = run.each(clear, list(versions))
     held = {name: found for name, found in rounds.items() if not found.drained}

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
 from gpufleet.upgrade.events import event_of
+from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.nodes import (
+    GONE,
     OTHER_MACHINE,
+    STAYS_CORDONED,
     TAINT,
+    Node,
+    Taken,
+    has_taint,
+    is_cordoned,
     is_left_behind,
+    is_other,
+    is_ours,
     is_ready,
-    leaving_behind,
-    mark_of,
+    taken_of,
+    why_not_begun,
     why_not_ours,
 )
-from gpufleet.upgrade.operations.cordons import CordonedNodes
-from gpufleet.upgrade.operations.evictions import CONFLICT, Evictions, Round, this_pod
-from gpufleet.upgrade.operations.gpu_pod import POLL
+from gpufleet.upgrade.operations import check
+from gpufleet.upgrade.operations.check import NO_GPU, POLL, Pull, why_not_as_before
+from gpufleet.upgrade.operations.cordon import NotKept, cordon, swap_taint, uncordon
+from gpufleet.upgrade.operations.drain import Evictions, Round
 from gpufleet.upgrade.operations.kured_lock import KuredLock
-from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, nodes_of, of_node, pods_of
-from gpufleet.upgrade.operations.node_checks import NO_GPU
-from gpufleet.upgrade.operations.readable import Unreadable, readable
+from gpufleet.upgrade.operations.listing import every_node, of_node, side_by_side
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,
@@ -40,10 +51,20 @@ from gpufleet.upgrade.states import Event
 
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 NOTHING: Mapping[str, str] = {}
-LOOKS, LONGEST = 4.0, 60.0  # evictions go on for so many times as long as a look took; seconds
 
 
-class ClusterNodes(CordonedNodes):
+@dataclass(slots=True)
+class Seen:
+    """What a look at all nodes found. `away`: nodes that are not Ready, though the run has not
+    taken them out of service; `behind`: those that earlier runs left behind; `ours`: hosts whose
+    nodes have a cordon or taint of gpufleet -> the run."""
+
+    away: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+    ours: dict[str, str] = field(default_factory=dict)
+
+
+class ClusterNodes:
     """The nodes of one cluster that belong to hosts of a run; used by several threads, one for each
     node at a time. Raises ClusterProblem where the API does not answer."""
 
@@ -60,190 +81,203 @@ class ClusterNodes(CordonedNodes):
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
         that were Ready when it was planned; `machines`: host -> machine id that its node had then;
         `offering`: hosts whose nodes offered GPUs then."""
-        super().__init__(api, run, nodes, machines, offering)
-        self.others = others
-        self.evictions = Evictions(api, self._over_in, self._given_up)
+        self.api, self.run, self.nodes, self.others = api, run, nodes, others
+        self.machines, self.offering = machines, offering
         self.kured = KuredLock(api, run)
-        self._size = 0  # of the cluster, in nodes, once it is known
-        self.behind: tuple[str, ...] = ()  # nodes that earlier runs left behind, by the last look
+        self.evictions = Evictions(api, lambda: self._is_over_in(0))
+        self.goes_back = False  # whether the run undoes another, which may have cost GPUs
+        self.has_image: set[str] = set()  # hosts to which this process has pulled the image
+        self.unchecked: dict[str, str] = {}  # hosts that no GPU pod has checked -> why
+        self.stopping = threading.Event()  # of the run: it waits for nothing any more
+        self.is_aborted: Callable[[], bool] = lambda: False
+        self._cordoned: set[str] = set()  # hosts whose nodes this process has cordoned
+        self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
-        """One round with several hosts: cordon their nodes, evict pods; last let the clients of
-        DaemonSets go. What is wrong with one node is the reason of that one. Hosts that were not
-        looked at before the run ends have no round."""
-        try:
-            return self._drained(policies)
-        except Unreadable:
-            if len(policies) == 1:
-                raise
-        found = dict[str, Round]()  # an object of one of them has a shape of its own
-        for host, policy in policies.items():
-            if self._over_in(0):
-                break
+        """One pass over the nodes of several hosts: cordon them, evict pods; last let the clients
+        of DaemonSets go. Hosts that were not looked at before the run ends have no round."""
+
+        def look(host: str) -> Round | Leaving | None:
+            if self._is_over_in(0):
+                return None
             try:
-                found |= self._drained({host: policy})
-            except Unreadable as error:
-                found[host] = Round(reasons=[each.message for each in error.findings])
-        return found
-
-    @readable
-    def _drained(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
-        """As `drain`. Raises Unreadable where one of the objects is."""
-        began = time.monotonic()
-        found, fresh = self._looked_at(policies)
-        leaving = self._leaving(policies, [host for host in policies if host not in found])
-        found |= {host: Round(given_up=why) for host in leaving if (why := _stays(leaving[host]))}
-        begun = self._each(self._cordoned, [host for host in fresh if host not in found])
-        found |= {host: each for host, each in begun.items() if each.given_up or each.reasons}
-        late = [host for host in begun if host not in found]  # some came before it was cordoned
-        leaving |= self._leaving(policies, late)
-        empty = [host for host in leaving if leaving[host].empty and host not in found]
-        found |= self._each(lambda host: self._emptied(host, leaving[host]), empty)
-        left = {host: each for host, each in leaving.items() if host not in found}
-        look = time.monotonic() - began
-        return found | self.evictions.evict(left, min(look * LOOKS, LONGEST))
-
-    def _looked_at(self, hosts: Collection[str]) -> tuple[dict[str, Round], list[str]]:
-        """The hosts whose nodes cannot be drained, and those whose nodes are to be cordoned."""
-        there = nodes_of(self.api, [self.nodes[host] for host in hosts], self._size)
-        found, fresh = dict[str, Round](), list[str]()
-        for host in hosts:
-            node = there.get(self.nodes[host])
-            if node is None:
-                found[host] = Round(reasons=[why_not_ours(node, self.run)])
-            elif reason := self._written(host, self._why_not_begun(host, node)):
-                found[host] = Round(given_up=reason)
-            elif not why_not_ours(node, self.run):
-                shown = self._shown(host, node)
-                found |= {host: shown} if shown.given_up else {}
-            elif self._waits_for_gpu(host, node):
-                found[host] = Round(reasons=[NO_GPU])
-            else:
-                fresh.append(host)
-        return found, fresh
-
-    def _given_up(self, hosts: Collection[str]) -> dict[str, str]:
-        """Those of the hosts that are being drained whose nodes others have changed, with why."""
-        there = nodes_of(self.api, [self.nodes[host] for host in hosts], self._size)
-        found = dict[str, str]()
-        for host in hosts:
-            node = there.get(self.nodes[host])
-            reason = self._written(host, self._why_not_begun(host, node)) if node else ""
-            found |= {host: reason} if reason else {}
-        return found
-
-    def _leaving(self, policies: Mapping[str, Policy], hosts: Sequence[str]) -> dict[str, Leaving]:
-        """The pods of the hosts' nodes, sorted."""
-        pods = pods_of(self.api, [self.nodes[host] for host in hosts], self._size)
-        return {host: sort_pods(pods[self.nodes[host]], policies[host]) for host in hosts}
-
-    def _emptied(self, host: str, leaving: Leaving) -> Round:
-        return self._without_clients(host, leaving)
-
-    def _each(self, call: Callable[[str], Round], hosts: Sequence[str]) -> dict[str, Round]:
-        """Call a function for each host, side by side; a refusal of the API is its reason."""
-
-        def one(host: str) -> Round:
-            try:
-                return call(host)
+                return self._taken_out(host, policies[host])
             except ApiError as error:
                 return Round(reasons=[str(error)])
 
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            return dict(zip(hosts, pool.map(one, hosts), strict=True))
+        looks = side_by_side(look, list(policies))
+        found = {host: each for host, each in looks.items() if isinstance(each, Round)}
+        left = {host: each for host, each in looks.items() if isinstance(each, Leaving)}
+        return found | self.evictions.evict(left)
 
-    @readable
-    def away(self) -> list[str]:
-        """Nodes that are not Ready any more, though the run has not taken them out of service.
-        Those that earlier runs left behind are `behind` instead: they do not come back."""
-        ours = {*self.nodes.values(), *self.others}
-        listed = every_node(self.api)
-        self._size = len(listed)
-        away, behind = list[str](), list[str]()
-        for node in listed:
-            name = node["metadata"]["name"]
-            if name not in ours or mark_of(node).get("run") == self.run:
-                continue
-            if is_left_behind(node):
-                behind.append(name)
-            elif not is_ready(node):
-                away.append(name)
-        self.behind = tuple(behind)
-        return away
+    def _taken_out(self, host: str, policy: Policy) -> Round | Leaving:
+        """Cordon a node, unless it is; the pods that are to leave it first, or what came of it."""
+        name, machine = self.nodes[host], self.machines.get(host, "")
+        node = self._find(host)
+        if node is None:
+            return Round(reasons=[GONE])
+        known = taken_of(node)
+        if known.run == self.run or host in self._cordoned:
+            if why := why_not_ours(node, machine):
+                return Round(given_up=why)
+        else:
+            if why := why_not_begun(node, machine) or self._why_stays(name, policy):
+                return Round(given_up=why)
+            taken = known if is_ours(node) else Taken(gpus=gpus_of(node))  # by an earlier run
+            if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
+                return Round(reasons=[NO_GPU])  # what it is to offer after its change is not known
+            try:
+                node = cordon(self.api, node, replace(taken, run=self.run))
+            except NotKept as error:
+                return Round(given_up=str(error))
+            self._cordoned.add(host)
+        leaving = sort_pods(of_node(self.api, name), policy)
+        return self._without_clients(node, leaving) if leaving.empty else leaving
 
-    @readable
+    def _why_stays(self, name: str, policy: Policy) -> str:
+        """Why a node cannot be drained: a client would use the GPUs during the change; or ""."""
+        clients = sort_pods(of_node(self.api, name), policy).clients
+        if stays := [pod for pod in clients if tolerates(pod, TAINT)]:
+            return (
+                f"DaemonSet of {name_of(stays[0])} tolerates every taint: it would use the GPUs "
+                "during the change"
+            )
+        return ""
+
     def clear(self, host: str, policy: Policy) -> Round:
         """Let the clients of DaemonSets go and wait for their end; or why they did not."""
-        name = self.nodes[host]
         ends = time.monotonic() + LEAVES
         while True:
-            node = self.api.find(f"/api/v1/nodes/{name}")
-            if reason := self._written(host, self._why_not_ours(host, node)):
-                return Round(given_up=reason)
-            leaving = sort_pods(of_node(self.api, name), policy)
-            done = self._without_clients(host, leaving) if leaving.empty else Round()
+            node = self._find(host)
+            if node is None or (why := why_not_ours(node, self.machines.get(host, ""))):
+                return Round(given_up=GONE if node is None else why)
+            leaving = sort_pods(of_node(self.api, self.nodes[host]), policy)
+            done = self._without_clients(node, leaving) if leaving.empty else Round()
             if done.drained or done.given_up:
                 return done
             if time.monotonic() > ends or self.stopping.wait(POLL):
                 there = [*map(name_of, (*leaving.evict, *leaving.clients))]
                 return Round(reasons=[*there, *leaving.waited, *leaving.going])
 
-    @readable
-    def leave_behind(self, host: str, reason: str) -> bool:
-        """Keep everything away from the node, and say why on it. One that others took back gets
-        its earlier state, once, and True; that of another machine stays as it is."""
-        taken = False
+    def _without_clients(self, node: Node, leaving: Leaving) -> Round:
+        """Drained where none of the clients is on the node any more; else they are on their way."""
+        taken = taken_of(node)
+        clients = {owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)}
+        if not clients <= {*taken.clients}:
+            known = tuple(sorted(clients.union(taken.clients)))
+            try:
+                node = cordon(self.api, node, replace(taken, run=self.run, clients=known))
+            except NotKept as error:
+                return Round(given_up=str(error))
+        swap_taint(self.api, node, self.run)
+        self.evictions.delete_clients(leaving.clients)
+        return Round(drained=not leaving.clients)
 
-        def left(node: Mapping[str, Any]) -> Any:
-            nonlocal taken
-            why = self._written(host, self._why_not_ours(host, node))
-            taken = bool(why) and why != OTHER_MACHINE and not is_left_behind(node)
-            if taken:
-                return None if host in self.returned else self._returning(host, node)
-            if why or is_left_behind(node):  # a user may be at work on it
-                return None
-            return leaving_behind(node, self.run, reason)
+    def check_refused(self, host: str, image: str) -> str:
+        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
+        created."""
+        return check.why_refused(self.api, self._get(host), image)
 
-        try:
-            self._patch(self.nodes[host], left)
-        except ApiError as error:
-            if not self._is_gone(host, error):
-                raise
-            return False
-        return taken and host not in self.returned
+    def pull(self, host: str, image: str, seconds: float) -> Pull:
+        """Pull the image of that pod to the node; one that has no GPU to check needs none."""
+        node = self._get(host)
+        if host not in self.offering and not gpu_of({**taken_of(node).gpus, **gpus_of(node)}):
+            return Pull()
+        found = check.pull_image(self.api, node, image, seconds, self._is_over_in)
+        if found.came == "there":
+            self.has_image.add(host)
+        return found
 
-    @readable
+    def check(self, host: str, image: str, seconds: float) -> str:
+        """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
+        not. The node stays cordoned. Where another user took the node back, nothing is checked on
+        it. Raises ClusterProblem where the API does not answer at the end: that says nothing about
+        the host."""
+        self.unchecked.pop(host, None)
+        ends = time.monotonic() + seconds
+        while True:
+            silent: ClusterProblem | None = None
+            try:
+                found = self._find(host)
+                if found is None or (why := why_not_ours(found, self.machines.get(host, ""))):
+                    self.unchecked[host] = f"no GPU pod ran: {GONE if found is None else why}"
+                    return ""
+                node = swap_taint(self.api, found, None)
+                problem = why_not_as_before(self.api, node, offering=host in self.offering)
+            except ClusterProblem as error:  # the API may be on this very host
+                if any(each.code == LEASE_LOST.code for each in error.findings):
+                    raise  # another run is at work
+                problem, silent = "; ".join(each.message for each in error.findings), error
+            if not problem or time.monotonic() >= ends or self.stopping.wait(POLL):
+                break
+        if silent and not is_final(silent):
+            raise silent
+        if problem and not (problem == NO_GPU and self.goes_back):
+            return problem  # before a roll-back a user may have removed the plugin
+        gpu = gpu_of(taken_of(node).gpus) or gpu_of(gpus_of(node))
+        if not gpu:
+            self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
+            return ""
+        return check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait)
+
+    def give_back(self, host: str) -> str:
+        """Remove what the run has written on a node. What is to be said of it: that it is gone, or
+        that another user cordoned it, too; "" if nothing."""
+        node = self._find(host)
+        if node is None:
+            return GONE
+        node = uncordon(self.api, swap_taint(self.api, node, None))
+        self._cordoned.discard(host)
+        if is_other(node, self.machines.get(host, "")):
+            return OTHER_MACHINE
+        return STAYS_CORDONED if is_cordoned(node) else ""
+
+    def leave_behind(self, host: str, reason: str) -> None:
+        """Keep everything away from the node, and say why on it. One that another user took back
+        loses what the run has written."""
+        node = self._find(host)
+        if node is None or is_left_behind(node):  # a user may be at work on it
+            return
+        if why_not_ours(node, self.machines.get(host, "")):
+            uncordon(self.api, swap_taint(self.api, node, None))
+            return
+        node = swap_taint(self.api, node, self.run)
+        with suppress(NotKept):  # it stays cordoned and tainted, without the reason
+            cordon(self.api, node, taken_of(node), reason)
+
+    def look(self) -> Seen:
+        """At all nodes of the cluster."""
+        hosts = {node: host for host, node in self.nodes.items()}
+        seen = Seen()
+        for node in every_node(self.api):
+            name = node["metadata"]["name"]
+            if name in hosts and (is_ours(node) or has_taint(node)):
+                seen.ours[hosts[name]] = taken_of(node).run
+            if (name not in hosts and name not in self.others) or taken_of(node).run == self.run:
+                continue
+            if is_left_behind(node):
+                seen.behind.append(name)
+            elif not is_ready(node):
+                seen.away.append(name)
+        return seen
+
     def post_event(self, host: str, event: Event, reason: str) -> None:
         """Create an event about the node."""
         body = event_of(self.nodes[host], self.run, event, reason, time.time())
         if body:
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
-    def _without_clients(self, host: str, leaving: Leaving) -> Round:
-        """Drained where none of the clients is on the node any more; else they are on their way."""
-        owners = sorted({owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)})
-        self._taint(host, there=True, clients=owners)
-        node = self._node(self.nodes[host])
-        if reason := self._written(host, self._why_not_ours(host, node)):
-            return Round(given_up=reason)
-        for pod in leaving.clients:
-            if pod["metadata"].get("deletionTimestamp"):
-                continue
-            metadata = pod["metadata"]
-            path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
-            try:
-                self.api.delete(path, this_pod(metadata))
-            except ApiError as error:
-                if not error.is_missing and error.status != CONFLICT:
-                    raise
-        return Round(drained=not leaving.clients)
+    def _find(self, host: str) -> Node | None:
+        return self.api.find(f"/api/v1/nodes/{self.nodes[host]}")
 
+    def _get(self, host: str) -> Node:
+        return self.api.get(f"/api/v1/nodes/{self.nodes[host]}")
 
-def _stays(leaving: Leaving) -> str:
-    """The client that would use the GPUs during the change; "" if there is none."""
-    if stays := [pod for pod in leaving.clients if tolerates(pod, TAINT)]:
-        return (
-            f"DaemonSet of {name_of(stays[0])} tolerates every taint: it would use the GPUs "
-            "during the change"
-        )
-    return ""
+    def _is_over_in(self, seconds: float) -> bool:
+        """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""
+        if self.stopping.wait(seconds):
+            return True
+        now = time.monotonic()
+        if now - self._asked >= POLL:
+            self._asked, self._aborted = now, self.is_aborted()
+        return self._aborted

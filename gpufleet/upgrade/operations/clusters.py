@@ -20,7 +20,7 @@ from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.nodes import is_ready, machine_of, why_not_begun
-from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, pods_of
+from gpufleet.upgrade.operations.listing import AT_ONCE, every_node, of_node, side_by_side
 from gpufleet.upgrade.operations.readable import Unreadable, readable
 from gpufleet.upgrade.pods import Policy, ending
 
@@ -160,7 +160,7 @@ def _node_of(
     if node:
         place = _place(access, node)
         uid = str(node["metadata"].get("uid") or place)
-        return Candidate(place, uid, why_not_begun(node, "")), ""
+        return Candidate(place, uid, why_not_begun(node)), ""
     if not view.kubelet:  # a plain host from the same image
         return None, ""
     name = nodes[0]["metadata"]["name"]
@@ -232,7 +232,7 @@ def _ending_in(
     api: ClusterApi, hosts: Mapping[str, str], policies: Mapping[str, Policy]
 ) -> dict[str, Sequence[str]]:
     """`hosts`: by node."""
-    listed = pods_of(api, list(hosts), len(every_node(api)))
+    listed = side_by_side(lambda node: of_node(api, node), list(hosts))
     ends = {hosts[node]: ending(pods, policies[hosts[node]]) for node, pods in listed.items()}
     return {host: names for host, names in ends.items() if names}
 

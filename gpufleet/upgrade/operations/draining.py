@@ -8,7 +8,7 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations.children import Result
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.operations.hooks import STAYS
 from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.pods import Policy

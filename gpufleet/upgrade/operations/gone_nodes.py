@@ -9,7 +9,7 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import GONE
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.evictions import Round
+from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event
 
@@ -38,9 +38,6 @@ class GoneNodes(ClusterNodes):
 
     def clear(self, host: str, policy: Policy) -> Round:
         return Round(given_up=self.why)
-
-    def taken_back(self, host: str) -> str:
-        return ""
 
     def give_back(self, host: str) -> str:
         return self.why

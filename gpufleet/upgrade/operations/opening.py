@@ -20,9 +20,9 @@ from gpufleet.upgrade.findings.nodes import (
     UID_REFUSED,
     UID_UNKNOWN,
 )
+from gpufleet.upgrade.operations.check import remove_pods
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import FORBIDDEN, NodeAt
-from gpufleet.upgrade.operations.gpu_pod import remove_pods
 from gpufleet.upgrade.operations.moved import Elsewhere, described, listed, search, uid_at
 from gpufleet.upgrade.operations.readable import readable
 

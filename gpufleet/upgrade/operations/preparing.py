@@ -68,16 +68,15 @@ def _waited_for(run: Run, name: str, problem: str, since: float) -> str | None:
 
 
 def _unchecked(run: Run, name: str, cluster: ClusterNodes) -> str | None:
-    """Why a node could not be checked; "" if it can, None while that is not known. What a roll-back
-    undoes may keep the pod that pulls the image from starting: only a fault of the image counts
-    there. Raises ClusterProblem."""
+    """Why a node could not be checked; "" if it can, None where the run is aborted. What a
+    roll-back undoes may keep the pod that pulls the image from starting: only a fault of the image
+    counts there. Raises ClusterProblem."""
     settings = run.settings[name]
     if problem := cluster.check_refused(name, settings.gpu_image):
         return problem
     pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
-    if pull.came == "unknown":
-        ends = run.store.request == "abort"
-        return None if ends or run.may_wait(name, pull.reason) else pull.reason
+    if run.store.request == "abort":
+        return None
     refuses = ("image",) if run.goes_back else ("image", "node", "disk")
     return pull.reason if pull.came in refuses else ""
 
@@ -93,8 +92,7 @@ def release(run: Run) -> None:
 
 
 def _unchanged(run: Run) -> list[str]:
-    """The hosts of the waves that may have been begun, as far as they were not changed; also those
-    whose nodes others keep."""
+    """The hosts of the waves that may have been begun, as far as they were not changed."""
     states, waves = run.progress.states, run.plan.waves
     free = (*UNTOUCHED, *TO_RETURN, State.READY, State.WAITING)
     begun = [
@@ -111,5 +109,5 @@ def _unchanged(run: Run) -> list[str]:
         name
         for wave in waves[: next(following, first + 1)]
         for name in wave.hosts
-        if run.progress.kept.get(name, states[name]) in free
+        if states[name] in free
     ]

@@ -10,7 +10,6 @@ from gpufleet.core.excerpt import beginning
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import ANSWER_UNREADABLE
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.upgrade.operations.record_file import Unwritten
 
 LONGEST = 200  # characters of an error, which may quote an object
 
@@ -25,14 +24,13 @@ R = TypeVar("R")
 
 def readable(method: Callable[P, R]) -> Callable[P, R]:
     """A method of what has an `api`, or a function whose first argument is one, or the access to
-    one: what goes wrong with an object of the cluster is Unreadable, and the run goes on. What
-    cannot be written down is no fault of the cluster."""
+    one: what goes wrong with an object of the cluster is Unreadable, and the run goes on."""
 
     @functools.wraps(method)
     def bounded(*args: P.args, **named: P.kwargs) -> R:
         try:
             return method(*args, **named)
-        except (ClusterProblem, Unwritten):
+        except ClusterProblem:
             raise
         except Exception as error:
             asked: Any = args[0]

@@ -18,7 +18,7 @@ from gpufleet.upgrade.states import Event
 
 LARGEST = 256 * MIB  # of a record; that of 1,500 hosts has some
 RESERVE = 64 * MIB  # of that, for the end of what was begun
-BEGINNINGS = (Event.DRAIN_BEGAN.value, Event.CORDON_BEGAN.value)
+BEGINNINGS = (Event.DRAIN_BEGAN.value,)
 
 
 class Unwritten(Stopped):

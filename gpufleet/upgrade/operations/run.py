@@ -32,7 +32,6 @@ POLL, LONGEST = 3.0, 30.0  # seconds between two looks at hosts that are waited 
 UNREACHED = 600.0  # seconds, at least, to wait for a host or a cluster that does not answer
 UNASKED = 180.0  # seconds without a look that do not count into the wait for a cluster
 THREADS = 16
-CORDON = (Event.CORDON_BEGAN.value, Event.CORDONED.value)
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 
 Key = TypeVar("Key")
@@ -75,8 +74,7 @@ class Run:
         self.tried: set[str] = set()  # hosts that the last steps left where they were
         # hosts whose nodes are to be marked as left behind; again where a process did it before
         stuck = [name for name in self.progress.of(State.STUCK) if name in clusters]
-        behind = [name for name in stuck if name not in self.progress.kept]
-        self.unmarked = {name: self.progress.reasons.get(name, "") for name in behind}
+        self.unmarked = {name: self.progress.reasons.get(name, "") for name in stuck}
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
         self._waits: dict[str, float] = {}  # host -> since when, by the clock of this process
         self._pause = POLL
@@ -88,9 +86,6 @@ class Run:
             cluster.stopping = self.stopping
             cluster.is_aborted = lambda: self.store.request == "abort"
             cluster.goes_back = self.goes_back
-            cluster.cordons = self.progress.cordons
-            cluster.returned = self.progress.returned
-            cluster.record = lambda event, host, mark: self.write(event, host, mark=mark)
 
     def stop(self) -> None:
         """End soon: what is under way on hosts is ended in order, and is continued by a resume."""
@@ -98,26 +93,23 @@ class Run:
         self.children.end()
         self.hooks.end()
 
-    def write(
-        self, event: str | Event, host: str = "", reason: str = "", *, mark: str = ""
-    ) -> None:
-        """Write down an event, then count it. The reason may quote hosts and clusters; `mark`: that
-        of a cordon. Raises Unwritten; then the run ends, also what is under way side by side."""
+    def write(self, event: str | Event, host: str = "", reason: str = "") -> None:
+        """Write down an event, then count it. The reason may quote hosts and clusters. Raises
+        Unwritten; then the run ends, also what is under way side by side."""
         try:
             with self._guard:
-                self._write(event, host, reason, mark)
+                self._write(event, host, reason)
         except Unwritten:
             self.stop()
             raise
 
-    def _write(self, event: str | Event, host: str, reason: str, mark: str) -> None:
+    def _write(self, event: str | Event, host: str, reason: str) -> None:
         reason = one_line(reason)[:LONGEST_REASON]
         text = event.value if isinstance(event, Event) else event
-        entry = Entry(self.clock.now(), text, host, reason, mark)
+        entry = Entry(self.clock.now(), text, host, reason)
         self.store.append(entry)
         self.progress.add(entry)
-        if text not in CORDON:  # of which a host that waits may have several
-            self._waits.pop(host, None)
+        self._waits.pop(host, None)
         shown = f": {reason}" if reason else ""
         self.say(f"{host or 'run'}: {text}{shown}")
         self.report(running=True)

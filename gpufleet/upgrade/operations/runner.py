@@ -136,11 +136,12 @@ def _decided_by_clusters(run: Run, around: Around) -> Decision:
         since = run.clock.now()
         try:
             counted = _counted(run, cluster, hosts)
-            away += [node for node in cluster.away() if node not in counted]
+            seen = cluster.look()
         except ClusterProblem as error:
             _leave_alone(run, hosts, error, since)
         else:
-            behind += [node for node in cluster.behind if node not in counted]
+            away += [node for node in seen.away if node not in counted]
+            behind += [node for node in seen.behind if node not in counted]
             run.answered(hosts)
     around = replace(
         around, away=tuple(sorted(away)), behind=tuple(sorted(behind)), alerts=_alerts(run)
@@ -241,9 +242,7 @@ def give_back(run: Run, hosts: Sequence[str]) -> None:
     for name, problem in said.items():
         if aborts or not problem:
             without = f"without its upgrade_ready_command: {problem}" if problem else ""
-            stays = name in run.clusters and name in run.clusters[name].kept
-            event = Event.LEFT_CORDONED if stays else Event.RETURNED
-            run.write(event, name, _added(run, name, kept[name][1], without))
+            run.write(Event.RETURNED, name, _added(run, name, kept[name][1], without))
         else:
             run.unreturned[name] = COMMAND_FAILED(
                 run=run.store.name,

@@ -12,7 +12,7 @@ import time
 import click
 
 from gpufleet.upgrade.progress import folded
-from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, Event, State
+from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, State
 from tests.unit.upgrade.walking import Killed, World, world
 
 REQUESTS = ("", "", "", "pause", "abort")
@@ -40,28 +40,23 @@ def history(seed: int) -> tuple[World, list[str]]:
     """A fleet after its run, and what did not hold."""
     fleet = world(seed)
     end = live(fleet)
-    progress = folded(fleet.plan, fleet.entries)
-    states = progress.states
+    states = folded(fleet.plan, fleet.entries).states
     left = [name for name, state in states.items() if state in OUT_OF_SERVICE - ENDED]
     wrong = list(fleet.broke)
     wrong += [f"left at work: {left}"] if left else []
     if end == "finished" and any(state not in ENDED for state in states.values()):
         wrong.append("finished too early")
-    lost = {entry.host for entry in fleet.entries if entry.event == Event.TAKEN_BACK.value}
     for name, machine in fleet.machines.items():
         state = states[name]
-        if (name in lost) is not (state is State.UNCHECKED):
-            wrong.append(f"{name} was taken back by others: {name in lost}, and is {state.value}")
         if (state is State.DONE) > (machine.version == "new"):
             wrong.append(f"{name}: done, and not new")
         if fleet.taken(name) and state is not State.STUCK:
             wrong.append(f"{name} is cordoned at the end as {state.value}")
-        known = (State.DONE, State.STUCK, State.UNCHECKED)
-        if state not in known and machine.version == "new":
+        if state not in (State.DONE, State.STUCK) and machine.version == "new":
             wrong.append(f"{name} is new as {state.value}")
         if machine.changes > 1 + fleet.kills:
             wrong.append(f"{name} was changed {machine.changes} times")
-    return fleet, wrong + of_canaries(fleet, states | progress.kept)
+    return fleet, wrong + of_canaries(fleet, states)
 
 
 def of_canaries(fleet: World, states: dict[str, State]) -> list[str]:

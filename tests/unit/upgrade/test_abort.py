@@ -186,17 +186,6 @@ def test_an_abort_ends_a_run_whose_cluster_was_rebuilt(
         assert "not in the cluster any more: Context 'A' of /A" in progress.reasons["h"]
 
 
-def test_an_abort_with_a_host_that_was_not_checked_is_no_success(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Its node is in service, whatever its driver does; no cluster is needed for it."""
-    lost = (*CHANGING, Event.CHANGE_FAILED, Event.RESTORE_BEGAN, Event.TAKEN_BACK)
-    run = of_two(monkeypatch, *lost, B="B")
-    assert upgrade_run.aborted(run, print) is ExitStatus.FAILED
-    assert (run.progress().run, Rebuilt.locked) == ("aborted", ["B"])
-    assert run.progress().states == {"h": State.UNCHECKED, "i": State.NOT_REACHED}
-
-
 def test_an_abort_returns_hosts_of_other_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of one that is away wait for another abort."""
     run = of_two(monkeypatch, *DRAINED, B="B")

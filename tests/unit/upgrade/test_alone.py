@@ -24,10 +24,14 @@ TYPED = (
     (["--exclude", "a", "inv.py", DEPLOY], []),
 )  # fmt: skip
 PARSED = """\
-import json, sys
-from gpufleet.run.invocation import parse
+import json, sys, pyinfra
+from gpufleet.run.invocation import read_invocation
 from gpufleet.upgrade.operations import alone
-print(json.dumps([alone.run_words(parse(words)) for words in json.load(sys.stdin)]))
+pyinfra.is_cli, found = True, []
+for words in json.load(sys.stdin):
+    sys.argv = ["pyinfra", *words]
+    found.append(alone.run_words(read_invocation()))
+print(json.dumps(found))
 """
 
 

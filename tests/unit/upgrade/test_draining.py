@@ -10,8 +10,8 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.operations.draining import drain
-from gpufleet.upgrade.operations.evictions import Round
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.states import Event, State
 from tests.unit.upgrade.running import HOST, Steps, planned, running

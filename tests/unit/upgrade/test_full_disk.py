@@ -7,7 +7,6 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,12 @@ from click.testing import CliRunner
 from gpufleet.cli import main, upgrade_run
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.findings.runs import RECORD_UNWRITTEN
-from gpufleet.upgrade.nodes import is_cordoned
 from gpufleet.upgrade.operations.children import Children
-from gpufleet.upgrade.operations.draining import drain
 from gpufleet.upgrade.operations.store import Store, creating, runs_folder
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import Entry
-from gpufleet.upgrade.states import Event, State
-from tests.unit.upgrade.running import DRAINED, HOST, Steps, planned, running
-from tests.unit.upgrade.test_nodes_at_work import Api, node, nodes_of, pod
+from gpufleet.upgrade.states import Event
+from tests.unit.upgrade.running import DRAINED, planned
 
 pytestmark = pytest.mark.usefixtures("own_folder")
 
@@ -83,25 +79,6 @@ def test_an_event_that_may_not_be_on_the_disk_is_none(monkeypatch: pytest.Monkey
         assert "Input/output error" in unwritten(lambda: store.append(Entry(2.0, "resumed")))
     store.append(Entry(3.0, "resumed"))
     assert [each.time for each in store.entries()] == [1.0, 3.0]
-
-
-@pytest.mark.parametrize("room", [0, 40, 250])
-def test_a_cordon_that_is_not_written_down_ends_the_run(room: int) -> None:
-    """It is no fault of the cluster, and no other host is begun."""
-    api, other = Api(node(), pod("train", "Job")), Api(node(), pod("train", "Job"))
-    nodes, others = nodes_of(api), nodes_of(other)
-    plan = planned(replace(HOST, name="i"), max_unavailable=2)
-    begun = (Event.PREPARED, Event.DRAIN_BEGAN)
-    run = running(plan, Steps(), *begun, clusters={"h": nodes, "i": others})
-    nodes.run = run.store.name
-    file = run.store.path / "record.jsonl"
-    with full_disk(file.stat().st_size + room):
-        unwritten(lambda: drain(run, ["h"]))
-    assert run.stopping.is_set()
-    assert is_cordoned(api.node or {}) is (room == 250)  # the event of its beginning is there
-    progress = Store(run.store.path).progress()
-    assert progress.states["h"] is State.DRAINING
-    assert bool(progress.cordons) is (room == 250)
 
 
 @pytest.mark.parametrize("schema", [2, 3])

@@ -20,10 +20,11 @@ from gpufleet.upgrade.kured import (
     locking,
     unlocking,
 )
-from gpufleet.upgrade.nodes import patched
 from gpufleet.upgrade.operations import runner
+from gpufleet.upgrade.operations.cluster import Seen
 from gpufleet.upgrade.operations.kured_lock import TRIES, KuredLock
 from gpufleet.upgrade.states import Event
+from tests.fakes.cluster_api import patched
 from tests.unit.upgrade.running import Steps, planned, running
 
 ROOT = {"privileged": True}
@@ -208,7 +209,7 @@ def test_a_run_waits_for_kured_and_gives_the_lock_back(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     api = Api(daemonset(lock("n")))
-    cluster = Mock(away=list, behind=(), kured=kured(api))
+    cluster = Mock(look=Seen, kured=kured(api))
     run = running(planned(), Steps(), Event.PREPARED, clusters={"h": cluster})
     waits = runner._decided(run)
     assert isinstance(waits, Wait)

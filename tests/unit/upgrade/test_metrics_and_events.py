@@ -198,6 +198,5 @@ def test_an_event_repeats_nothing_of_hosts_and_other_namespaces(why: str, shown:
 def test_every_end_of_work_on_a_node_is_reported() -> None:
     ends = {event for (state, event) in MOVES if state not in (State.WAITING, State.READY)}
     silent = {Event.DRAINED, Event.COMMAND_BEGAN, Event.COMMAND_MISSING}
-    silent |= {Event.CORDON_BEGAN, Event.CORDONED, Event.UNCORDONED}  # NOT_DRAINED follows
     silent |= {Event.NODE_RETURNED}  # RETURNED follows
     assert ends - silent <= set(REASONS)

@@ -13,7 +13,6 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.store import Store
 from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.progress import Entry
-from gpufleet.upgrade.states import Event
 from gpufleet.upgrade.versions import SCHEMA
 from tests.unit.upgrade.running import DRAINED, planned
 from tests.unit.upgrade.test_abort import of_another
@@ -60,12 +59,6 @@ def refused(inventory: str = "/prod.py") -> Any:
     with pytest.raises(Stopped) as error:
         upgrade_runs.no_other(inventory, pytest.fail)
     return error.value.findings[0]
-
-
-def test_a_new_event_comes_with_a_new_schema() -> None:
-    """Earlier versions then know that a record is none of theirs, and not damaged."""
-    assert sorted(each.value for each in Event) == sorted(EVENTS[SCHEMA].split(", "))
-    assert max(EVENTS) == SCHEMA
 
 
 @pytest.mark.parametrize("schema", EVENTS)

@@ -1,4 +1,4 @@
-"""Which pods leave a node, which are waited for, and what the node remembers."""
+"""Which pods leave a node, which are waited for, and what a node offers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,12 @@ from typing import Any
 import pytest
 
 from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
-from gpufleet.upgrade.node_return import returning
-from gpufleet.upgrade.nodes import (
-    MARK,
-    SKIP,
-    TAINT,
-    UNMANAGED,
-    cordoning,
-    is_cordoned,
-    leaving_behind,
-    mark_of,
-    patched,
-    tainting,
-    why_not_begun,
-)
+from gpufleet.upgrade.nodes import TAINT
 from gpufleet.upgrade.pods import (
     STAYS,
     Policy,
     check_pod,
     ending,
-    needed,
     sort_pods,
     tolerates,
     unplaced,
@@ -40,7 +26,7 @@ GPU: dict[str, Any] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu"
 def pod(name: str, owner: str = "ReplicaSet", spec: Any = GPU, **metadata: Any) -> dict[str, Any]:
     owners = [{"kind": owner, "name": "owner", "uid": "u", "controller": True}] if owner else []
     about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": owners, **metadata}
-    return needed({"metadata": about, "spec": spec, "status": {"phase": "Running"}})
+    return {"metadata": about, "spec": spec, "status": {"phase": "Running"}}
 
 
 def node(**metadata: Any) -> dict[str, Any]:
@@ -71,26 +57,6 @@ def test_pods_that_may_not_come_back(
     owner: str, spec: dict[str, Any], policy: dict[str, Any], said: list[str]
 ) -> None:
     assert ending([pod("p", owner, spec)], Policy(**policy)) == said
-
-
-def test_of_a_pod_little_is_kept() -> None:
-    """All tests of this file decide by what is kept."""
-    long = {"name": "A", "value": "x" * 1000}
-    visible = {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}
-    container = {"name": "main", "image": "i", "env": [long, visible], "volumeMounts": [long]}
-    whole = {
-        "metadata": {
-            "name": "p", "managedFields": [long],
-            "annotations": {"last-applied": "x" * 1000, "kubernetes.io/config.mirror": "m"},
-        },
-        "spec": {"containers": [container], "affinity": long},
-        "status": {"phase": "Running", "containerStatuses": [long]},
-    }  # fmt: skip
-    assert needed(whole) == {
-        "metadata": {"name": "p", "annotations": {"kubernetes.io/config.mirror": "m"}},
-        "spec": {"containers": [{"env": [visible]}], "initContainers": []},
-        "status": {"phase": "Running"},
-    }
 
 
 @pytest.mark.parametrize(
@@ -213,45 +179,6 @@ def test_a_replacement_without_a_node_is_named() -> None:
     successor = {**pod("next"), "status": {"phase": "Pending", "conditions": [condition]}}
     assert "Insufficient" in unplaced(pod("old"), [successor])
     assert unplaced(pod("old"), [pod("next")]) == ""
-
-
-def test_a_node_gets_its_earlier_state_back() -> None:
-    before = node(labels={UNMANAGED: "maybe", "a": "b"}, annotations={"c": "d"})
-    gpus = {"nvidia.com/gpu": "8"}
-    there = patched(before, cordoning(before, RUN, "now", gpus) or {})
-    assert is_cordoned(there)
-    assert cordoning(there, RUN, "later") is None
-    there = patched(there, tainting(there, RUN, there=True, clients=["ns/plugin"]) or {})
-    assert tainting(there, RUN, there=True, clients=["ns/plugin"]) is None
-    assert mark_of(there)["clients"] == ["ns/plugin"]
-    there = patched(there, tainting(there, RUN, there=False) or {})
-    assert mark_of(there)["clients"] == ["ns/plugin"]
-    there = patched(there, leaving_behind(there, RUN, "why") or {})
-    assert leaving_behind(there, RUN, "again") is None
-    back = patched(there, returning(there, RUN) or {})
-    back["spec"].pop("unschedulable", None)
-    assert back == before
-
-
-def test_the_marks_of_others_stay() -> None:
-    theirs = node(annotations={MARK: '{"run": "other"}'})
-    assert returning(theirs, RUN) is None
-    assert why_not_begun(theirs, RUN) == "run other of gpufleet is at work on the node"
-
-
-def test_why_a_node_is_left_alone() -> None:
-    assert why_not_begun(node(), RUN) == ""
-    cordoned = node()
-    cordoned["spec"]["unschedulable"] = True
-    assert "cordoned" in why_not_begun(cordoned, RUN)
-    assert SKIP in why_not_begun(node(labels={SKIP: "true"}), RUN)
-    lost = node()
-    lost["status"] = {}
-    assert "not Ready" in why_not_begun(lost, RUN)
-    ours = patched(node(), cordoning(node(), RUN, "now") or {})
-    assert why_not_begun(ours, RUN) == ""
-    del ours["spec"]["unschedulable"]
-    assert "uncordoned" in why_not_begun(ours, RUN)
 
 
 def test_what_a_node_offers_less() -> None:

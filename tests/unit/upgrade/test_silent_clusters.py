@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,7 @@ RESTORING = (*CHANGING, Event.CHANGE_FAILED)
 class Node:
     """In memory. `problem`: why the API does not answer to the methods in `silent`."""
 
-    unchecked: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
+    unchecked: Mapping[str, str] = {}
     has_image = frozenset("h")
 
     def __init__(self, *silent: str) -> None:
@@ -49,10 +48,6 @@ class Node:
 
     def give_back(self, host: str) -> None:
         self._answer("give_back")
-
-    def taken_back(self, host: str) -> str:
-        self._answer("taken_back")
-        return ""
 
     def leave_behind(self, host: str, reason: str) -> None:
         self._answer("leave_behind")

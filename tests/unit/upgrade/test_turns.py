@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,17 +16,18 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
-from gpufleet.upgrade.nodes import FAILED, MARK, cordoning, leaving_behind, mark_of, patched
-from gpufleet.upgrade.operations import node_checks, runner
+from gpufleet.upgrade.operations import cluster, runner
 from gpufleet.upgrade.operations.changing import change
+from gpufleet.upgrade.operations.check import Pull
 from gpufleet.upgrade.operations.children import Result
-from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.evictions import Round
-from gpufleet.upgrade.operations.gpu_pod import Pull
+from gpufleet.upgrade.operations.cluster import ClusterNodes, Seen
+from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.operations.preparing import prepare
 from gpufleet.upgrade.operations.run import UNREACHED, Run
+from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.progress import Entry, Progress
 from gpufleet.upgrade.states import Event, State
+from tests.fakes.cluster_api import FakeClusterApi
 from tests.not_found import not_found
 from tests.unit.upgrade.running import (
     CHANGING,
@@ -45,19 +47,8 @@ GONE = ApiError("PATCH /api/v1/nodes/n", 503, {"message": "no endpoints"}, "c")
 RESTORING = (*CHANGING, Event.CHANGE_FAILED, Event.RESTORE_BEGAN)
 
 
-def node(name: str = "n") -> dict[str, Any]:
-    ready = [{"type": "Ready", "status": "True"}]
-    return {
-        "metadata": {"name": name, "resourceVersion": "1"},
-        "spec": {},
-        "status": {"conditions": ready},
-    }
-
-
 class Node:
     """A node in memory. `problems`: what its cluster answers to a method."""
-
-    behind: tuple[str, ...] = ()
 
     def __init__(self, **problems: ClusterProblem) -> None:
         self.problems = problems
@@ -78,8 +69,7 @@ class Node:
     def clear(self, host: str, policy: Any) -> Round:
         return Round(drained=True)
 
-    unchecked: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
+    unchecked: Mapping[str, str] = {}
 
     def check_refused(self, host: str, image: str) -> str:
         self._answer("check_refused")
@@ -94,19 +84,15 @@ class Node:
     def check(self, host: str, image: str, seconds: float) -> str:
         return ""
 
-    def away(self) -> list[str]:
-        self._answer("away")
-        return []
+    def look(self) -> Seen:
+        self._answer("look")
+        return Seen()
 
     def drain(self, policies: Any) -> dict[str, Round]:
         return dict.fromkeys(policies, Round(drained=True))
 
     def give_back(self, host: str) -> None:
         self._answer("give_back")
-
-    def taken_back(self, host: str) -> str:
-        self._answer("taken_back")
-        return ""
 
     def leave_behind(self, host: str, reason: str) -> None:
         self._answer("leave_behind")
@@ -170,9 +156,9 @@ def test_hosts_are_prepared_while_the_prepared_ones_wait() -> None:
 @pytest.mark.parametrize(
     ("begun", "problems"),
     [
-        ((), ("check_refused", "away")),
+        ((), ("check_refused", "look")),
         ((), ("pull",)),  # a webhook that does not answer
-        ((Event.PREPARED,), ("check_refused", "away")),
+        ((Event.PREPARED,), ("check_refused", "look")),
         ((Event.PREPARED,), ("taken",)),  # who may list nodes, and not write kured's lock
     ],
 )
@@ -243,7 +229,7 @@ def test_time_in_which_nobody_asked_is_no_silence() -> None:
 
 @pytest.mark.parametrize(
     ("method", "begun"),
-    [("pull", DRAINED), ("check_refused", ()), ("away", (Event.PREPARED,)),
+    [("pull", DRAINED), ("check_refused", ()), ("look", (Event.PREPARED,)),
      ("taken", (Event.PREPARED,))],
 )  # fmt: skip
 def test_a_cluster_that_hangs_is_not_waited_for_without_end(
@@ -305,41 +291,6 @@ def test_a_node_that_its_cluster_refuses_ends_the_run_after_the_others(request_:
     assert not run.progress.over
 
 
-def test_a_node_cannot_write_a_label_that_is_never_taken_back() -> None:
-    """It would be refused with the patch that returns the node."""
-    there = patched(node(), cordoning(node(), "r", "now") or {})
-    for value, kept in (("false", True), ("", True), (None, True), ("not a label!", False)):
-        text = there["metadata"]["annotations"][MARK].replace(
-            '"managed": null', f'"managed": {"null" if value is None else repr(value)}'
-        )
-        there["metadata"]["annotations"][MARK] = text.replace("'", '"')
-        assert ("managed" in mark_of(there)) is kept, value
-        there = patched(node(), cordoning(node(), "r", "now") or {})
-
-
-class Api:
-    """One node, as an API has it. `problem`: what each request is answered with, if not None."""
-
-    problem: ClusterProblem | None = None
-
-    def __init__(self, there: dict[str, Any], *others: dict[str, Any]) -> None:
-        self.node, self.others = there, others
-
-    def get(self, path: str) -> dict[str, Any]:
-        if self.problem:
-            raise self.problem
-        return self.node
-
-    find = get
-
-    def list(self, path: str, *how: Any, **query: str) -> list[Any]:
-        return [self.node, *self.others] if path.endswith("nodes") else []
-
-    def merge(self, path: str, patch: Any) -> dict[str, Any]:
-        self.node = patched(self.node, patch)
-        return self.node
-
-
 @pytest.mark.parametrize(
     ("problem", "after"), [(AWAY, State.CHANGING), (GONE, State.CHANGING), (REFUSED, State.FAILED)]
 )
@@ -347,11 +298,13 @@ def test_an_api_that_is_away_during_the_check_says_nothing_of_the_host(
     monkeypatch: pytest.MonkeyPatch, problem: ClusterProblem, after: State
 ) -> None:
     """Else a working driver is rolled back."""
-    monkeypatch.setattr(node_checks, "POLL", 0.0)
+    monkeypatch.setattr(cluster, "POLL", 0.0)
     run = running(planned(), Steps(), *DRAINED, at=time.time(), node_timeout=1)
-    api = Api(patched(node(), cordoning(node(), run.store.name, "now") or {}))
+    api = FakeClusterApi()
     nodes = ClusterNodes(cast(ClusterApi, api), run.store.name, {"h": "n"})
+    nodes.drain({"h": Policy()})
     nodes.stopping, run._posts = run.stopping, False
+    nodes.has_image.add("h")
     run.clusters = {"h": nodes}
     cast(Any, run.children).before = lambda: setattr(api, "problem", problem)
     change(run, ["h"])
@@ -391,19 +344,6 @@ def test_a_mark_that_is_refused_is_said_and_ends_no_run() -> None:
 
 def test_nodes_that_an_earlier_run_left_behind_are_out_of_service() -> None:
     """Though they are Ready: they count against upgrade_max_unavailable."""
-    left = patched(node("a"), cordoning(node("a"), "earlier", "now") or {})
-    left = patched(left, leaving_behind(left, "earlier", "why") or {})
-    assert FAILED in left["metadata"]["annotations"]
-    api = cast(ClusterApi, Api(node("n"), left))
-    for own, others in (({"h": "n", "g": "a"}, ()), ({"h": "n"}, ("a",))):
-        nodes = ClusterNodes(api, "run", own, others)
-        assert (nodes.away(), nodes.behind) == ([], ("a",))
-    nodes = ClusterNodes(api, "earlier", {"g": "a"})
-    assert (nodes.away(), nodes.behind) == ([], ())
-
-
-def test_a_run_without_room_because_of_earlier_ones_ends_and_names_them() -> None:
-    """They do not come back by waiting."""
     progress = Progress(planned(replace(HOST, name="g"), max_unavailable=2))
     progress.states["h"] = State.READY
     assert decide(progress, Around(1.0, behind=("a",))) == Act(Do.DRAIN, ("h",))
@@ -429,6 +369,6 @@ def test_an_abort_ends_evictions(request_: str) -> None:
     run = two({"h": nodes}, of_other=())
     if request_:
         run.store.ask(request_)
-    assert nodes.evictions._over_in(0) is (request_ == "abort")
+    assert nodes._is_over_in(0) is (request_ == "abort")
     run.stopping.set()
-    assert nodes.evictions._over_in(60)
+    assert nodes._is_over_in(60)

@@ -4,42 +4,19 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
-from typing import Any
 
 from gpufleet.upgrade.decide import Act, Around, Do, End, Wait, decide
-from gpufleet.upgrade.marks import NEVER, is_of
 from gpufleet.upgrade.models import HostView, Plan
-from gpufleet.upgrade.node_return import returning
-from gpufleet.upgrade.nodes import (
-    UNCORDONED,
-    cordoning,
-    is_cordoned,
-    leaving_behind,
-    mark_of,
-    marking,
-    patched,
-    why_not_begun,
-    why_not_ours,
-)
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.progress import Entry, Progress, folded
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.states import OUT_OF_SERVICE, Event, State
 
-RUN = "run-1"
 LONGEST = 10_000  # steps of a history
 
 
 class Killed(Exception):
     """The controller is gone."""
-
-
-def new_node(name: str, *, cordoned: bool = False) -> dict[str, Any]:
-    return {
-        "metadata": {"name": name, "resourceVersion": "1"},
-        "spec": {"unschedulable": True} if cordoned else {},
-        "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-    }
 
 
 @dataclass(slots=True)
@@ -55,12 +32,13 @@ class Machine:
     intruder: bool = False  # work on its GPUs after the drain
     cordoned: bool = False  # by others, before the run or after they uncordoned the node
     changes: int = 0
-    node: dict[str, Any] = field(default_factory=dict)
-    out: bool = field(init=False)  # whether its node is cordoned, by anyone
+    ours: bool = False  # whether the run has its node cordoned, as the API server keeps it
+    begun: bool = False  # whether its node has the annotation of the run
 
-    def __post_init__(self) -> None:
-        self.node = new_node(self.name, cordoned=self.cordoned)
-        self.out = self.cordoned
+    @property
+    def out(self) -> bool:
+        """Whether its node is cordoned, by anyone."""
+        return self.ours or self.cordoned
 
 
 @dataclass(slots=True)
@@ -100,23 +78,10 @@ class World:
     def by_user(self, machine: Machine) -> None:
         """A user uncordons a node that the run waits for, and cordons it later."""
         state = self.progress.states[machine.name]
-        ours = machine.out and is_of(mark_of(machine.node), RUN)
-        if ours and state in (State.DRAINING, State.DRAINED) and self.dice.random() < 0.002:
-            self.put(machine, {"spec": {"unschedulable": None}})
-        if self.is_theirs(machine) and not machine.cordoned and self.dice.random() < 0.1:
-            self.put(machine, {"spec": {"unschedulable": True}})
+        if machine.ours and state in (State.DRAINING, State.DRAINED) and self.dice.random() < 0.002:
+            machine.ours = machine.cordoned = False
+        if machine.begun and not machine.out and self.dice.random() < 0.1:
             machine.cordoned = True
-
-    def is_theirs(self, machine: Machine) -> bool:
-        """Whether the record has that a user uncordoned the node."""
-        return self.progress.cordons.get(machine.name, NEVER).theirs
-
-    def is_lost(self, machine: Machine) -> bool:
-        """Whether a user has the node; it is written down."""
-        reason = why_not_ours(machine.node, RUN)
-        if reason == UNCORDONED and not self.is_theirs(machine):
-            self.write(machine.name, Event.UNCORDONED)
-        return bool(reason) or self.is_theirs(machine)
 
     def write(self, name: str, event: Event) -> None:
         self.moment()
@@ -136,7 +101,7 @@ class World:
 
     def taken(self, name: str) -> bool:
         machine = self.machines[name]
-        return machine.out and not machine.cordoned
+        return machine.ours and not machine.cordoned
 
     def run(self) -> End:
         """One process of the controller, up to its end."""
@@ -187,20 +152,11 @@ class World:
             if len(self.away) + self.progress.out_of_service >= self.plan.limits.max_unavailable:
                 self.broke.append(f"{machine.name} was begun though {self.away} are away")
             self.write(machine.name, Event.DRAIN_BEGAN)
-        begun = is_of(mark_of(machine.node), RUN)
-        if self.is_lost(machine) if begun else why_not_begun(machine.node, RUN):
+        if not machine.ours if machine.begun else machine.cordoned:
             self.write(machine.name, Event.NOT_DRAINED)
             return
-        if why_not_ours(machine.node, RUN):
-            self.put(machine, marking(machine.node, RUN, "now"))
-            self.write(machine.name, Event.CORDON_BEGAN)
-            self.put(machine, cordoning(machine.node, RUN, "now"))
-            self.moment()
-        if (
-            machine.name not in self.progress.cordons
-            or not self.progress.cordons[machine.name].seen
-        ):
-            self.write(machine.name, Event.CORDONED)
+        machine.ours = machine.begun = True
+        self.moment()
         if not machine.job:
             self.write(machine.name, Event.DRAINED)
         elif self.dice.random() < 0.05:
@@ -213,7 +169,7 @@ class World:
     def change(self, machine: Machine, state: State) -> None:
         if state is State.DRAINED:
             self.write(machine.name, Event.CHANGE_BEGAN)
-        if self.is_lost(machine):
+        if not machine.ours:
             fresh = state is State.DRAINED
             self.write(machine.name, Event.NOT_REACHED if fresh else Event.CHANGE_FAILED)
             return
@@ -230,11 +186,11 @@ class World:
         if state is State.FAILED:
             self.write(machine.name, Event.RESTORE_BEGAN)
         if self.dice.random() < 0.05:  # others delete its node, and its kubelet registers again
-            machine.node, machine.out, machine.cordoned = new_node(machine.name), False, False
+            machine.ours = machine.begun = machine.cordoned = False
             self.moment()
-        if self.is_lost(machine):
-            self.return_node(machine)
-            self.write(machine.name, Event.RESTORE_FAILED if machine.out else Event.TAKEN_BACK)
+        if not machine.ours:
+            machine.begun = False
+            self.write(machine.name, Event.RESTORE_FAILED)
             return
         if machine.broken and self.dice.random() < 0.1:
             machine.intruder = True  # work that began after the change failed
@@ -242,13 +198,10 @@ class World:
             self.moment()
             machine.intruder = self.dice.random() < 0.7
             if machine.intruder and self.dice.random() < 0.1:  # it took too long
-                self.put(machine, leaving_behind(machine.node, RUN, "why"))
                 self.write(machine.name, Event.RESTORE_FAILED)
             return
         self.disturb(machine)
-        if machine.lost:
-            self.put(machine, leaving_behind(machine.node, RUN, "why"))
-        else:
+        if not machine.lost:
             machine.version = "old"
         self.write(machine.name, Event.RESTORE_FAILED if machine.lost else Event.RESTORED)
 
@@ -262,20 +215,8 @@ class World:
             self.broke.append(f"{machine.name}: changed as {state}")
 
     def give_back(self, machine: Machine, state: State) -> None:
-        self.return_node(machine)
-        kept = self.is_theirs(machine) and machine.out
-        self.write(machine.name, Event.LEFT_CORDONED if kept else Event.RETURNED)
-
-    def return_node(self, machine: Machine) -> None:
-        cordon = self.progress.cordons.get(machine.name, NEVER)
-        self.put(machine, returning(machine.node, RUN, cordon))
-        if machine.out != machine.cordoned or mark_of(machine.node):
-            self.broke.append(f"{machine.name} does not have its earlier state")
-
-    def put(self, machine: Machine, patch: dict[str, Any] | None) -> None:
-        if patch is not None:
-            machine.node = patched(machine.node, patch)
-            machine.out = is_cordoned(machine.node)
+        machine.ours = machine.begun = False
+        self.write(machine.name, Event.RETURNED)
 
 
 def world(seed: int) -> World:

@@ -1,9 +1,8 @@
-"""The pod that uses a GPU of a changed node, before the node is returned to service; its image is
-pulled before the node is disturbed."""
+"""The check of a changed node before its return: its GPUs, its device plugin, and a GPU pod, whose
+image is pulled before the node is disturbed."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,19 +11,23 @@ from typing import Any, Literal
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.gpus import gpu_of, gpus_of
+from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
+from gpufleet.upgrade.nodes import Node, is_ready, taints_of, taken_of
+from gpufleet.upgrade.operations.listing import of_node
 from gpufleet.upgrade.pods import (
     CHECK_LABEL,
     CONTAINER,
     Pod,
     check_pod,
+    is_pod_ready,
     label_of,
+    owner_name,
     pull_pod,
 )
 
 POLL = 1.0  # seconds
-NAMESPACE = "default"
-PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+NO_GPU = "the node offers no GPU now"
+PODS = "/api/v1/namespaces/default/pods"
 STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
@@ -32,15 +35,33 @@ EVICTED = "Evicted"  # by the node, also for memory that its drain frees
 # Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/eviction/helpers.go
 FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before it came
 
+OverIn = Callable[[float], bool]  # waits so many seconds; whether the run ends
 
-def refusal(api: ClusterApi, node: Mapping[str, Any], image: str) -> str:
-    """Why the API would refuse the pod: a quota, or a webhook; "" if it would not, or if the node
-    offers no GPU. Nothing is created."""
+
+def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
+    """What a node lacks of what it had before its cordon; "" if nothing. `offering`: GPUs, when the
+    run was planned: its annotation may know nothing of them, if a restart came before the cordon.
+    """
+    if not is_ready(node):
+        return "the node is not Ready"
+    taken, gpus = taken_of(node), gpus_of(node)
+    pods = of_node(api, node["metadata"]["name"])
+    ready = {owner_name(pod) for pod in pods if is_pod_ready(pod)}
+    if lacking := [owner for owner in taken.clients if owner not in ready]:
+        return f"pods that are not Ready on the node: {one_line(', '.join(lacking))}"
+    if gone := less(taken.gpus, gpus):
+        return f"the node offers less: {one_line(gone)}"
+    return NO_GPU if offering and not gpu_of(gpus) else ""
+
+
+def why_refused(api: ClusterApi, node: Node, image: str) -> str:
+    """Why the API would refuse the GPU pod: a quota, or a webhook; "" if it would not, or if the
+    node offers no GPU. Nothing is created."""
     gpu = gpu_of(gpus_of(node))
     if not gpu:
         return ""
     try:
-        api.try_create(PODS, _wanted(api, node, image, gpu))
+        api.try_create(PODS, _gpu_pod(api, node, image, gpu))
     except ApiError as error:
         return _final(error)
     return ""
@@ -58,22 +79,16 @@ class Pull:
     """What came of pulling an image to a node, and why it is not there.
 
     "image": a fault of the image or its registry, in the kubelet's words. "node": the pod is
-    refused, or not started in time. "disk": the disk of the node is full, "pressed": it has no
-    memory, as it says for minutes. "full": it starts no further pod. "unknown": to be asked again.
+    refused, or not started in time. "disk": the disk of the node is full. "later": a drain, or
+    time, may help: the node has no memory or starts no further pod, or others deleted the pod.
     """
 
-    came: Literal["there", "image", "node", "disk", "full", "pressed", "unknown"] = "there"
+    came: Literal["there", "image", "node", "disk", "later"] = "there"
     reason: str = ""
 
 
-def pulled(
-    api: ClusterApi,
-    node: Mapping[str, Any],
-    image: str,
-    seconds: float,
-    over_in: Callable[[float], bool],
-) -> Pull:
-    """Pull the image of that pod to a node. `over_in`: waits; whether the run ends."""
+def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in: OverIn) -> Pull:
+    """Pull the image of the GPU pod to a node."""
     name = node["metadata"]["name"]
     remove_pods(api, name)
     try:
@@ -86,31 +101,30 @@ def pulled(
         while not over_in(POLL):
             found = api.find(path)
             if found is None:
-                return Pull("unknown", "the pod that pulls its image was deleted")
-            if ended := _ended(found, image):
+                return Pull("later", "the pod that pulls its image was deleted")
+            if ended := _pull_ended(found, image):
                 return ended
             if time.monotonic() >= ends:
                 why = f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
                 return Pull("image" if _waits_for(found).startswith(NAMED) else "node", why)
-        return Pull("unknown", "the run ends")
+        return Pull("later", "the run ends")
     finally:
         _delete(api, pod)
 
 
-def _ended(pod: Pod, image: str) -> Pull | None:
+def _pull_ended(pod: Pod, image: str) -> Pull | None:
     """What a pod that pulls has come to; None while it is on its way."""
     status = pod.get("status") or {}
     said = str(status.get("message") or "")
-    if status.get("reason") == EVICTED and FILLED in said:
+    evicted = status.get("reason") == EVICTED
+    if evicted and FILLED in said:
         return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
     if _has_image(pod):
         return Pull()
     if status.get("phase") != "Failed":
         return None
-    why = f"{image} was not pulled: {_said(pod)}"
-    if status.get("reason") != EVICTED:
-        return Pull("full", why)
-    return Pull("disk" if FULL_DISK in said else "pressed", why)
+    full = evicted and FULL_DISK in said
+    return Pull("disk" if full else "later", f"{image} was not pulled: {_said(pod)}")
 
 
 def _has_image(pod: Pod) -> bool:
@@ -141,29 +155,23 @@ def _state_of(pod: Pod) -> Mapping[str, Any] | None:
 
 
 def run_pod(
-    api: ClusterApi,
-    node: Mapping[str, Any],
-    image: str,
-    gpu: str,
-    seconds: float,
-    stopping: threading.Event,
+    api: ClusterApi, node: Node, image: str, gpu: str, seconds: float, over_in: OverIn
 ) -> str:
     """Run a pod that uses a GPU; "" or why it did not end well. It is deleted."""
     remove_pods(api, node["metadata"]["name"])
     ends = time.monotonic() + seconds
-    refused = "it could not be created in time"
+    said = "it could not be created in time"
     pod: Pod | None = None
-    while pod is None and time.monotonic() < ends and not stopping.is_set():
+    while pod is None:
         try:
-            pod = api.create(PODS, _wanted(api, node, image, gpu))
+            pod = api.create(PODS, _gpu_pod(api, node, image, gpu))
         except ApiError as error:  # a webhook may be on its way back, as the node is
-            refused = one_line(error.message or error.reason)
-            stopping.wait(POLL)
-    if pod is None:
-        return f"a GPU pod is refused: {refused}"
+            said = one_line(error.message or error.reason)
+            if time.monotonic() >= ends or over_in(POLL):
+                return f"a GPU pod is refused: {said}"
     path = f"{PODS}/{pod['metadata']['name']}"
     try:
-        while time.monotonic() < ends and not stopping.is_set():
+        while time.monotonic() < ends and not over_in(POLL):
             found = api.find(path)
             if found is None:
                 return "another user deleted the GPU pod"
@@ -171,7 +179,6 @@ def run_pod(
             phase = pod["status"].get("phase")
             if phase in ("Succeeded", "Failed"):
                 return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
-            stopping.wait(POLL)
         return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
     finally:
         _delete(api, pod)
@@ -193,15 +200,14 @@ def _delete(api: ClusterApi, pod: Pod) -> None:
             raise
 
 
-def _wanted(api: ClusterApi, node: Mapping[str, Any], image: str, gpu: str) -> dict[str, Any]:
+def _gpu_pod(api: ClusterApi, node: Node, image: str, gpu: str) -> dict[str, Any]:
     runtime = api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
     name = node["metadata"]["name"]
     return check_pod(name, image, gpu, "nvidia" if runtime else None, _keys(node))
 
 
-def _keys(node: Mapping[str, Any]) -> list[str]:
-    """Of the node's taints."""
-    return [each["key"] for each in (node.get("spec") or {}).get("taints") or ()]
+def _keys(node: Node) -> list[str]:
+    return [taint["key"] for taint in taints_of(node)]
 
 
 def _said(pod: Pod) -> str:

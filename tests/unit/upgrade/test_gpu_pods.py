@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -10,8 +9,13 @@ import pytest
 
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.operations import gpu_pod
-from gpufleet.upgrade.operations.gpu_pod import Pull, pulled, refusal, remove_pods, run_pod
+from gpufleet.upgrade.operations.check import (
+    Pull,
+    pull_image,
+    remove_pods,
+    run_pod,
+    why_refused,
+)
 from gpufleet.upgrade.pods import CHECK_LABEL, CONTAINER, check_pod, label_of, pull_pod, uses_gpu
 
 NODE = {
@@ -59,21 +63,16 @@ def client(api: Api) -> ClusterApi:
     return cast(ClusterApi, api)
 
 
-@pytest.fixture(autouse=True)
-def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu_pod, "POLL", 0.0)
-
-
 def run(api: Api, seconds: float = 5.0) -> str:
-    return run_pod(client(api), NODE, "image", "nvidia.com/gpu", seconds, threading.Event())
+    return run_pod(client(api), NODE, "image", "nvidia.com/gpu", seconds, lambda wait: False)
 
 
 def test_a_refusal_is_known_before_the_drain() -> None:
     api = Api(QUOTA)
-    assert refusal(client(api), NODE, "image") == "exceeded quota: gpus"
-    assert refusal(client(api), NODE, "image") == ""
+    assert why_refused(client(api), NODE, "image") == "exceeded quota: gpus"
+    assert why_refused(client(api), NODE, "image") == ""
     assert not api.pods
-    assert refusal(client(api), {**NODE, "status": {}}, "image") == ""
+    assert why_refused(client(api), {**NODE, "status": {}}, "image") == ""
     assert api.tried == 2
 
 
@@ -83,7 +82,7 @@ def test_a_refusal_for_a_moment_is_waited_for() -> None:
 
 
 def pull(api: Api, seconds: float = 5.0) -> Pull:
-    return pulled(client(api), NODE, "image", seconds, lambda wait: False)
+    return pull_image(client(api), NODE, "image", seconds, lambda wait: False)
 
 
 def container(state: Mapping[str, Any], name: str = CONTAINER) -> dict[str, Any]:
@@ -117,10 +116,10 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("status", "came"), [
-    ({"phase": "Failed", "reason": "OutOfpods"}, "full"),
-    ({"phase": "Failed", "containerStatuses": [LOST]}, "full"),
+    ({"phase": "Failed", "reason": "OutOfpods"}, "later"),
+    ({"phase": "Failed", "containerStatuses": [LOST]}, "later"),
     ({"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("MemoryPressure")},
-     "pressed"),
+     "later"),
     ({"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("DiskPressure")}, "disk"),
 ])  # fmt: skip
 def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any], came: str) -> None:
@@ -177,18 +176,18 @@ def test_a_pod_that_is_deleted_says_nothing() -> None:
     api = Api()
     api.status = waiting("ErrImagePull")
     api.find = lambda path: None  # type: ignore[method-assign]
-    assert pull(api) == Pull("unknown", "the pod that pulls its image was deleted")
+    assert pull(api) == Pull("later", "the pod that pulls its image was deleted")
 
 
 def test_an_abort_ends_the_wait_for_an_image() -> None:
     api = Api()
     api.status = waiting("ErrImagePull")
-    assert pulled(client(api), NODE, "image", 1e9, lambda seconds: True).came == "unknown"
+    assert pull_image(client(api), NODE, "image", 1e9, lambda seconds: True).came == "later"
     assert not api.pods
 
 
 @pytest.mark.parametrize("ask", [
-    lambda api: pull(api), lambda api: refusal(client(api), NODE, "image"),
+    lambda api: pull(api), lambda api: why_refused(client(api), NODE, "image"),
 ])  # fmt: skip
 def test_an_error_that_passes_refuses_no_host(ask: Callable[[Api], str]) -> None:
     api = Api(QUOTA)

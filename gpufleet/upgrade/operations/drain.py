@@ -1,0 +1,147 @@
+"""Pods leave their nodes by the Eviction API, which keeps PodDisruptionBudgets; pass by pass."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpufleet.core.visible import one_line
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
+from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id, unplaced
+
+AT_ONCE = 16  # requests that a cluster is sent side by side
+FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
+PASS = 20.0  # seconds of one pass; then the nodes are looked at, and it goes on with the others
+PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
+CONFLICT, LATER = 409, 429
+
+
+@dataclass(slots=True)
+class Round:
+    """What one pass over a node found. `given_up`: it cannot be drained; `silent`: its cluster does
+    not answer; `evicted`: how many of its pods are on their way since."""
+
+    drained: bool = False
+    given_up: str = ""
+    silent: bool = False
+    evicted: int = 0
+    reasons: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Turn:
+    """When the pods of a controller are tried again, and why not yet."""
+
+    at: float = 0.0
+    pause: float = FIRST
+    reason: str = ""
+
+
+class Evictions:
+    """Of the pods of one cluster, one pass at a time."""
+
+    def __init__(
+        self,
+        api: ClusterApi,
+        is_over: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`is_over`: whether nothing more is to be evicted, because the run ends."""
+        self.api, self._is_over, self._clock = api, is_over, clock
+        self._turns: dict[str, _Turn] = {}  # by uid of the controller
+        self._policy = ""
+
+    def evict(self, leaving: Mapping[str, Leaving]) -> dict[str, Round]:
+        """Evict those pods of these nodes that it is time for, of each controller until it is
+        refused, those first that are not Ready, which it does without already. Raises
+        ClusterProblem."""
+        found = {node: Round(reasons=_standing(each)) for node, each in leaving.items()}
+        groups: dict[str, list[tuple[str, Pod]]] = {}
+        for node, each in leaving.items():
+            for pod in each.evict:
+                groups.setdefault(owner_id(pod), []).append((node, pod))
+        if groups and not self._policy:  # Kubernetes has policy/v1 from 1.22 on
+            newer = self.api.find("/apis/policy/v1") is not None
+            self._policy = "policy/v1" if newer else "policy/v1beta1"
+        ends = self._clock() + PASS
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            passes = [
+                pool.submit(self._evict_group, owner, group, ends)
+                for owner, group in groups.items()
+            ]
+            for evicted, left in [each.result() for each in passes]:
+                for node, _ in evicted:
+                    found[node].evicted += 1
+                for node, reason in left:
+                    found[node].reasons += [reason] if reason else []
+        return found
+
+    def _evict_group(
+        self, owner: str, group: Sequence[tuple[str, Pod]], ends: float
+    ) -> tuple[list[tuple[str, Pod]], list[tuple[str, str]]]:
+        """The pods of one controller that are on their way, each with its node, and for each of the
+        others its node and why. Raises ClusterProblem."""
+        turn = self._turns.setdefault(owner, _Turn())
+        waiting = sorted(group, key=lambda each: is_pod_ready(each[1]))
+        gone = []
+        while waiting and turn.at <= self._clock() < ends and not self._is_over():
+            if reason := self._why_refused(waiting[0][1], turn.pause):
+                turn.at, turn.reason = self._clock() + turn.pause, reason
+                turn.pause = min(turn.pause * 2, LONGEST)
+                break
+            turn.pause, turn.reason = FIRST, ""
+            gone.append(waiting.pop(0))
+        why = turn.reason
+        return gone, [(node, f"{name_of(pod)}: {why}" if why else "") for node, pod in waiting]
+
+    def _why_refused(self, pod: Pod, pause: float) -> str:
+        """Ask for one eviction; why it is refused, "" if the pod is on its way, or gone."""
+        about = pod["metadata"]
+        path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}/eviction"
+        body: dict[str, Any] = {"apiVersion": self._policy, "kind": "Eviction"}
+        body |= {"metadata": {key: about[key] for key in ("name", "namespace")}}
+        try:
+            self.api.attempt(path, body | {"deleteOptions": this_pod(pod)})
+        except ApiError as error:
+            if error.is_missing or error.status == CONFLICT:  # another of its name is there
+                return ""
+            said = one_line("; ".join(error.causes) or error.message or error.reason)
+            if error.status != LATER:
+                return f"{error.status} {said}"
+            hint = self._hint(pod) if pause >= PATIENT else ""
+            return f"{said}; {hint}" if hint else said
+        return ""
+
+    def _hint(self, pod: Pod) -> str:
+        """Why a budget may never allow the eviction: the successor of a pod has no node; or ""."""
+        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+        return unplaced(pod, self.api.list(path, fieldSelector="status.phase=Pending"))
+
+    def delete_clients(self, clients: Sequence[Pod]) -> None:
+        """Delete pods of DaemonSets: an eviction would only count them. Raises ApiError."""
+        for pod in clients:
+            about = pod["metadata"]
+            if about.get("deletionTimestamp"):
+                continue
+            path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}"
+            try:
+                self.api.delete(path, this_pod(pod))
+            except ApiError as error:
+                if not error.is_missing and error.status != CONFLICT:
+                    raise
+
+
+def _standing(leaving: Leaving) -> list[str]:
+    """Why pods stay that are not evicted."""
+    waited = [f"{pod}: {why}" for pod, why in leaving.waited.items()]
+    return [*waited, *(f"{pod}: it is ending" for pod in leaving.going)]
+
+
+def this_pod(pod: Pod) -> dict[str, Any]:
+    """DeleteOptions for this very pod, and none of its name that came since."""
+    preconditions = {"uid": pod["metadata"]["uid"]}
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
