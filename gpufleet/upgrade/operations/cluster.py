@@ -36,7 +36,7 @@ from gpufleet.upgrade.operations import check
 from gpufleet.upgrade.operations.check import NO_GPU, POLL, Pull, why_not_as_before
 from gpufleet.upgrade.operations.cordon import NotKept, cordon, swap_taint, uncordon
 from gpufleet.upgrade.operations.drain import Evictions, Round
-from gpufleet.upgrade.operations.kured_lock import KuredLock
+from gpufleet.upgrade.operations.kured import KuredLock
 from gpufleet.upgrade.operations.listing import every_node, of_node, side_by_side
 from gpufleet.upgrade.pods import (
     Leaving,

@@ -1,0 +1,148 @@
+"""Holds the lock of kured, which reboots nodes, while nodes are out of service.
+
+The lock is an annotation of kured's DaemonSet: one lock, or a list of them with --concurrency above
+1. Sources (2026-11): https://github.com/kubereboot/kured/blob/main/pkg/daemonsetlock/daemonsetlock.go,
+kured-ds.yaml and kured-ds-signal.yaml there. Users who may create DaemonSets may name one kured:
+one counts that runs with the host's processes, as a reboot requires.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timezone
+from itertools import pairwise
+from typing import Any
+
+from gpufleet.core.visible import one_line
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
+
+NAME = "kured"
+ANNOTATION = "weave.works/kured-node-lock"  # its default
+LASTS = 24 * 3600.0  # seconds for which a lock of ours holds without the run
+NANO = 1_000_000_000
+MAX_LOCKS = 100  # of one DaemonSet
+FORBIDDEN, CONFLICT = 403, 409
+TRIES = 5  # of a write that others were faster than
+
+Fields = Mapping[str, Any]  # of a DaemonSet, or of a lock
+
+
+class KuredLock:
+    """Of the DaemonSets of kured in one cluster, usually none or one. Raises ApiError."""
+
+    def __init__(self, api: ClusterApi, run: str, clock: Callable[[], float] = time.time) -> None:
+        self.api, self.owner, self._clock = api, f"gpufleet-{run}", clock
+
+    def taken(self) -> tuple[str, ...]:
+        """Take it where it is free, or renew it; else the nodes that hold it."""
+        if not (holders := self._holders(self._all())):
+            self._write(self._taking)
+            holders = self._holders(self._all())  # kured may have been faster
+        return holders
+
+    def give_back(self) -> None:
+        self._write(self._giving_back)
+
+    def _holders(self, daemonsets: Sequence[Fields]) -> tuple[str, ...]:
+        """The nodes that hold the lock. One that cannot be read is held."""
+        locks = [lock for found in daemonsets for lock in _locks(found)]
+        others = [lock for lock in locks if lock["nodeID"] != self.owner]
+        return tuple(one_line(lock["nodeID"]) for lock in others if not self._is_over(lock))
+
+    def _is_over(self, lock: Fields) -> bool:
+        """Whether a lock has ended; one without a time holds until it is given back."""
+        ttl, text = lock.get("TTL"), lock.get("created")
+        if not isinstance(ttl, int) or ttl <= 0 or not isinstance(text, str):
+            return False
+        try:
+            created = datetime.fromisoformat(text.partition(".")[0].rstrip("Z"))
+        except ValueError:
+            return False
+        began = created.replace(tzinfo=timezone.utc).timestamp()
+        return (self._clock() - began) * NANO >= ttl
+
+    def _taking(self, found: Fields) -> str | None:
+        """The annotation with our lock, taken or renewed; None while another has it."""
+        if self._holders([found]):
+            return None
+        now = datetime.fromtimestamp(self._clock(), timezone.utc)
+        lock = {
+            "nodeID": self.owner,
+            "metadata": {"unschedulable": False},
+            "created": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "TTL": int(LASTS * NANO),
+        }
+        count = _concurrency(found)
+        many = {"maxOwners": count, "locks": [lock] * count}  # fewer would leave a reboot to kured
+        return json.dumps(many if count > 1 else lock)
+
+    def _giving_back(self, found: Fields) -> str | None:
+        """The annotation without our lock, "" for none; None where we have no lock."""
+        locks = _locks(found)
+        others = [lock for lock in locks if lock["nodeID"] != self.owner]
+        if len(others) == len(locks):
+            return None
+        return json.dumps({"maxOwners": _concurrency(found), "locks": others}) if others else ""
+
+    def _all(self) -> list[Fields]:
+        """A user who may not list them runs beside a kured that it does not know of."""
+        try:
+            return [each for each in self.api.list("/apis/apps/v1/daemonsets") if _is_kured(each)]
+        except ApiError as error:
+            if error.status != FORBIDDEN:
+                raise
+            return []
+
+    def _write(self, make: Callable[[Fields], str | None], tries: int = TRIES) -> None:
+        """Write the annotations that are to be changed; again where others were faster."""
+        try:
+            for found in self._all():
+                if (text := make(found)) is not None:
+                    about = found["metadata"]
+                    path = f"/apis/apps/v1/namespaces/{about['namespace']}/daemonsets"
+                    patch = {"resourceVersion": about["resourceVersion"]}
+                    key = _argument(found, "--lock-annotation") or ANNOTATION
+                    patch |= {"annotations": {key: text or None}}
+                    self.api.merge(f"{path}/{about['name']}", {"metadata": patch})
+        except ApiError as error:
+            if error.status != CONFLICT or tries == 1:
+                raise
+            self._write(make, tries - 1)
+
+
+def _is_kured(found: Fields) -> bool:
+    about, status = found["metadata"], found.get("status") or {}
+    named = NAME in (about["name"], (about.get("labels") or {}).get("app.kubernetes.io/name"))
+    runs = bool(status.get("currentNumberScheduled"))
+    return named and runs and bool(found["spec"]["template"]["spec"].get("hostPID"))
+
+
+def _locks(found: Fields) -> list[Fields]:
+    """The locks there. One that cannot be read is of nobody, and has no end."""
+    key = _argument(found, "--lock-annotation") or ANNOTATION
+    text = (found["metadata"].get("annotations") or {}).get(key)
+    try:
+        value = json.loads(text or '{"maxOwners": 1}')
+        locks = value.get("locks") or [] if "maxOwners" in value else [value]
+        return [{**lock, "nodeID": str(lock["nodeID"])} for lock in locks]
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return [{"nodeID": "a lock that cannot be read"}]
+
+
+def _concurrency(found: Fields) -> int:
+    text = _argument(found, "--concurrency")
+    return min(int(text), MAX_LOCKS) or 1 if text.isdecimal() and len(text) < 6 else 1
+
+
+def _argument(found: Fields, name: str) -> str:
+    """The value of an option of kured; "" where it has its default."""
+    for container in found["spec"]["template"]["spec"]["containers"]:
+        words = [*(container.get("command") or ()), *(container.get("args") or ()), ""]
+        for word, following in pairwise(map(str, words)):
+            option, joined, value = word.partition("=")
+            if option == name:
+                return value if joined else following
+    return ""
