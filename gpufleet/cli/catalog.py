@@ -18,11 +18,10 @@ from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
-from gpufleet.driver.choice import DriverChoice
+from gpufleet.driver.catalog import devices_of, names
+from gpufleet.driver.choice import DriverChoice, branches_of
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
-from gpufleet.driver.needs import devices_of, names
-from gpufleet.driver.offers import branches_of
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import Catalog, load_catalog
@@ -102,7 +101,7 @@ def driver(
     devices = _devices(known, gpus)
     choice = resolve_driver(
         known,
-        distribution=distro,
+        distribution=known.distribution(distro) or distro,
         architecture=arch,
         kernel=kernel,
         devices=devices,
@@ -142,7 +141,7 @@ def toolkit(
     known = load_catalog()
     choice = resolve_toolkit(
         known,
-        distribution=distro,
+        distribution=known.distribution(distro) or distro,
         architecture=arch,
         settings=_settings(ToolkitSettings, settings),
     )

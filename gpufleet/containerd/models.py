@@ -1,12 +1,13 @@
-"""Types of containerd.yaml."""
+"""Types of containerd.yaml, and containerd in the host's record."""
 
 from __future__ import annotations
 
 from datetime import date
+from typing import ClassVar
 
 from gpufleet.core.entries import Sourced, Style
-from gpufleet.packages.catalog import PackageCatalog
-from gpufleet.packages.models import Key, RepositoryLayout
+from gpufleet.facts.record import RoleEntry
+from gpufleet.packages.catalog import Key, PackageCatalog, RepositoryLayout
 
 
 class DistributionPackage(Sourced):
@@ -56,3 +57,9 @@ class ContainerdCatalog(PackageCatalog):
     """The catalog for decisions about containerd."""
 
     containerd: Containerd
+
+
+class ContainerdEntry(RoleEntry):
+    """The package that gpufleet installed, in the host's record."""
+
+    role: ClassVar[str] = "containerd"

@@ -20,7 +20,7 @@ from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
-from gpufleet.packages.job import Found
+from gpufleet.packages.transaction import PackageTransaction
 
 
 class FileText(FactBase[str | None]):
@@ -35,14 +35,14 @@ class FileText(FactBase[str | None]):
 
 
 @operation
-def require(plan: ContainerdPlan, chosen: Later[Found]) -> Commands:
+def require(plan: ContainerdPlan, chosen: Later[PackageTransaction]) -> Commands:
     """
     Stop the host if the repository's version is too old.
 
     + plan: of the host
     + chosen: the resolved transaction
     """
-    version = chosen.value.transaction.version if chosen.value else ""
+    version = (chosen.value.version if chosen.value else None) or ""
     if not version or version_tuple(version) >= version_tuple(plan.minimum):
         host.noop("the version is new enough")
         return
@@ -58,7 +58,7 @@ def require(plan: ContainerdPlan, chosen: Later[Found]) -> Commands:
 @operation
 def settle(
     plan: ContainerdPlan,
-    chosen: Later[Found],
+    chosen: Later[PackageTransaction],
     learn: Callable[[NodeFacts], Sequence[Finding]],
 ) -> Commands:
     """
@@ -80,7 +80,7 @@ def settle(
     yield script(
         "containerd/start", explain(host.name, found.NOT_STARTED(unit=plan.unit)), plan.unit
     )
-    version = chosen.value.transaction.version if chosen.value else plan.before or ""
+    version = (chosen.value.version if chosen.value else plan.before) or ""
     for problem in learn(plan.facts_with(version, text)):
         yield stop(host.name, problem)
 

@@ -6,20 +6,23 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from gpufleet.containerd import findings as found
-from gpufleet.containerd.models import Containerd, ContainerdCatalog
-from gpufleet.containerd.record import ContainerdEntry
+from gpufleet.containerd.models import Containerd, ContainerdCatalog, ContainerdEntry
 from gpufleet.containerd.settings import ContainerdSettings
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import ManagedFile, NodeFacts, Package, Runtime
-from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import Family
+from gpufleet.packages.repository import (
+    NO_REPOSITORY,
+    Repository,
+    RepositoryPlan,
+    plan_repository,
+)
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
 NAME: Literal["containerd"] = "containerd"  # of the role, and of the runtime in the facts
@@ -33,12 +36,10 @@ PLAIN = "version = 2\n"  # every containerd since 1.3 reads it, with the CRI plu
 class ContainerdPlan:
     """The steps of the role for one host that has no containerd, or gpufleet's."""
 
-    package: str
-    docker: bool  # it is Docker's
+    transaction: PackageTransaction
+    docker: bool  # the package is Docker's
     minimum: str  # "": any version will do
     before: str | None  # installed version
-    family: Family
-    repository: RepositoryPlan
     config: str
     unit: str
     fresh: bool  # the file at `config` is the package's, if there is one
@@ -47,31 +48,21 @@ class ContainerdPlan:
     reason: str
 
     @property
+    def package(self) -> str:
+        return self.transaction.packages[0]
+
+    @property
     def needed(self) -> bool:
         """The package is to be installed."""
-        return self.family.needed
+        return self.transaction.needed
 
-    def describe(self) -> dict[str, Any]:
-        """The plan as data for preflight's JSON."""
-        return {
-            "package": self.package,
-            "before": self.before,
-            "installs": self.needed,
-            "minimum": self.minimum,
-            "reason": self.reason,
-        }
+    @property
+    def repository(self) -> RepositoryPlan:
+        return self.transaction.repository
 
     def facts_with(self, version: str, config: str | None) -> NodeFacts:
         """The host's facts once the package is there, with the text of its file."""
         return _with_runtime(self.facts, version, self.config, config)
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    package: str
-    version: str  # at least; what it is is known once the repository is asked
-    docker: bool
-    reason: str
 
 
 def plan_containerd(
@@ -85,95 +76,97 @@ def plan_containerd(
     facts, known, minimum = context.facts, catalog.containerd, context.required.get(NAME)
     if minimum is None:
         return None, ()
-    ours = BEGUN in facts.cluster_host.paths
+    begun = BEGUN in facts.cluster_host.paths
     recorded = facts.provenance.entry(ContainerdEntry).packages
     there = next((name for name in known.packages if _is_installed(facts, name)), "")
     if NAME in facts.runtimes:
-        if not there or not (ours or there in recorded):
+        if not there or not (begun or there in recorded):
             return None, ()
-        return _installed(known, facts, there, minimum, settles=ours), ()
-    system = distribution_of(facts.os, catalog.distributions)
+        return _installed(known, context, there, minimum, settles=begun), ()
+    system, wanted = facts.distribution, settings.install
     choices = list(_choices(known, system, minimum)) if system else []
-    wanted = settings.install
-    fitting = [each for each in choices if wanted in ("auto", _source(each))]
+    fitting = [
+        each for each in choices if wanted in ("auto", "docker" if each[2] else "distribution")
+    ]
     if not fitting or system is None:
         asked = wanted in ("distribution", "docker")
         problem = found.SOURCE_MISSING(wanted=wanted, minimum=minimum)
         return None, ((problem,) if asked else ())
-    return _missing(settings, known, facts, system, fitting[0], minimum)
+    package, version, docker, reason = fitting[0]
+    source = repository_of(settings, known, facts, system) if docker else None
+    repository = plan_repository(source, facts, wanted=True)
+    file = facts.files.get(known.config)
+    text = file.content if file else None
+    plan = ContainerdPlan(
+        transaction=_transaction(context, package, repository, needed=True),
+        docker=docker,
+        minimum=minimum,
+        before=None,
+        config=known.config,
+        unit=known.unit,
+        fresh=text is None and not (file and file.error),
+        settles=True,
+        facts=_with_runtime(facts, version, known.config, text),
+        reason=reason,
+    )
+    return plan, repository.findings
 
 
-def _choices(known: Containerd, system: Distribution, minimum: str) -> Iterator[_Choice]:
-    """The packages that are new enough, the distribution's first."""
+def _choices(
+    known: Containerd, system: Distribution, minimum: str
+) -> Iterator[tuple[str, str, bool, str]]:
+    """The packages that are new enough, the distribution's first: name, the version that it has at
+    least, whether it is Docker's, and the reason."""
     for each in known.distributions:
         if system.code in each.codes and version_tuple(each.version) >= version_tuple(minimum):
             reason = f"The host has no containerd; {system.title} has one."
-            yield _Choice(each.package, each.version, docker=False, reason=reason)
+            yield each.package, each.version, False, reason
     docker = known.docker
     managers = {name for layout in docker.layouts for name in layout.managers}
     served = any(system.code in place.codes for place in docker.places)
     if served and system.manager in managers:
         newest = max(docker.version, minimum, key=version_tuple)
         reason = f"The host has no containerd; {docker.package} is Docker's."
-        yield _Choice(docker.package, newest, docker=True, reason=reason)
-
-
-def _source(choice: _Choice) -> str:
-    return "docker" if choice.docker else "distribution"
-
-
-def _missing(
-    settings: ContainerdSettings,
-    known: Containerd,
-    facts: NodeFacts,
-    system: Distribution,
-    choice: _Choice,
-    minimum: str,
-) -> tuple[ContainerdPlan, tuple[Finding, ...]]:
-    source = repository_of(settings, known, facts, system) if choice.docker else None
-    repository = plan_repository(source, facts, wanted=True)
-    file = facts.files.get(known.config)
-    text = file.content if file else None
-    plan = ContainerdPlan(
-        package=choice.package,
-        docker=choice.docker,
-        minimum=minimum,
-        before=None,
-        family=_family(choice.package, needed=True),
-        repository=repository,
-        config=known.config,
-        unit=known.unit,
-        fresh=text is None and not (file and file.error),
-        settles=True,
-        facts=_with_runtime(facts, choice.version, known.config, text),
-        reason=choice.reason,
-    )
-    return plan, repository.findings
+        yield docker.package, newest, True, reason
 
 
 def _installed(
-    known: Containerd, facts: NodeFacts, package: str, minimum: str, *, settles: bool
+    known: Containerd, context: RoleContext, package: str, minimum: str, *, settles: bool
 ) -> ContainerdPlan:
     """`settles`: an unrecorded run installed it, which may not have come to its configuration."""
-    runtime = facts.runtimes[NAME]
+    facts = context.facts
     file = facts.files.get(known.config)
     text = file.content if file else None
     if settles and disables_cri(text):
         text = PLAIN
-    after = _with_runtime(facts, runtime.version, known.config, text) if settles else facts
+    version = facts.runtimes[NAME].version
+    after = _with_runtime(facts, version, known.config, text) if settles else facts
     return ContainerdPlan(
-        package=package,
+        transaction=_transaction(context, package, NO_REPOSITORY, needed=False),
         docker=package == known.docker.package,
         minimum=minimum,
         before=facts.packages[package].upstream,
-        family=_family(package, needed=False),
-        repository=RepositoryPlan(None, None, needed=False),
         config=known.config,
         unit=known.unit,
         fresh=settles,
         settles=settles,
         facts=after,
         reason="gpufleet installed it.",
+    )
+
+
+def _transaction(
+    context: RoleContext, package: str, repository: RepositoryPlan, *, needed: bool
+) -> PackageTransaction:
+    return PackageTransaction(
+        role=NAME,
+        title=NAME,
+        packages=(package,),
+        facts=context.facts,
+        needed=needed,
+        patterns=(re.escape(package),),
+        repository=repository,
+        lock_timeout=context.lock_timeout,
     )
 
 
@@ -205,17 +198,6 @@ def repository_of(
 def disables_cri(text: str | None) -> bool:
     """Whether a package's file disables the CRI plugin, as that of Docker's does."""
     return bool(_DISABLED.search(text or ""))
-
-
-def _family(package: str, *, needed: bool) -> Family:
-    return Family(
-        title="containerd",
-        packages=(package,),
-        prefix="",
-        exact=False,
-        installed=(),
-        needed=needed,
-    )
 
 
 def _is_installed(facts: NodeFacts, name: str) -> bool:

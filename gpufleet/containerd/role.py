@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from gpufleet.containerd.models import ContainerdCatalog
-from gpufleet.containerd.plan import ContainerdPlan, plan_containerd
-from gpufleet.containerd.record import ContainerdEntry
-from gpufleet.containerd.removal import ContainerdRemoval, plan_containerd_removal
+from gpufleet.containerd.models import ContainerdCatalog, ContainerdEntry
+from gpufleet.containerd.plan import PACKAGED, ContainerdPlan, plan_containerd
 from gpufleet.containerd.settings import ContainerdSettings
 from gpufleet.core.findings import Finding
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import (
     ASKED_LATER,
+    Removal,
     RemovalContext,
     Role,
     RoleContext,
     named,
     repository_name,
 )
+from gpufleet.role.result import RoleResult, digests
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerdRemoval(Removal):
+    """What is done before the package goes, which the package manager does where nothing else
+    needs it."""
+
+    goes: bool  # the host has gpufleet's package
+    config: str
+    restores: bool  # the package's own file was replaced
+    findings: tuple[Finding, ...] = ()
+
+    def first(self) -> Mapping[str, object]:
+        return {"check that containerd runs no containers": self.goes}
+
+    def before(self) -> Mapping[str, object]:
+        return {f"restore the package's {self.config}": self.restores}
 
 
 class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
@@ -52,7 +71,13 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
         return named(self.name, done)
 
     def describe(self, plan: ContainerdPlan) -> dict[str, Any]:
-        return plan.describe()
+        return {
+            "package": plan.package,
+            "before": plan.before,
+            "installs": plan.needed,
+            "minimum": plan.minimum,
+            "reason": plan.reason,
+        }
 
     def versions(
         self, plan: ContainerdPlan, entry: ContainerdEntry
@@ -72,10 +97,26 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def removal(
         self, settings: ContainerdSettings, context: RemovalContext[ContainerdEntry]
     ) -> ContainerdRemoval:
-        return plan_containerd_removal(context)
+        """Only one that gpufleet installed goes, by its package."""
+        known = context.catalog.containerd
+        goes = [name for name in known.packages if name in context.entry.added]
+        return ContainerdRemoval(
+            goes=any(name in context.facts.packages for name in goes),
+            config=known.config,
+            restores=PACKAGED in context.facts.cluster_host.paths,
+        )
 
     def main_packages(self, catalog: ContainerdCatalog) -> tuple[str, ...]:
         return catalog.containerd.packages
+
+
+def conclude(plan: ContainerdPlan, found: PackageTransaction | None) -> RoleResult:
+    """What the host has now. `found`: the transaction, if one ran."""
+    asked, source = plan.transaction, plan.repository.source
+    version = found.version if found else plan.before
+    packages = asked.versions(found, asked.facts.provenance.entry(ContainerdEntry))
+    entry = ContainerdEntry(version=version, packages=packages)
+    return RoleResult(entry, digests([source] if source else []), version)
 
 
 ROLE = ContainerdRole()

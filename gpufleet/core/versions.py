@@ -20,3 +20,15 @@ def version_tuple(version: str) -> tuple[int, ...]:
 def branch_of(version: str) -> int:
     """The branch of a driver version: 580 for "580.95.05"."""
     return version_tuple(version)[0]
+
+
+def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key for versions of packages and releases of kernels: numbers compare as numbers."""
+    parts = re.findall(r"\d{1,9}|[a-zA-Z]+", version)  # int() refuses thousands of digits
+    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
+
+
+def upstream_version(version: str) -> str:
+    """A package's version without epoch and revision: `3:580.95.05-1.el9` -> `580.95.05`."""
+    version = version.split(":", 1)[-1]
+    return version.rsplit("-", 1)[0] if "-" in version else version

@@ -1,4 +1,4 @@
-"""What a run does to the driver packages of a host, and to which version. Pure."""
+"""What a run does to the driver of a host, to which version, and whom that disturbs. Pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ import re
 from collections.abc import Collection
 from typing import Literal
 
+from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
+from gpufleet.driver.findings import host as findings
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
@@ -53,7 +58,8 @@ def decide(
     A branch keeps the version that is installed: an upgrade needs an explicit one. But a version
     of another source need not be in the configured one, which is asked in the run: None.
     """
-    wanted = choice.version or _kept_version(choice, before)
+    kept = before if before and before.split(".")[0] == choice.branch else None
+    wanted = choice.version or kept
     action, reason = _action(choice, packages, before, wanted, facts)
     if choice.version or wanted is None or action not in ("repair", "replace"):
         return wanted, action, reason
@@ -73,10 +79,6 @@ def is_loaded(choice: DriverChoice, target: str | None, facts: NodeFacts) -> boo
     return (facts.loaded_driver, flavour) == (target, choice.modules)
 
 
-def _kept_version(choice: DriverChoice, before: str | None) -> str | None:
-    return before if before and before.split(".")[0] == choice.branch else None
-
-
 def _action(
     choice: DriverChoice,
     family: tuple[str, ...],
@@ -87,8 +89,12 @@ def _action(
     """The package action; the packages of `family` must have one version, companions any."""
     if before is None:
         return "install", "No driver is installed."
+    if target is None:
+        return "replace", f"Driver {before} is of another branch."
     if target != before:
-        return _move(before, target)
+        down = version_tuple(target) < version_tuple(before)
+        reason = f"Driver {before} is installed, {target} is requested."
+        return "downgrade" if down else "upgrade", reason
     packages = (*family, *choice.packages.companions)
     missing = [name for name in packages if name not in facts.packages]
     if missing and not any(name in facts.packages for name in family):
@@ -119,9 +125,58 @@ def _action(
     return "none", f"Driver {before} is installed."
 
 
-def _move(before: str, target: str | None) -> tuple[Action, str]:
-    if target is None:
-        return "replace", f"Driver {before} is of another branch."
-    down = version_tuple(target) < version_tuple(before)
-    verb: Action = "downgrade" if down else "upgrade"
-    return verb, f"Driver {before} is installed, {target} is requested."
+def disruption(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    spared: Collection[int],
+    target: str | None,
+    choice: DriverChoice,
+    action: Action,
+) -> list[Finding]:
+    """Blockers if the plan would disrupt running GPU work."""
+    before, after = facts.loaded_driver, target or f"branch {choice.branch}"
+    if settings.allow_disruption or before is None:
+        return []
+    if is_loaded(choice, target, facts) and action != "replace":
+        return []  # packages can be completed while the module stays loaded
+    if before == after:
+        before += f" ({facts.loaded_flavour or facts.installed_flavour})"
+        after += f" ({choice.modules})"
+    if facts.gpu_pods:
+        pods = counted(facts.gpu_pods, "pod")
+        return [findings.KUBERNETES_GPU_PODS(before=before, after=after, pods=pods)]
+    work = gpu_work(facts, spared)
+    if work:
+        names = ", ".join(str(process) for process in work[:5])
+        return [findings.GPU_BUSY(before=before, after=after, work=names)]
+    return []
+
+
+def lower_driver(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    before: str | None,
+    target: str | None,
+    choice: DriverChoice,
+) -> list[Finding]:
+    """A blocker if the plan would downgrade the driver and no exact version is set."""
+    if settings.version:
+        return []
+    there = {"installed": before, "loaded": facts.loaded_driver}
+    newest = choice.newest_known
+    for how, version in there.items():
+        if version is None:
+            continue
+        low, high = version_tuple(target or choice.branch), version_tuple(version)
+        if not low < high[: len(low)]:  # a branch counts as its highest version
+            continue
+        wanted = target or f"the newest version of branch {choice.branch}"
+        known = newest if newest and newest.split(".")[0] == choice.branch else None
+        example = f', such as driver_version = "{known}"' if known else ""
+        branch = version.split(".")[0]
+        return [
+            findings.LOWER_DRIVER(
+                there=version, how=how, wanted=wanted, branch=branch, example=example
+            )
+        ]
+    return []

@@ -1,16 +1,29 @@
-"""Types of branches.yaml and gpus.yaml, and the catalog for driver decisions.
+"""Types of branches.yaml, gpus.yaml and packages.yaml, and the catalog for driver decisions.
 
 Branches are whole numbers here (580); versions are strings of numbers and dots.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from gpufleet.core.entries import BranchRange, Entry, Modules, Sourced, Style
-from gpufleet.driver.package_names import PackagePatterns, Packages
+from gpufleet.core.entries import (
+    BranchRange,
+    Build,
+    Entry,
+    Modules,
+    Profile,
+    Role,
+    Source,
+    Sourced,
+    Style,
+)
 from gpufleet.packages.catalog import PackageCatalog
+
+BOTH: tuple[Modules, ...] = ("open", "proprietary")
 
 
 class Branch(Sourced):
@@ -77,6 +90,54 @@ class Gpus(Sourced):
     gpus: tuple[Gpu, ...]
 
 
+class NameGroup(BranchRange):
+    """Package names for a range of branches, a module flavour and some profiles."""
+
+    names: tuple[str, ...]
+    role: Role = "userland"
+    modules: Modules | None = None
+    profiles: tuple[Profile, ...] = ("compute", "full")
+
+
+class Pinning(BranchRange):
+    """Names of NVIDIA's own pinning packages."""
+
+    branch: str
+    version: str
+
+
+class PackageSet(BranchRange, Sourced):
+    """The package names of one packaging: source, build and range of branches."""
+
+    id: str
+    source_kind: Source
+    build: Build
+    style: Style
+    groups: tuple[NameGroup, ...]
+    depends: tuple[NameGroup, ...] = ()
+    meta: tuple[NameGroup, ...] = ()
+    fabric_manager: tuple[NameGroup, ...] = ()
+    pinning: Pinning | None = None
+    module: str = "nvidia"
+    revision: str = ""  # regular expression of what follows the version; "": not known
+
+
+class PackagePatterns(Sourced):
+    """Regular expressions (full match) of the driver packages of all branches."""
+
+    style: Style
+    patterns: tuple[str, ...]
+    pinning: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # driver packages of sources that gpufleet does not replace
+
+
+class Packages(Entry):
+    """packages.yaml"""
+
+    sets: tuple[PackageSet, ...]
+    families: tuple[PackagePatterns, ...]
+
+
 class DriverCatalog(PackageCatalog):
     """The catalog of drivers and GPUs, with the lookups that resolvers need."""
 
@@ -99,3 +160,65 @@ class DriverCatalog(PackageCatalog):
 
     def family(self, style: Style) -> PackagePatterns:
         return next(f for f in self.packages.families if f.style == style)
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """One GPU model; `generation` is None for an id that is not in the catalog."""
+
+    id: int
+    known: Gpu | None
+    generation: Generation | None
+
+    @property
+    def name(self) -> str:
+        """ "Tesla T4"; with several names for its id, the first."""
+        return self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
+
+    @property
+    def title(self) -> str:
+        """The display name: "Tesla T4 (Turing)"."""
+        return f"{self.name} ({self.generation.name})" if self.generation else self.name
+
+    @property
+    def first(self) -> int:
+        own = self.known.first if self.known else None
+        return own or (self.generation.first if self.generation else None) or 0
+
+    @property
+    def last(self) -> int:
+        return (self.generation.last if self.generation else None) or 9999
+
+    @property
+    def modules(self) -> tuple[Modules, ...]:
+        if self.generation is None:
+            return BOTH
+        return (self.known.modules if self.known else ()) or self.generation.modules
+
+    def takes_branch(self, branch: int) -> bool:
+        return self.first <= branch <= self.last
+
+    @property
+    def limit(self) -> str:
+        """Why a branch may not support it, as a sentence."""
+        if self.last < 9999:
+            return f"The last branch for it is {self.last}."
+        return f"The first branch for it is {self.first}."
+
+
+def devices_of(catalog: DriverCatalog, ids: Sequence[int]) -> tuple[Device, ...]:
+    """The distinct GPU models among PCI device ids, in order of id."""
+    return tuple(
+        Device(device, catalog.gpu(device), catalog.generation(device))
+        for device in sorted(set(ids))
+    )
+
+
+def common_modules(devices: Sequence[Device]) -> tuple[Modules, ...]:
+    """The flavours of kernel modules that every GPU can use."""
+    return tuple(m for m in BOTH if all(m in device.modules for device in devices))
+
+
+def names(devices: Sequence[Device]) -> str:
+    """The GPUs as a list for a sentence."""
+    return ", ".join(device.title for device in devices)

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of, version_tuple
-from gpufleet.driver.catalog import Branch
+from gpufleet.driver.catalog import Branch, names
+from gpufleet.driver.choice import (
+    Offer,
+    Request,
+    advice,
+    best,
+    branches_of,
+    is_over,
+    kernel_takes_open,
+    offer,
+    offers,
+)
 from gpufleet.driver.findings import choice as kinds
-from gpufleet.driver.needs import names
-from gpufleet.driver.offers import Offer, branches_of, kernel_takes_open, offer, offers
-from gpufleet.driver.selection import Request, advice, best, is_over
 from gpufleet.driver.settings import DriverSettings
 
 SOURCE_TITLES = {
@@ -192,8 +200,8 @@ def _newer(request: Request) -> str:
     other: Source = "nvidia" if request.settings.source == "distro" else "distro"
     for source in (request.settings.source, other):
         found = best(free.having(source=source))
-        if found and not is_over(found.offer.branch, request.today):
-            setting = f'driver_branch = "{found.offer.branch.branch}"'
+        if found and not is_over(found.branch, request.today):
+            setting = f'driver_branch = "{found.branch.branch}"'
             if source == other:
                 setting = f'driver_source = "{other}" and {setting}'
             return f"Set {setting} for this host."

@@ -1,23 +1,135 @@
-"""What the driver's resolver returns: a choice, its reason, and findings."""
+"""The driver for a host: what can be installed there, and the conservative choice of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Literal
 
+from gpufleet.core.distributions import ArchiveBranch, Distribution
+from gpufleet.core.entries import BranchRange, Build, Modules, Source
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import branch_of, version_tuple
+from gpufleet.driver.catalog import (
+    BOTH,
+    Branch,
+    Device,
+    DriverCatalog,
+    PackageSet,
+    common_modules,
+    names,
+)
+from gpufleet.driver.settings import DriverSettings
 from gpufleet.packages.repository import Repository
+
+KIND_TITLES = {
+    "lts": "long-term branch",
+    "production": "production branch",
+    "new-feature": "new feature branch",
+    "unknown": "branch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An installable branch, and the module flavours that have packages."""
+
+    branch: Branch
+    packages: PackageSet
+    modules: tuple[Modules, ...]
+    newest: str
+    note: str = ""
+    usable: tuple[Modules, ...] = ()  # of `modules`, those for this host; see `candidates`
+
+
+def package_set(
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
+) -> PackageSet | None:
+    """The package names of a branch, or None if it has no packages."""
+    for candidate in catalog.packages.sets:
+        if (
+            candidate.id in distribution.driver_packages
+            and candidate.source_kind == source
+            and candidate.build == build
+            and candidate.covers(branch)
+        ):
+            return candidate
+    return None
+
+
+def kernel_takes_open(catalog: DriverCatalog, kernel: str) -> bool:
+    """False if the running kernel is known to be too old for open modules."""
+    number = version_tuple(kernel)
+    return not number or number >= version_tuple(catalog.branches.open_modules.minimum_kernel)
+
+
+def branches_of(distribution: Distribution) -> BranchRange:
+    """Branches in NVIDIA's repository for a distribution."""
+    if not distribution.ceiling:
+        return distribution.branches
+    return BranchRange(first=distribution.branches.first, last=branch_of(distribution.ceiling))
+
+
+def offer(
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: Branch
+) -> Offer | None:
+    """The offer of one branch; None if it cannot be installed."""
+    packages = package_set(catalog, distribution, source, build, branch.branch)
+    if packages is None:
+        return None
+    allowed, newest, note = distribution.modules, branch.newest, ""
+    if source == "distro":
+        archived = _archived(distribution, build, branch.branch)
+        if archived is None:
+            return None
+        allowed = tuple(m for m in archived.modules if m in allowed)
+        newest, note = archived.newest or newest, archived.note
+    elif not branches_of(distribution).covers(branch.branch):
+        return None
+    elif distribution.ceiling and branch.branch == branch_of(distribution.ceiling):
+        newest = distribution.ceiling
+    modules = tuple(
+        m
+        for m in BOTH
+        if m in allowed and m in branch.modules and _has_modules(packages, branch.branch, m)
+    )
+    return Offer(branch, packages, modules, newest, note) if modules else None
+
+
+def _has_modules(packages: PackageSet, branch: int, modules: Modules) -> bool:
+    """True if this packaging has kernel modules of that flavour for the branch."""
+    return packages.covers(branch) and any(
+        group.modules == modules and group.covers(branch) for group in packages.groups
+    )
+
+
+def offers(
+    catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build
+) -> tuple[Offer, ...]:
+    """Every installable branch of the catalog, lowest first."""
+    found = (
+        offer(catalog, distribution, source, build, branch) for branch in catalog.branches.branches
+    )
+    return tuple(entry for entry in found if entry is not None)
+
+
+def _archived(distribution: Distribution, build: Build, branch: int) -> ArchiveBranch | None:
+    archive = distribution.archive
+    for entry in archive.branches if archive else ():
+        if entry.branch == branch and build in entry.build:
+            return entry
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class DriverPackages:
     """Package names for one distribution, branch, flavour and profile."""
 
-    install: tuple[str, ...]  # the whole family; all at the driver's version
-    build: tuple[str, ...]  # compiler, make, dkms
-    headers: tuple[str, ...]  # for the running kernel
-    fabric_manager: tuple[str, ...]  # at the driver's version, with an NVSwitch
-    family: tuple[str, ...]  # regular expressions (full match) of every driver package, any branch
+    install: tuple[str, ...] = ()  # the whole family; all at the driver's version
+    build: tuple[str, ...] = ()  # compiler, make, dkms
+    headers: tuple[str, ...] = ()  # for the running kernel
+    fabric_manager: tuple[str, ...] = ()  # at the driver's version, with an NVSwitch
+    family: tuple[str, ...] = ()  # regular expressions of every driver package, any branch
     companions: tuple[str, ...] = ()  # installed with the driver, with versions of their own
     rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
     others: tuple[str, ...] = ()  # the same of driver packages that gpufleet does not replace
@@ -31,17 +143,118 @@ class DriverChoice:
 
     branch: str
     version: str | None  # exact if set by the user; else the newest of the branch
-    newest_known: str  # newest version of the branch in the catalog
     modules: Literal["open", "proprietary"]
     build: Literal["dkms", "precompiled"]
     source: Literal["nvidia", "distro"]
     packages: DriverPackages
     repository: Repository | None  # None: the distribution's own
-    reason: str
+    reason: str = ""
     findings: tuple[Finding, ...] = ()
+    offer: Offer | None = None
     components: tuple[str, ...] = ()  # of the distribution's own archive: contrib, non-free, …
 
     @property
     def blocked(self) -> bool:
         """True where a finding says that the choice cannot be carried out."""
         return any(finding.blocks for finding in self.findings)
+
+    @property
+    def newest_known(self) -> str:
+        """The newest version of the branch in the catalog."""
+        return self.offer.newest if self.offer else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """All inputs of a driver choice. `directory`: the repository's name of the architecture."""
+
+    catalog: DriverCatalog
+    distribution: Distribution
+    directory: str
+    kernel: str
+    devices: tuple[Device, ...]
+    nvswitch: bool
+    settings: DriverSettings
+    today: date
+    installed: tuple[str, str] | None = None  # branch and modules of the driver on the host
+
+    def having(self, **changes: object) -> Request:
+        """The same request with other settings."""
+        return replace(self, settings=self.settings.model_copy(update=changes))
+
+
+def is_over(branch: Branch, today: date) -> bool:
+    """True if the branch is end of life on that day."""
+    return branch.ended or (branch.end_of_life is not None and branch.end_of_life < today)
+
+
+def usable_modules(request: Request, found: Offer) -> tuple[Modules, ...]:
+    """Flavours of one branch that its packages, the GPUs, the kernel and the settings allow."""
+    wanted = request.settings.modules
+    return tuple(
+        flavour
+        for flavour in found.modules
+        if flavour in common_modules(request.devices)
+        and wanted in ("auto", flavour)
+        and (flavour != "open" or kernel_takes_open(request.catalog, request.kernel))
+    )
+
+
+def candidates(request: Request) -> tuple[Offer, ...]:
+    """Every branch that works on this host, lowest first."""
+    found = []
+    settings = request.settings
+    for entry in offers(request.catalog, request.distribution, settings.source, settings.build):
+        if not all(device.takes_branch(entry.branch.branch) for device in request.devices):
+            continue
+        modules = usable_modules(request, entry)
+        if modules:
+            found.append(replace(entry, usable=modules))
+    return tuple(found)
+
+
+def best(request: Request) -> Offer | None:
+    """The conservative choice: the newest supported branch of the longest-lived kind.
+
+    If all are end of life, the newest that was long-term or production. The date of the catalog
+    decides about end of life, so that a choice never changes by itself.
+    """
+
+    def rank(candidate: Offer) -> tuple[bool, int, int]:
+        branch = candidate.branch
+        alive = not is_over(branch, request.catalog.branches.as_of)
+        cared_for = {"lts": 2, "production": 1}.get(branch.kind, 0)
+        return alive, cared_for if alive else min(cared_for, 1), branch.branch
+
+    return max(candidates(request), key=rank, default=None)
+
+
+def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modules:
+    """One of the usable flavours: that of the installed driver of this branch, else open for new
+    branches and for unknown GPUs."""
+    if len(modules) == 1:
+        return modules[0]
+    for flavour in modules:
+        if request.installed == (str(branch), flavour):
+            return flavour
+    unknown = any(device.generation is None for device in request.devices)
+    rules = request.catalog.branches.open_modules
+    return "open" if unknown or branch >= rules.default_from else "proprietary"
+
+
+def advice(request: Request) -> str:
+    """The setting with which the host gets a driver, as a sentence."""
+    chosen = best(request)
+    if chosen:
+        without = " and remove driver_version" if request.settings.version else ""
+        return f'Set driver_branch = "{chosen.branch.branch}"{without} for this host.'
+    other = {"nvidia": "distro", "distro": "nvidia"}[request.settings.source]
+    for key, value in (("modules", "auto"), ("build", "dkms"), ("source", other)):
+        if getattr(request.settings, key) != value and best(request.having(**{key: value})):
+            return f'Set driver_{key} = "{value}" for this host.'
+    if best(request.having(modules="auto", build="dkms", source=other)):
+        return (
+            f'Set driver_source = "{other}" and remove driver_modules and driver_build '
+            "for this host."
+        )
+    return f"Move {names(request.devices) or 'it'} to a distribution that has a branch for it."

@@ -1,19 +1,22 @@
-"""The files that the driver role writes: blacklist, modules at boot, pins. Pure."""
+"""What the driver role writes, and the services of the driver. Pure."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from gpufleet.core.render import render
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.gpu_work import in_containers
+from gpufleet.facts.model import NodeFacts, Service
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.pins import preferences
 
 RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
+PERSISTENCED = "nvidia-persistenced"
 TITLE = "driver"  # of its packages, in messages and files
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
@@ -32,16 +35,40 @@ def wanted_files(
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
     ]
-    if pinned(settings, facts):
+    if settings.hold and facts.package_manager == "apt":
         files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
     return tuple(files)
 
 
-def pinned(settings: DriverSettings, facts: NodeFacts) -> bool:
-    """Whether the driver needs apt pins in addition to the hold."""
-    return settings.hold and facts.package_manager == "apt"
+def wanted_services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
+    """Those that a host with these GPUs needs."""
+    wanted = [PERSISTENCED] if settings.persistence else []
+    if facts.nvswitches:
+        wanted.append("nvidia-fabricmanager")
+    return tuple(wanted)
 
 
-def pins(packages: tuple[str, ...], version: str) -> FileWrite:
-    """The apt preferences that pin `packages` to `version`."""
-    return preferences(PREFERENCES_FILE, TITLE, packages, version)
+def services_to_start(wanted: Collection[str], facts: NodeFacts, waits: bool) -> tuple[str, ...]:
+    """Those that do not run as they should. `waits`: as of `persistence_waits`."""
+    there = waits and PERSISTENCE_OVERRIDE in facts.texts
+    return tuple(
+        name for name in wanted if not _runs(facts, name) and not (there and name == PERSISTENCED)
+    )
+
+
+def persistence_waits(wanted: Collection[str], facts: NodeFacts, spared: Collection[int]) -> bool:
+    """Whether the persistence daemon that runs needs another unit file while containers have
+    GPUs."""
+    service = facts.services.get(f"{PERSISTENCED}.service")
+    needed = PERSISTENCED in wanted and service and service.runs and _switches_off(service)
+    return bool(needed) and in_containers(facts, spared)
+
+
+def _runs(facts: NodeFacts, name: str) -> bool:
+    service = facts.services.get(f"{name}.service")
+    return bool(service and service.runs and not _switches_off(service))
+
+
+def _switches_off(service: Service) -> bool:
+    """Whether a unit starts the daemon without persistence mode, as Ubuntu's does."""
+    return "--no-persistence-mode" in service.exec_start

@@ -8,10 +8,9 @@ from functools import partial
 from gpufleet.core.distributions import headers_for
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
-from gpufleet.driver.choice import DriverPackages
+from gpufleet.driver.catalog import NameGroup, PackageSet
+from gpufleet.driver.choice import DriverPackages, Request
 from gpufleet.driver.findings import choice as kinds
-from gpufleet.driver.package_names import NameGroup, PackageSet
-from gpufleet.driver.selection import Request
 from gpufleet.packages.repository import Repository
 
 
@@ -63,7 +62,7 @@ def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
 def no_packages(request: Request) -> DriverPackages:
     """For a choice with a blocker: only the patterns that recognise an installed driver."""
     known = request.catalog.family(request.distribution.style)
-    return DriverPackages((), (), (), (), known.patterns, others=known.others)
+    return DriverPackages(family=known.patterns, others=known.others)
 
 
 def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:

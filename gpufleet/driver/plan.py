@@ -3,34 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding, as_warnings
-from gpufleet.driver.action import Action, decide, installed_version, is_loaded, of_another_source
-from gpufleet.driver.catalog import DriverCatalog
+from gpufleet.driver.action import (
+    Action,
+    decide,
+    disruption,
+    installed_version,
+    is_loaded,
+    lower_driver,
+    of_another_source,
+)
 from gpufleet.driver.choice import DriverChoice
-from gpufleet.driver.disruption import disruption, lower_driver
-from gpufleet.driver.files import MODPROBE_FILE, modules_of, pinned, pins, wanted_files
+from gpufleet.driver.files import (
+    MODPROBE_FILE,
+    PERSISTENCED,
+    PREFERENCES_FILE,
+    TITLE,
+    modules_of,
+    persistence_waits,
+    services_to_start,
+    wanted_files,
+    wanted_services,
+)
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
-from gpufleet.driver.services import (
-    PERSISTENCED,
-    persistence_waits,
-    services_to_start,
-    wanted_services,
-)
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.components import component_sources
+from gpufleet.packages.logins import NO_LOGINS, with_login
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
+from gpufleet.role.protocol import RoleContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +51,9 @@ class DriverPlan:
     action: Action
     before: str | None  # version of the installed packages
     loaded: str | None  # version of the module in the kernel
-    target: str | None  # version after the run; None: the newest of the branch in the repository
-    packages: tuple[str, ...]  # names, all at the target version
-    companions: tuple[str, ...]  # installed along, with versions of their own
+    transaction: PackageTransaction
     modules: tuple[str, ...]  # to load by modprobe, in this order
     components: FileWrite | None  # source list that enables more of the distribution's own archive
-    installed: tuple[str, ...]  # all installed driver packages
-    prerequisites: tuple[str, ...]  # missing headers, compiler, DKMS, version lock
-    repository: RepositoryPlan
     wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
     hold: tuple[str, ...]  # packages to hold
@@ -62,8 +67,22 @@ class DriverPlan:
     findings: tuple[Finding, ...]
 
     @property
+    def target(self) -> str | None:
+        """Version after the run; None: the newest of the branch in the repository."""
+        return self.transaction.version
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Names, all at the target version."""
+        return self.transaction.packages
+
+    @property
+    def repository(self) -> RepositoryPlan:
+        return self.transaction.repository
+
+    @property
     def changes_packages(self) -> bool:
-        return self.action != "none"
+        return self.transaction.needed
 
     @property
     def converged(self) -> bool:
@@ -80,16 +99,12 @@ class DriverPlan:
         )
 
 
-def plan_driver(
-    settings: DriverSettings, facts: NodeFacts, catalog: DriverCatalog, spared: Collection[int] = ()
-) -> DriverPlan:
-    """The driver plan of one host with GPUs. Reports findings; never raises.
-
-    `spared`: ids of processes on the GPUs that gpufleet itself stops.
-    """
+def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
+    """The driver plan of one host with GPUs. Reports findings; never raises."""
+    facts, spared = context.facts, context.spared
     choice = resolve_driver(
-        catalog,
-        distribution=code_of(facts.os, catalog.distributions),
+        context.catalog,
+        distribution=facts.distribution or facts.os.code,
         architecture=facts.kernel.architecture,
         kernel=facts.kernel.release,
         devices=[gpu.device for gpu in facts.gpus],
@@ -97,46 +112,67 @@ def plan_driver(
         settings=settings,
         installed=_branch_and_modules(facts),
     )
-    packages = choice.packages.install + (
-        choice.packages.fabric_manager if facts.nvswitches else ()
-    )
-    installed = _family(choice, facts)
+    names = choice.packages
+    packages = names.install + (names.fabric_manager if facts.nvswitches else ())
+    family = re.compile("|".join(f"(?:{pattern})" for pattern in names.family) or "(?!)")
+    there = (n for n, package in facts.packages.items() if package.state != "config-files")
+    installed = tuple(sorted(name for name in there if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
-    companions = choice.packages.companions
     foreign = of_another_source(choice, packages, _ours(facts), facts)
     target, action, reason = decide(choice, packages, before, foreign, facts)
-    modules = modules_of(choice)
     moves = action != "none"
-    plugin = lock_plugin(facts, catalog, hold=settings.hold)
-    repository = plan_repository(choice.repository, facts, wanted=moves)
+    plugin = lock_plugin(facts, hold=settings.hold)
+    repository = with_login(
+        plan_repository(choice.repository, facts, wanted=moves),
+        context.logins.get("driver", NO_LOGINS),
+        facts,
+    )
+    transaction = PackageTransaction(
+        role="driver",
+        title=TITLE,
+        packages=packages,
+        facts=facts,
+        version=target,
+        branch=choice.branch,
+        lowest=before or "" if target is None else "",
+        needed=moves,
+        installed=installed,
+        prerequisites=_prerequisites(choice, facts) + plugin,
+        companions=names.companions,
+        conflicting=names.rivals,
+        patterns=names.family,
+        repository=repository,
+        pin_file=PREFERENCES_FILE if settings.hold and facts.package_manager == "apt" else "",
+        lock_timeout=context.lock_timeout,
+    )
+    modules = modules_of(choice)
     wanted = wanted_files(settings, facts, modules)
+    checked = wanted if moves else wanted + transaction.pins(before)
     services = wanted_services(settings, facts)
     waits = not moves and persistence_waits(services, facts, spared)
-    checked = wanted
-    if action == "none" and pinned(settings, facts):
-        checked += (pins(packages, before or ""),)
+    archive = facts.distribution.archive if facts.distribution else None
+    blacklisted = all(file.is_on(facts) for file in wanted if file.path == MODPROBE_FILE)
+    loaded = is_loaded(choice, target, facts)
+    right = loaded and target and facts.library == target and "nvidia_uvm" in facts.modules
     return DriverPlan(
         choice=choice,
         action=action,
         before=before,
         loaded=facts.loaded_driver,
-        target=target,
-        packages=packages,
-        companions=companions,
+        transaction=transaction,
         modules=modules,
-        components=component_sources(choice.components, facts, _third_parties(facts, catalog)),
-        installed=installed,
-        prerequisites=_prerequisites(choice, facts) + plugin,
-        repository=repository,
+        components=component_sources(
+            choice.components, facts, archive.third_parties if archive else ()
+        ),
         wanted_files=wanted,
         files=tuple(file for file in checked if not file.is_on(facts)),
         hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
         plugin=() if moves else plugin,
         wanted_services=services,
         services=services_to_start(services, facts, waits),
-        initramfs=not _is_recorded(MODPROBE_FILE, wanted, facts),
-        load=not _module_is_right(choice, target, facts),
-        stale_module=facts.loaded_driver is not None and not is_loaded(choice, target, facts),
+        initramfs=not (blacklisted and MODPROBE_FILE in facts.provenance.files),
+        load=not right,
+        stale_module=facts.loaded_driver is not None and not loaded,
         reasons=(choice.reason, reason),
         findings=(
             *(choice.findings if moves else as_warnings(choice.findings)),
@@ -149,47 +185,12 @@ def plan_driver(
     )
 
 
-def _third_parties(facts: NodeFacts, catalog: DriverCatalog) -> tuple[str, ...]:
-    """URL patterns of repositories that only look like the distribution's own archive."""
-    distribution = distribution_of(facts.os, catalog.distributions)
-    archive = distribution.archive if distribution else None
-    return archive.third_parties if archive else ()
-
-
-def _family(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
-    """Installed packages of an NVIDIA driver, of any branch and source."""
-    family = re.compile("|".join(f"(?:{pattern})" for pattern in choice.packages.family) or "(?!)")
-    return tuple(
-        sorted(
-            name
-            for name, package in facts.packages.items()
-            if package.state != "config-files" and family.fullmatch(name)
-        )
-    )
-
-
 def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     if choice.build != "dkms":
         return ()
     headers = () if facts.kernel.headers else choice.packages.headers
     build = tuple(name for name in choice.packages.build if name not in facts.packages)
     return headers + build
-
-
-def _is_recorded(path: str, wanted: tuple[FileWrite, ...], facts: NodeFacts) -> bool:
-    """Whether the host has a file as planned, and the run that wrote it finished."""
-    return path in facts.provenance.files and all(
-        file.is_on(facts) for file in wanted if file.path == path
-    )
-
-
-def _module_is_right(choice: DriverChoice, target: str | None, facts: NodeFacts) -> bool:
-    return (
-        target is not None
-        and is_loaded(choice, target, facts)
-        and facts.library == target
-        and "nvidia_uvm" in facts.modules
-    )
 
 
 def _branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:

@@ -113,7 +113,7 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
 
 def _is_ours(facts: NodeFacts, plan: DriverPlan) -> bool:
     """Whether the half-installed packages belong to the driver, or are triggered by it."""
-    family = plan.packages + plan.installed
+    family = plan.packages + plan.transaction.installed
     names = {problem.split(" is ")[0] for problem in facts.broken.split(", ")}
     beside = {*plan.choice.packages.build, *plan.choice.packages.headers, *TRIGGERED}
     return any(name in family for name in names) or names - {INTERRUPTED} <= beside

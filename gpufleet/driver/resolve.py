@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
 from gpufleet.core.findings import Finding, Severity, by_severity
 from gpufleet.core.versions import branch_of
 from gpufleet.driver import checks
-from gpufleet.driver.catalog import Branch, DriverCatalog
-from gpufleet.driver.choice import DriverChoice, DriverPackages
+from gpufleet.driver.catalog import Branch, DriverCatalog, common_modules, devices_of, names
+from gpufleet.driver.choice import (
+    KIND_TITLES,
+    DriverChoice,
+    DriverPackages,
+    Offer,
+    Request,
+    advice,
+    best,
+    offer,
+    prefer,
+    usable_modules,
+)
 from gpufleet.driver.findings import choice as kinds
-from gpufleet.driver.needs import common_modules, devices_of, names
-from gpufleet.driver.offers import Offer, offer
 from gpufleet.driver.packaging import driver_packages, driver_repository, no_packages
-from gpufleet.driver.selection import KIND_TITLES, Request, advice, best, prefer, usable_modules
 from gpufleet.driver.settings import DriverSettings
-
-
-@dataclass(frozen=True, slots=True)
-class _Pick:
-    """A branch and modules, or the reason why none fit."""
-
-    branch: int | None = None
-    found: Offer | None = None
-    modules: Modules | None = None
-    reason: str = ""
-    findings: tuple[Finding, ...] = ()
 
 
 def resolve_driver(
     catalog: DriverCatalog,
     *,
-    distribution: str,
+    distribution: Distribution | str,
     architecture: str,
     kernel: str,
     devices: Sequence[int],
@@ -45,81 +43,90 @@ def resolve_driver(
 ) -> DriverChoice:
     """The driver for one host.
 
-    `distribution` is NVIDIA's code (ubuntu2204), `architecture` and `kernel` are as uname prints
-    them, `devices` are the PCI device ids of the GPUs. `today` affects only warnings about
-    end of life; the choice depends only on the other arguments and the catalog. `installed`: branch
-    and modules of the driver on the host, which keeps its modules if they fit its GPUs.
+    `distribution` is a code where the catalog does not have it, `architecture` and `kernel` are as
+    uname prints them, `devices` are the PCI device ids of the GPUs. `today` affects only warnings
+    about end of life; the choice depends only on the other arguments and the catalog. `installed`:
+    branch and modules of the driver on the host, which keeps its modules if they fit its GPUs.
     """
-    place = catalog.distribution(distribution)
-    if place is None:
+    archive = None if isinstance(distribution, str) else distribution.archive
+    choice = DriverChoice(
+        branch=settings.branch or "",
+        version=settings.version,
+        modules="open" if settings.modules == "auto" else settings.modules,
+        build=settings.build,
+        source=settings.source,
+        packages=DriverPackages(),
+        repository=None,
+        components=archive.components if archive and settings.source == "distro" else (),
+    )
+    if isinstance(distribution, str):
         known = ", ".join(d.code for d in catalog.distributions)
-        return _refused(
-            settings, kinds.UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
-        )
-    directory = place.architectures.get(architecture)
+        finding = kinds.UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
+        return replace(choice, reason=finding.message, findings=(finding,))
+    directory = distribution.architectures.get(architecture)
     if directory is None:
-        known = ", ".join(place.architectures)
-        return _refused(
-            settings,
-            kinds.NO_ARCHITECTURE(title=place.title, architecture=architecture, known=known),
+        finding = kinds.NO_ARCHITECTURE(
+            title=distribution.title,
+            architecture=architecture,
+            known=", ".join(distribution.architectures),
         )
+        return replace(choice, reason=finding.message, findings=(finding,))
+    off_host = any(gpu.fabric_off_host for id in devices if (gpu := catalog.gpu(id)))
     request = Request(
         catalog=catalog,
-        distribution=place,
+        distribution=distribution,
         directory=directory,
         kernel=kernel,
         devices=devices_of(catalog, devices),
-        nvswitch=nvswitch and not _fabric_off_host(catalog, devices),
+        nvswitch=nvswitch and not off_host,
         settings=settings,
         today=today or date.today(),
         installed=installed,
     )
-    return _choice(request, _pick(request), nvswitch)
+    repository, key_findings = driver_repository(request)
+    picked = _pick(request, replace(choice, packages=no_packages(request), repository=repository))
+    findings = [*picked.findings, *checks.platform(request), *key_findings]
+    found = picked.offer
+    if found and picked.reason:
+        number = found.branch.branch
+        packages = driver_packages(request, found.packages, number, picked.modules)
+        picked = replace(picked, packages=packages)
+        findings += checks.warnings(request, found)
+        findings += _about_gpus(request, picked.modules)
+        findings += _about_fabric(request, nvswitch)
+        if request.nvswitch and not packages.fabric_manager:
+            findings.append(kinds.NO_FABRIC_MANAGER(title=distribution.title))
+    reason = picked.reason or next(f.message for f in findings if f.blocks)
+    return replace(picked, reason=reason, findings=by_severity(findings))
 
 
-def _refused(settings: DriverSettings, finding: Finding) -> DriverChoice:
-    """A choice for a host that is not in the catalog."""
-    return DriverChoice(
-        branch=settings.branch or "",
-        version=settings.version,
-        newest_known="",
-        modules="open" if settings.modules == "auto" else settings.modules,
-        build=settings.build,
-        source=settings.source,
-        packages=DriverPackages((), (), (), (), (), ()),
-        repository=None,
-        reason=finding.message,
-        findings=(finding,),
-    )
-
-
-def _pick(request: Request) -> _Pick:
+def _pick(request: Request, choice: DriverChoice) -> DriverChoice:
+    """The choice with a branch, its modules and the reason; with findings where none fit."""
     settings = request.settings
     if settings.source == "distro" and not request.distribution.archive:
         title = request.distribution.title
-        return _Pick(findings=(kinds.NO_DISTRO_DRIVER(title=title),))
-    contradiction = tuple(checks.contradiction(settings))
+        return replace(choice, findings=(kinds.NO_DISTRO_DRIVER(title=title),))
     if settings.version:
-        picked = _asked_for(request, branch_of(settings.version), "driver_version")
+        picked = _asked_for(request, choice, branch_of(settings.version), "driver_version")
     elif settings.branch:
-        picked = _asked_for(request, int(settings.branch), "driver_branch")
+        picked = _asked_for(request, choice, int(settings.branch), "driver_branch")
     else:
-        picked = _default(request)
-    return replace(picked, findings=(*contradiction, *picked.findings))
+        picked = _default(request, choice)
+    return replace(picked, findings=(*checks.contradiction(settings), *picked.findings))
 
 
-def _default(request: Request) -> _Pick:
-    chosen = best(request)
-    if chosen is None:
-        return _Pick(findings=_nothing_fits(request))
-    branch = chosen.offer.branch
-    modules = prefer(request, branch.branch, chosen.modules)
+def _default(request: Request, choice: DriverChoice) -> DriverChoice:
+    found = best(request)
+    if found is None:
+        return replace(choice, findings=_nothing_fits(request))
+    branch = found.branch
+    modules = prefer(request, branch.branch, found.usable)
     fits = " and ".join(filter(None, (request.distribution.title, names(request.devices))))
     reason = (
         f"Branch {branch.branch} is the newest {KIND_TITLES[branch.kind]} for {fits}. "
-        f"{_modules_reason(request, chosen.offer, chosen.modules, modules)}"
+        f"{_modules_reason(request, found, found.usable, modules)}"
     )
-    return _Pick(branch.branch, chosen.offer, modules, reason)
+    return replace(choice, branch=str(branch.branch), offer=found, modules=modules, reason=reason)
 
 
 def _nothing_fits(request: Request) -> tuple[Finding, ...]:
@@ -127,11 +134,11 @@ def _nothing_fits(request: Request) -> tuple[Finding, ...]:
     settings = request.settings
     any_modules = best(request.having(modules="auto"))
     if any_modules:
-        return tuple(checks.modules(request, any_modules.offer))
+        return tuple(checks.modules(request, any_modules))
     built = best(request.having(build="dkms"))
     if built:
-        flavour = prefer(request, built.offer.branch.branch, built.modules)
-        return (checks.no_precompiled(request, built.offer.branch.branch, flavour),)
+        flavour = prefer(request, built.branch.branch, built.usable)
+        return (checks.no_precompiled(request, built.branch.branch, flavour),)
     free = request.having(modules="auto", build="dkms")
     alone = [best(replace(free, devices=(device,))) for device in request.devices]
     if len(request.devices) > 1 and all(alone):
@@ -151,25 +158,27 @@ def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
     return f"{' '.join(limits) or 'any branch'}, {' or '.join(modules)} modules"
 
 
-def _asked_for(request: Request, number: int, key: str) -> _Pick:
+def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) -> DriverChoice:
     branch, findings = _branch(request, number)
+    choice = replace(choice, branch=str(number), findings=findings)
     if branch is None:
-        return _Pick(number, findings=findings)
+        return choice
     settings = request.settings
     gpus = tuple(checks.gpus(request, number))
     found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
     if found is None:
         missing = checks.not_offered(request, branch)
-        return _Pick(number, findings=(*findings, *missing, *gpus))
+        return replace(choice, findings=(*findings, *missing, *gpus))
     version = tuple(checks.version(request, found))
     usable = usable_modules(request, found)
     if not usable:
         unfit = () if gpus else tuple(checks.modules(request, found))
-        return _Pick(number, found, findings=(*findings, *gpus, *unfit, *version))
+        return replace(choice, offer=found, findings=(*findings, *gpus, *unfit, *version))
     modules = prefer(request, number, usable)
     why = _modules_reason(request, found, usable, modules)
     reason = f"Branch {number} is requested ({key}). {why}"
-    return _Pick(number, found, modules, reason, (*findings, *gpus, *version))
+    found_too = (*findings, *gpus, *version)
+    return replace(choice, offer=found, modules=modules, reason=reason, findings=found_too)
 
 
 def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding, ...]]:
@@ -211,35 +220,6 @@ def _modules_reason(
     return f"{title}: no others for {request.distribution.title}. {why}".strip()
 
 
-def _choice(request: Request, picked: _Pick, nvswitch: bool) -> DriverChoice:
-    settings, distribution = request.settings, request.distribution
-    found, modules = picked.found, picked.modules
-    repository, key_findings = driver_repository(request)
-    findings = [*picked.findings, *checks.platform(request), *key_findings]
-    packages = no_packages(request)
-    if found and modules and picked.branch is not None:
-        packages = driver_packages(request, found.packages, picked.branch, modules)
-        findings += [*checks.warnings(request, found), *_about_gpus(request, modules)]
-        findings += _about_fabric(request, nvswitch)
-        if request.nvswitch and not packages.fabric_manager:
-            findings.append(kinds.NO_FABRIC_MANAGER(title=distribution.title))
-    fallback: Modules = "open" if settings.modules == "auto" else settings.modules
-    archive = distribution.archive if settings.source == "distro" else None
-    return DriverChoice(
-        branch=str(picked.branch) if picked.branch is not None else settings.branch or "",
-        version=settings.version,
-        newest_known=found.newest if found else "",
-        modules=modules or fallback,
-        build=settings.build,
-        source=settings.source,
-        packages=packages,
-        repository=repository,
-        reason=picked.reason or next(f.message for f in findings if f.blocks),
-        findings=by_severity(findings),
-        components=archive.components if archive else (),
-    )
-
-
 def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
     findings = [
         kinds.UNKNOWN_GPU(
@@ -254,11 +234,6 @@ def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
     if len({d.generation.name for d in request.devices if d.generation}) > 1:
         findings.append(kinds.MIXED_GENERATIONS(gpus=names(request.devices)))
     return findings
-
-
-def _fabric_off_host(catalog: DriverCatalog, devices: Sequence[int]) -> bool:
-    known = (catalog.gpu(device) for device in devices)
-    return any(gpu.fabric_off_host for gpu in known if gpu)
 
 
 def _about_fabric(request: Request, nvswitch: bool) -> list[Finding]:

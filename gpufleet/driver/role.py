@@ -2,30 +2,59 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
-from gpufleet.driver.files import PERSISTENCE_OVERRIDE
+from gpufleet.driver.files import MODPROBE_FILE, PERSISTENCE_OVERRIDE
+from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
-from gpufleet.driver.removal import DriverRemoval, plan_driver_removal
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.protocol import (
     ASKED_LATER,
+    Removal,
     RemovalContext,
     Role,
     RoleContext,
     named,
     repository_name,
 )
+from gpufleet.role.result import RoleResult, digests
+
+# what the steps put right, once the driver is loaded
+SOLVED = (findings.VERSION_MISMATCH, findings.NO_HEADERS, findings.NOUVEAU, findings.OTHER_PACKAGES)
+PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
+LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRemoval(Removal):
+    """What is removed besides the driver's packages and files."""
+
+    modules: tuple[str, ...]  # loaded again if one cannot be unloaded
+    unload: bool
+    prerequisites: tuple[str, ...]  # modules of the kernel, loaded for the driver
+    initramfs: str  # file to remove from it
+    findings: tuple[Finding, ...]
+
+    def first(self) -> Mapping[str, object]:
+        return {"unload the NVIDIA modules": self.unload}
+
+    def after(self) -> Mapping[str, object]:
+        return {f"rebuild the initramfs without {self.initramfs}": self.initramfs}
+
+    def describe(self) -> dict[str, Any]:
+        return {"unload": self.unload}
 
 
 class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
@@ -46,11 +75,8 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     ) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        facts = context.facts
-        plan = plan_driver(settings, facts, context.catalog, context.spared)
-        login = context.logins.get(self.name, Logins())
-        plan = replace(plan, repository=with_login(plan.repository, login, facts))
-        return plan, (*plan.findings, *inspect_driver(settings, facts, plan))
+        plan = plan_driver(settings, context)
+        return plan, (*plan.findings, *inspect_driver(settings, context.facts, plan))
 
     def context_after(
         self, settings: DriverSettings, plan: DriverPlan | None, context: RoleContext
@@ -63,12 +89,12 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
                 installs=plan.target or plan.choice.branch,
                 repository=plan.repository if plan.choice.source == "nvidia" else None,
             )
-        facts = context.facts
-        known = plan_driver(settings, facts, context.catalog).repository
+        loaded = context.facts.loaded_driver
+        known = plan_driver(settings, replace(context, logins={})).repository
         return replace(
             context,
-            driver=facts.loaded_driver,
-            branch=(facts.loaded_driver or "").split(".")[0],
+            driver=loaded,
+            branch=(loaded or "").split(".")[0],
             repository=None if known.needed or known.repository is None else known,
         )
 
@@ -76,18 +102,19 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return plan.converged
 
     def steps(self, plan: DriverPlan, context: RoleContext) -> list[str]:
-        target = f"{plan.target}{ASKED_LATER}" if plan.target else _newest(plan)
+        known = plan.choice.newest_known
+        target = f"{plan.target or f'the newest of branch {plan.choice.branch}'}{ASKED_LATER}"
+        if known and not plan.target:
+            target += f"; the newest known to the catalog is {known}"
         modules = f"{plan.choice.modules} modules"
         moves = plan.load or plan.changes_packages
-        files = self.files(plan)
+        files, prerequisites = self.files(plan), plan.transaction.prerequisites
         packages = counted(len(plan.packages), "package")
         done = {
             f"enable {' '.join(plan.choice.components)} of the distribution": plan.components,
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
-            f"install {', '.join(plan.prerequisites)}": (
-                plan.changes_packages and plan.prerequisites
-            ),
-            f"{plan.action} the driver: {target}, {modules}, {packages}": (plan.changes_packages),
+            f"install {', '.join(prerequisites)}": plan.changes_packages and prerequisites,
+            f"{plan.action} the driver: {target}, {modules}, {packages}": plan.changes_packages,
             f"write {', '.join(file.path for file in files)}": files,
             "hold the driver packages": plan.hold,
             "rebuild the initramfs": plan.initramfs,
@@ -127,20 +154,74 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     def removal(
         self, settings: DriverSettings, context: RemovalContext[DriverEntry]
     ) -> DriverRemoval:
-        return plan_driver_removal(context, settings.allow_disruption)
+        """By the record; running GPU work is a blocker unless the settings allow to end it."""
+        entry, facts = context.entry, context.facts
+        ours = context.recorded or bool(entry.added)  # else the loaded module is another driver's
+        work, pods = gpu_work(facts, context.spared), facts.gpu_pods
+        busy: tuple[Finding, ...] = ()
+        if (work or pods) and not settings.allow_disruption:
+            names = ", ".join(str(process) for process in work[:5]) or counted(pods, "pod")
+            busy = (findings.GPU_BUSY_REMOVAL(work=names),)
+        return DriverRemoval(
+            modules=tuple(entry.load or LOADED_NAMES),
+            unload=ours and facts.loaded_driver is not None,
+            prerequisites=tuple(entry.prerequisites or ()),
+            initramfs=MODPROBE_FILE if MODPROBE_FILE in context.written else "",
+            findings=busy,
+        )
 
     def installs(self, plan: DriverPlan) -> bool:
         return plan.changes_packages
 
     def missing_prerequisites(self, plan: DriverPlan) -> tuple[str, ...] | None:
-        return plan.prerequisites if plan.changes_packages else None
+        return plan.transaction.prerequisites if plan.changes_packages else None
 
 
-def _newest(plan: DriverPlan) -> str:
-    """The version of a branch, as far as the catalog knows it before the run."""
-    known = plan.choice.newest_known
-    note = f"; the newest known to the catalog is {known}" if known else ""
-    return f"the newest of branch {plan.choice.branch}{ASKED_LATER}{note}"
+def conclude(
+    settings: DriverSettings,
+    facts: NodeFacts,
+    plan: DriverPlan,
+    found: PackageTransaction | None = None,
+    reboot: str = "",
+) -> RoleResult:
+    """What the host has now. `found`: the transaction that ran; `reboot`: why only a reboot, which
+    is not allowed, can load the driver."""
+    version = found.version if found else plan.target
+    old = facts.provenance.entry(DriverEntry)
+    repository = plan.repository.repository
+    prerequisites = [name for name in PREREQUISITES if name not in facts.modules]
+    entry = DriverEntry(
+        version=version,
+        branch=plan.choice.branch,
+        modules=plan.choice.modules,
+        source=plan.choice.source,
+        build=plan.choice.build,
+        packages=plan.transaction.versions(found, old),
+        load=list(plan.modules),
+        prerequisites=prerequisites if old.prerequisites is None else old.prerequisites,
+        repository=repository.url if repository else None,
+        keyring=repository.keyring if repository else None,
+        source_file=repository.file if repository else None,
+        held=settings.hold or still_held(old, facts, moved=found is not None),
+        fabric_manager=bool(facts.nvswitches),
+    )
+    wrote = (plan.components, plan.repository.source, plan.repository.login)
+    files = (*plan.wanted_files, *plan.transaction.pins(version), *filter(None, wrote))
+    recorded = facts.provenance.files
+    ours = (
+        file
+        for file in files
+        # a file with our name is ours, even if a killed run did not record it
+        if file.path in recorded or "gpufleet" in file.path or not file.is_on(facts)
+    )
+    return RoleResult(
+        entry,
+        digests(ours),
+        version,
+        needs=(f"reboot: {reboot}",) if reboot else (),
+        findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),
+        solved=() if reboot else tuple(kind.code for kind in SOLVED),
+    )
 
 
 ROLE = DriverRole()

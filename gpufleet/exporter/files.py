@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from gpufleet.core.render import render
-from gpufleet.exporter.models import ExporterCatalog
-from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.resolve import ExporterChoice
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import Daemon, NodeFacts

@@ -1,11 +1,15 @@
-"""Types of exporter.yaml."""
+"""Types of exporter.yaml, and the exporter in the host's record."""
 
 from __future__ import annotations
 
 from datetime import date
+from typing import ClassVar
+
+from pydantic import Field
 
 from gpufleet.core.entries import BranchRange, Entry, Sourced
 from gpufleet.driver.catalog import DriverCatalog
+from gpufleet.facts.record import RoleEntry
 from gpufleet.toolkit.models import Advisory
 
 
@@ -79,3 +83,23 @@ class ExporterCatalog(DriverCatalog):
     """The catalog for exporter decisions: its packages depend on driver and GPUs."""
 
     exporter: Exporter
+
+
+class ExporterEntry(RoleEntry):
+    """The exporter that gpufleet started."""
+
+    role: ClassVar[str] = "exporter"
+
+    mode: str = ""  # systemd or docker
+    dcgm: str | None = None  # version
+    image: str | None = None
+    listen: str = ""  # host:port
+    metrics: str = ""  # URL on the host itself
+    units: list[str] = Field(default_factory=list)
+    configuration: str | None = None  # digest of its files; None: it never ran
+    driver: str | None = None  # version at its start
+
+    @property
+    def versions(self) -> set[str | None]:
+        """The exporter's version and DCGM's."""
+        return {self.version, self.dcgm}

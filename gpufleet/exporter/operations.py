@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pyinfra import host
 
 from gpufleet.exporter import findings
-from gpufleet.exporter.model import ExporterPlan
+from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.facts.files import HOME
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script

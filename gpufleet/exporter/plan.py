@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
 from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as found
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import counters_csv
+from gpufleet.exporter.counters import counters_csv, load_counters
 from gpufleet.exporter.files import (
     SYSTEMD,
     Mode,
@@ -22,18 +21,61 @@ from gpufleet.exporter.files import (
     own_daemons,
     units,
 )
-from gpufleet.exporter.model import ExporterPlan
-from gpufleet.exporter.models import ExporterCatalog
-from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
 from gpufleet.exporter.settings import OUR_COUNTERS, ExporterSettings
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.gpu_work import in_containers
-from gpufleet.facts.model import Listener, NodeFacts
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
-from gpufleet.packages.transaction import Family, lock_plugin, to_hold
+from gpufleet.packages.repository import NO_REPOSITORY
+from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
 from gpufleet.role.protocol import RoleContext
+
+NOT_ADDED = (
+    "they are in NVIDIA's repository, which the host does not have; it is not added, because "
+    "its driver packages could replace a driver from another source"
+)
+_LOCAL = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterPlan:
+    """The steps of the exporter role for one host; an empty step does nothing."""
+
+    choice: ExporterChoice
+    mode: Mode
+    address: str  # host:port of /metrics
+    packages: tuple[PackageTransaction, ...]  # DCGM's, then the exporter's; none for a container
+    before: str | None  # version of the installed exporter's packages
+    prerequisites: tuple[str, ...]  # version lock, if missing
+    hold: tuple[str, ...]
+    wanted_files: tuple[FileWrite, ...]
+    files: tuple[FileWrite, ...]  # those that differ on the host
+    units: tuple[str, ...]  # in start order
+    retire: tuple[str, ...]  # units of the other mode that gpufleet started
+    restart: bool  # the exporter does not run, or not as planned
+    waits: bool  # its unit file is new and systemd does not read it while containers have GPUs
+    reasons: tuple[str, ...]
+
+    @property
+    def reachable(self) -> str:
+        """host:port of /metrics on the host itself."""
+        host, _, port = self.address.rpartition(":")
+        return f"{_LOCAL.get(host, host)}:{port}"
+
+    @property
+    def configuration(self) -> str:
+        return digest(self.wanted_files)
+
+    @property
+    def changes_packages(self) -> bool:
+        return any(each.needed for each in self.packages)
+
+    @property
+    def converged(self) -> bool:
+        """Whether there is nothing to do, unless the driver changes."""
+        return not (self.changes_packages or self.hold or self.files or self.retire or self.restart)
 
 
 def plan_exporter(
@@ -49,10 +91,12 @@ def plan_exporter(
     if settings.enabled is False:
         return None, ()
     if settings.enabled == "auto" and facts.kubelet:
-        return None, (_left_to_cluster(facts),)
+        ours = facts.provenance.entry(ExporterEntry).exists
+        left = " The one that gpufleet installed earlier is not changed." if ours else ""
+        return None, (found.LEFT_TO_CLUSTER(left=left),)
     choice = resolve_exporter(
         catalog,
-        distribution=code_of(facts.os, catalog.distributions),
+        distribution=facts.distribution or facts.os.code,
         branch=int(context.branch) if re.fullmatch(r"\d{1,9}", context.branch) else 0,
         devices=[gpu.device for gpu in facts.gpus],
         settings=settings,
@@ -67,7 +111,9 @@ def plan_exporter(
     plan = _plan(wanted, choice, mode, context)
     plan = replace(plan, reasons=(choice.reason, reason))
     waiting = (reload_waits(plan.units[-1]),) if plan.waits else ()
-    return plan, (*problems, *_closed(settings), *waiting)
+    loopback = ip_address(settings.listen).is_loopback
+    closed = (found.LOOPBACK(address=settings.address),) if loopback else ()
+    return plan, (*problems, *closed, *waiting)
 
 
 def _counters(
@@ -81,12 +127,6 @@ def _counters(
     return counters_csv(load_counters(), choice.version, found if known else ())
 
 
-def _left_to_cluster(facts: NodeFacts) -> Finding:
-    ours = facts.provenance.entry(ExporterEntry).exists
-    left = " The one that gpufleet installed earlier is not changed." if ours else ""
-    return found.LEFT_TO_CLUSTER(left=left)
-
-
 def _mode(
     settings: ExporterSettings, choice: ExporterChoice, context: RoleContext
 ) -> tuple[Mode, str, tuple[Finding, ...]]:
@@ -94,8 +134,13 @@ def _mode(
     facts = context.facts
     catalog: ExporterCatalog = context.catalog
     without = "" if context.branch.isdigit() else "there is no NVIDIA driver"
-    refused = without or choice.no_packages or _no_repository(context)
-    undockered = without or _undockered(context)
+    refused = without or choice.no_packages or ("" if context.repository else NOT_ADDED)
+    undockered = without
+    if not without and "docker" not in facts.runtimes:
+        undockered = "docker is not installed"
+    elif not without and "docker" not in context.served:
+        config = facts.texts.get(facts.runtimes["docker"].config_path, "")
+        undockered = "" if '"nvidia"' in config else "docker does not get the runtime nvidia"
     conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
     if settings.mode == "systemd":
         if refused:
@@ -119,26 +164,6 @@ def _mode(
     return "docker", f"No packages: {refused}.", ()
 
 
-def _undockered(context: RoleContext) -> str:
-    """Why docker cannot run containers with GPUs after the toolkit's run; "" if it can."""
-    facts = context.facts
-    if "docker" not in facts.runtimes:
-        return "docker is not installed"
-    config = facts.texts.get(facts.runtimes["docker"].config_path, "")
-    if "docker" in context.served or '"nvidia"' in config:
-        return ""
-    return "docker does not get the runtime nvidia"
-
-
-def _no_repository(context: RoleContext) -> str:
-    if context.repository:
-        return ""
-    return (
-        "they are in NVIDIA's repository, which the host does not have; it is not added, because "
-        "its driver packages could replace a driver from another source"
-    )
-
-
 def _rivals(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog
 ) -> tuple[Finding, ...]:
@@ -150,12 +175,9 @@ def _rivals(
     for listener in facts.listeners:
         taken = listener.port == settings.port and _overlap(listener.address, settings.listen)
         if taken and (listener.daemon is None or listener.daemon.pid not in {d.pid for d in own}):
-            return (found.PORT_TAKEN(who=_who(listener, catalog), address=settings.address),)
+            who = in_words([listener.daemon], catalog) if listener.daemon else "a kernel process"
+            return (found.PORT_TAKEN(who=who, address=settings.address),)
     return ()
-
-
-def _who(listener: Listener, catalog: ExporterCatalog) -> str:
-    return in_words([listener.daemon], catalog) if listener.daemon else "a kernel process"
 
 
 def _overlap(there: str, wanted: str) -> bool:
@@ -167,20 +189,15 @@ def _overlap(there: str, wanted: str) -> bool:
     return any(one.is_unspecified and (same or one.version == 6) for one in (first, second))
 
 
-def _closed(settings: ExporterSettings) -> Iterator[Finding]:
-    if ip_address(settings.listen).is_loopback:
-        yield found.LOOPBACK(address=settings.address)
-
-
 def _plan(
     settings: ExporterSettings, choice: ExporterChoice, mode: Mode, context: RoleContext
 ) -> ExporterPlan:
     facts = context.facts
     catalog: ExporterCatalog = context.catalog
-    families = _families(settings, facts, choice) if mode == "systemd" else ()
-    names = tuple(name for family in families for name in family.packages)
-    moves = any(family.needed for family in families)
-    plugin = lock_plugin(facts, catalog, hold=settings.hold) if names else ()
+    plugin = lock_plugin(facts, hold=settings.hold) if mode == "systemd" else ()
+    packages = _packages(settings, choice, context) if mode == "systemd" else ()
+    names = tuple(name for each in packages for name in each.packages)
+    moves = any(each.needed for each in packages)
     hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
     wanted = exporter_files(mode, settings, choice, catalog)
     record = facts.provenance.entry(ExporterEntry)
@@ -192,15 +209,16 @@ def _plan(
     own = {daemon.unit for daemon in own_daemons(facts, catalog)}
     files = tuple(file for file in wanted if not file.is_on(facts))
     runs = all(_runs(facts, unit) for unit in units(mode, catalog))
-    changed = _unit_changes(units(mode, catalog)[-1], files, facts)
+    service = facts.services.get(units(mode, catalog)[-1])
+    # in this run, or before and systemd has not read it
+    changed = bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
     waits = changed and runs and not moves and in_containers(facts, context.spared)
     return ExporterPlan(
         choice=choice,
         mode=mode,
         address=settings.address,
-        packages=families,
-        before=_version(choice.exporter_packages, facts) if families else None,
-        repository=context.repository if families else None,
+        packages=packages,
+        before=_version(choice.exporter_packages, facts) if packages else None,
         prerequisites=plugin,
         hold=hold,
         wanted_files=wanted,
@@ -217,52 +235,52 @@ def _plan(
     )
 
 
-def _unit_changes(unit: str, files: Sequence[FileWrite], facts: NodeFacts) -> bool:
-    """Whether the unit's file changes in this run, or did and systemd has not read it."""
-    service = facts.services.get(unit)
-    return bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
-
-
 def _runs(facts: NodeFacts, unit: str) -> bool:
     return unit in facts.services and facts.services[unit].runs
 
 
-def _families(
-    settings: ExporterSettings, facts: NodeFacts, choice: ExporterChoice
-) -> tuple[Family, ...]:
+def _packages(
+    settings: ExporterSettings, choice: ExporterChoice, context: RoleContext
+) -> tuple[PackageTransaction, ...]:
     """DCGM's packages and the exporter's; installed newer ones stay unless a version is set."""
-    names = choice.exporter_packages
+    facts, names = context.facts, choice.exporter_packages
     there = _version(names, facts)
     asked = settings.version or settings.dcgm_version
     newer = bool(there) and version_tuple(there or "")[:3] > version_tuple(choice.version)
-    dcgm, prefix = choice.dcgm, choice.version
+    dcgm, version = choice.dcgm, choice.version
     if newer and not asked:
-        dcgm, prefix = _version(choice.dcgm_packages, facts) or dcgm, there or prefix
-    installed = tuple(name for name in names if name in facts.packages)
-    sort = tuple(
-        name
-        for name in sorted(facts.packages)
-        if name.startswith(choice.dcgm_packages[0].rsplit("-", 1)[0])
+        dcgm, version = _version(choice.dcgm_packages, facts) or dcgm, there or version
+    stem = choice.dcgm_packages[0].rsplit("-", 1)[0]
+    first = PackageTransaction(
+        role="exporter",
+        title="DCGM",
+        packages=choice.dcgm_packages,
+        facts=facts,
+        version=dcgm,
+        installed=tuple(name for name in sorted(facts.packages) if name.startswith(stem)),
+        patterns=(context.catalog.exporter.packages.family,),
+        repository=context.repository or NO_REPOSITORY,
+        reports=False,
+        lock_timeout=context.lock_timeout,
     )
-    return (
-        _needed(Family("DCGM", choice.dcgm_packages, dcgm, True, sort), facts),
-        _needed(Family("dcgm-exporter", names, prefix, False, installed), facts),
+    second = replace(
+        first,
+        title="dcgm-exporter",
+        packages=names,
+        version=None,
+        branch=version,  # its packages have a fourth number
+        installed=tuple(name for name in names if name in facts.packages),
+        reports=True,
     )
+    return tuple(replace(each, needed=not _is_there(each)) for each in (first, second))
+
+
+def _is_there(wanted: PackageTransaction) -> bool:
+    """Whether the host has all of the packages at a version that is asked for."""
+    there = [wanted.facts.packages.get(name) for name in wanted.packages]
+    return all(p and p.state == "installed" and wanted.accepts(p.upstream) for p in there)
 
 
 def _version(names: Sequence[str], facts: NodeFacts) -> str | None:
     versions = [facts.packages[name].upstream for name in names if name in facts.packages]
     return max(versions, key=version_tuple, default=None)
-
-
-def _needed(family: Family, facts: NodeFacts) -> Family:
-    """The family, with whether the host lacks some of it."""
-
-    def fits(name: str) -> bool:
-        package = facts.packages.get(name)
-        if package is None or package.state != "installed":
-            return False
-        version, prefix = package.upstream, family.prefix
-        return version == prefix or (not family.exact and version.startswith(f"{prefix}."))
-
-    return replace(family, needed=not all(fits(name) for name in family.packages))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as kinds
@@ -29,7 +30,7 @@ class ExporterChoice:
 def resolve_exporter(
     catalog: ExporterCatalog,
     *,
-    distribution: str,
+    distribution: Distribution | str,
     branch: int,
     devices: Sequence[int],
     settings: ExporterSettings,
@@ -41,7 +42,7 @@ def resolve_exporter(
     dcgm = settings.dcgm_version or (known.dcgm if known else "")
     image = exporter.image
     tag = image.tag.format(dcgm=dcgm, version=version)
-    refusal, doubt = _packages_refused(catalog, distribution)
+    refusal, doubt = _packages_refused(distribution)
     asked = "is requested (exporter_version)" if settings.version else "is the catalog's"
     return ExporterChoice(
         version=version,
@@ -55,11 +56,11 @@ def resolve_exporter(
     )
 
 
-def _packages_refused(catalog: ExporterCatalog, distribution: str) -> tuple[str, str]:
+def _packages_refused(distribution: Distribution | str) -> tuple[str, str]:
     """Why there are no packages ("" if there are), and what is uncertain about them."""
-    place = catalog.distribution(distribution)
-    title = place.title if place else distribution
-    packaging = place.exporter if place else None
+    if isinstance(distribution, str):
+        return f"none is known for {distribution}", ""
+    title, packaging = distribution.title, distribution.exporter
     if packaging is None:
         return f"none is known for {title}", ""
     if packaging.packages == "none":

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids
-from gpufleet.exporter.model import ExporterPlan
-from gpufleet.exporter.models import ExporterCatalog
-from gpufleet.exporter.plan import plan_exporter
-from gpufleet.exporter.record import ExporterEntry
-from gpufleet.exporter.removal import ExporterRemoval, plan_exporter_removal
+from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids, units
+from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
+from gpufleet.exporter.plan import ExporterPlan, plan_exporter
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.role.protocol import RemovalContext, Role, RoleContext, named
+from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, named
+from gpufleet.role.result import RoleResult, digests
+
+
+@dataclass(frozen=True, slots=True)
+class ExporterRemoval(Removal):
+    """What is removed besides the exporter's packages and files."""
+
+    units: tuple[str, ...] = ()  # to stop and disable
+    images: bool = False  # docker may have pulled some
+    findings: tuple[Finding, ...] = ()
+
+    def before(self) -> Mapping[str, object]:
+        return {f"stop {', '.join(self.units)}": self.units}
+
+    def describe(self) -> dict[str, Any]:
+        return {"exporter": list(self.units)}
 
 
 class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
@@ -40,8 +56,8 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
 
     def steps(self, plan: ExporterPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
-            f"install {', '.join(family.packages)} at {family.prefix}": family.needed
-            for family in plan.packages
+            f"install {', '.join(each.packages)} at {each.asked}": each.needed
+            for each in plan.packages
         }
         done |= {
             "hold the exporter's packages": plan.hold,
@@ -57,7 +73,7 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
             "version": plan.choice.version,
             "dcgm": plan.choice.dcgm,
             "image": plan.choice.image if plan.mode == "docker" else None,
-            "packages": [name for family in plan.packages for name in family.packages],
+            "packages": [name for each in plan.packages for name in each.packages],
             "address": plan.address,
             "files": [file.path for file in plan.files],
             "units": list(plan.units),
@@ -80,7 +96,15 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def removal(
         self, settings: ExporterSettings, context: RemovalContext[ExporterEntry]
     ) -> ExporterRemoval:
-        return plan_exporter_removal(context)
+        """The exporter's units of every mode that it had; the exporter before its DCGM."""
+        entry, catalog = context.entry, context.catalog
+        if not entry.exists:
+            return ExporterRemoval()
+        packaged = context.recorded or entry.added  # otherwise they are the user's
+        systemd = reversed(units("systemd", catalog)) if packaged else ()
+        mine = (*units("docker", catalog), *systemd)
+        there = tuple(unit for unit in mine if unit in context.facts.services)
+        return ExporterRemoval(there, images=True)
 
     def main_packages(self, catalog: ExporterCatalog) -> tuple[str, ...]:
         return catalog.exporter.packages.exporter
@@ -94,6 +118,44 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     ) -> bool:
         """A container needs no packages."""
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
+
+
+def conclude(
+    settings: ExporterSettings,
+    facts: NodeFacts,
+    plan: ExporterPlan,
+    driver: str | None,
+    waits: bool,
+    found: Sequence[PackageTransaction | None] = (),
+) -> RoleResult:
+    """What the host has now. `driver`: the loaded version; `waits`: a reboot must load it;
+    `found`: of each transaction of the plan, what ran."""
+    old, there = facts.provenance.entry(ExporterEntry), facts.packages
+    names = [name for each in plan.packages for name in each.packages if name in there]
+    packages = {name: there[name].version for name in names}
+    for each in found:
+        packages |= dict(each.install) if each else {}
+    version = plan.before or plan.choice.version
+    if found and found[-1]:
+        version = found[-1].version or version
+    entry = ExporterEntry(
+        mode=plan.mode,
+        version=version,
+        dcgm=plan.choice.dcgm,
+        image=plan.choice.image if plan.mode == "docker" else None,
+        listen=plan.address,
+        metrics=f"http://{plan.reachable}/metrics",
+        units=list(plan.units),
+        # what runs, and with which driver: unset until the exporter is started
+        configuration=None if waits or plan.waits else plan.configuration,
+        driver=driver,
+        # packages of an exporter that is a container now stay until the removal
+        packages=packages or old.packages,
+        held=bool(settings.hold and packages) or still_held(old, facts, moved=any(found)),
+    )
+    need = "run again after the reboot: the exporter is not started"
+    files = digests(plan.wanted_files)  # all have gpufleet's name
+    return RoleResult(entry, files, version, needs=(need,) if waits else ())
 
 
 ROLE = ExporterRole()

@@ -2,60 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import lru_cache
 
-from gpufleet.core.distributions import Distribution, DistributionFamily
+from gpufleet.core.distributions import (
+    Distribution,
+    DistributionFamily,
+    load_distributions,
+    load_families,
+)
 from gpufleet.core.entries import PackageManager, Style
-from gpufleet.facts.model import OsRelease
 
 _PROGRAMS: dict[PackageManager, str] = {"apt": "apt-get"}  # others have their manager's name
 
 
-def distribution_of(os: OsRelease, known: Sequence[Distribution]) -> Distribution | None:
-    """The entry of a host's distribution; None where there is none for it."""
-    parts = os.version_id.split(".")
-    return next((entry for entry in known if os.id in entry.os.ids and _fits(parts, entry)), None)
+@dataclass(frozen=True, slots=True)
+class OsRelease:
+    """/etc/os-release, with the values unquoted."""
+
+    id: str
+    version_id: str
+    id_like: tuple[str, ...] = ()
+    codename: str = ""
+    pretty_name: str = ""
+
+    @property
+    def distribution(self) -> Distribution | None:
+        """The catalog's entry; None if it has none."""
+        return _distribution(self.id, self.version_id)
+
+    @property
+    def code(self) -> str:
+        """NVIDIA's code of the distribution: ubuntu2204, debian12, rhel7, amzn2023, sles15.
+
+        A version that is not known has a code like those of its relatives: fedora42, ubuntu2310.
+        """
+        if self.distribution:
+            return self.distribution.code
+        relative = next((entry for entry in load_distributions() if self.id in entry.os.ids), None)
+        stem = relative.code.rstrip("0123456789") if relative else self.id
+        depth = len(relative.os.version.split(".")) if relative else 1
+        return stem + "".join(self.version_id.split(".")[:depth])
 
 
-def code_of(os: OsRelease, known: Sequence[Distribution]) -> str:
-    """NVIDIA's code of a host's distribution: ubuntu2204, debian12, rhel7, amzn2023, sles15.
-
-    A version that is not known has a code like those of its relatives: fedora42, ubuntu2310.
-    """
-    found = distribution_of(os, known)
-    if found:
-        return found.code
-    relative = next((entry for entry in known if os.id in entry.os.ids), None)
-    stem = relative.code.rstrip("0123456789") if relative else os.id
-    depth = len(relative.os.version.split(".")) if relative else 1
-    return stem + "".join(os.version_id.split(".")[:depth])
+@lru_cache(maxsize=256)
+def _distribution(name: str, version: str) -> Distribution | None:
+    parts = version.split(".")
+    for entry in load_distributions():
+        wanted = entry.os.version.split(".")
+        if name in entry.os.ids and parts[: len(wanted)] == wanted:
+            return entry
+    return None
 
 
-def manager_of(
-    os: OsRelease,
-    packaging: Style,
-    programs: Collection[str],
-    known: Sequence[Distribution],
-    families: Sequence[DistributionFamily],
-) -> PackageManager | None:
+def manager_of(os: OsRelease, packaging: Style, programs: Collection[str]) -> PackageManager | None:
     """The package manager that owns a host's packages, of the `programs` that there are."""
-    wanted = _family(os, packaging, families).managers
-    found = distribution_of(os, known)
-    if found and found.manager in wanted:
+    wanted = _family(os, packaging).managers
+    if os.distribution and os.distribution.manager in wanted:
         # EL 7 can have dnf from an extra repository; yum is what owns its configuration
-        wanted = wanted[wanted.index(found.manager) :]
+        wanted = wanted[wanted.index(os.distribution.manager) :]
     return next((name for name in wanted if _PROGRAMS.get(name, name) in programs), None)
 
 
-def _fits(parts: Sequence[str], entry: Distribution) -> bool:
-    wanted = entry.os.version.split(".")
-    return parts[: len(wanted)] == wanted
-
-
-def _family(
-    os: OsRelease, packaging: Style, families: Sequence[DistributionFamily]
-) -> DistributionFamily:
-    alike = [family for family in families if family.packaging == packaging]
+def _family(os: OsRelease, packaging: Style) -> DistributionFamily:
+    alike = [family for family in load_families() if family.packaging == packaging]
     names = " ".join((os.id, *os.id_like))
     fits = (family for family in alike if any(word in names for word in family.words))
     return next(fits, alike[-1])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpufleet.core.entries import Modules
+from gpufleet.core.versions import version_order
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import records
 
@@ -16,12 +17,6 @@ _DKMS = re.compile(
 _NO_LINK = "63"  # lanes, of six bits: all ones is what a device reads as that is gone
 _TAKEN = "taken "
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
-
-
-def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key: numbers in a version or a kernel release compare as numbers."""
-    parts = re.findall(r"\d{1,9}|[a-zA-Z]+", version)  # int() refuses thousands of digits
-    return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
 
 
 def parse_kernel(lines: Sequence[str]) -> Kernel:

@@ -6,22 +6,14 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules, PackageManager
+from gpufleet.core.versions import upstream_version
+from gpufleet.facts.distribution import OsRelease as OsRelease
 from gpufleet.facts.record import NO_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
 STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each of its steps, which may go on after it was killed
-
-
-@dataclass(frozen=True, slots=True)
-class OsRelease:
-    """/etc/os-release, with the values unquoted."""
-
-    id: str
-    version_id: str
-    id_like: tuple[str, ...] = ()
-    codename: str = ""
-    pretty_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +91,7 @@ class Package:
     @property
     def upstream(self) -> str:
         """The version without epoch and packaging revision: 580.95.05."""
-        version = self.version.split(":", 1)[-1]
-        return version.rsplit("-", 1)[0] if "-" in version else version
+        return upstream_version(self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +268,11 @@ class NodeFacts:
     privileged: bool = True  # gathered as root; if not, much of the above is incomplete
     run_lock: str = ""  # whose run was the last to change something since the boot
     busy: bool = False  # that run, or a step of it, is still active
+
+    @property
+    def distribution(self) -> Distribution | None:
+        """The catalog's entry of the host's distribution; None if it has none."""
+        return self.os.distribution
 
     @property
     def texts(self) -> dict[str, str]:

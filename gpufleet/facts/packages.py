@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufleet.core.distributions import load_distributions, load_families
 from gpufleet.core.entries import PackageManager, Style
 from gpufleet.core.openpgp import keyring_fingerprints
 from gpufleet.facts.distribution import manager_of
@@ -80,7 +79,7 @@ def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
             "an interrupted run of dpkg" if form == "dpkg" else "an unfinished transaction of yum"
         )
     packaging: Style = "deb" if form == "dpkg" else "rpm"
-    manager = manager_of(os, packaging, tools, load_distributions(), load_families())
+    manager = manager_of(os, packaging, tools)
     return PackageState(manager, packages, frozenset(held), ", ".join(unfinished))
 
 

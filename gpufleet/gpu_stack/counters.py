@@ -15,8 +15,14 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.exporter.counters import Choosing, CounterCatalog
-from gpufleet.exporter.counters_file import counters_csv, fields_of, own_fields, unknown_fields
+from gpufleet.exporter.counters import (
+    Choosing,
+    CounterCatalog,
+    counters_csv,
+    fields_of,
+    own_fields,
+    unknown_fields,
+)
 from gpufleet.gpu_stack import findings
 from gpufleet.helm.builder import EXPORTER
 from gpufleet.helm.chart_choice import has_feature

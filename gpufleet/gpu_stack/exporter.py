@@ -8,8 +8,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import own_fields
+from gpufleet.exporter.counters import load_counters, own_fields
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import (

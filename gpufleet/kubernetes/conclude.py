@@ -9,18 +9,20 @@ from gpufleet.kubernetes.plan import (
 )
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
-from gpufleet.packages.added import carried
-from gpufleet.packages.job import Found, versions_of
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult, digests
 from gpufleet.toolkit.record import ChangesPart, FilePart
 
 
 def conclude(
-    settings: KubernetesSettings, facts: NodeFacts, plan: KubernetesPlan, found: Found | None
+    settings: KubernetesSettings,
+    facts: NodeFacts,
+    plan: KubernetesPlan,
+    found: PackageTransaction | None,
 ) -> RoleResult:
     """The state of the host after the run. `found`: the transaction, if one ran."""
     old = facts.provenance.entry(KubernetesEntry)
-    version = found.transaction.version if found else plan.before
+    version = found.version if found else plan.before
     containerd = plan.containerd
     part = (
         FilePart(config=containerd.config, changes=ChangesPart.of(containerd.record))
@@ -32,8 +34,8 @@ def conclude(
         part=plan.part,
         network=plan.network,
         containerd=part,
-        packages=versions_of(plan.family.packages, facts, found, old),
+        packages=plan.transaction.versions(found, old),
         held=settings.hold,
         **with_archives(settings.image_archives, old),
     )
-    return RoleResult(carried(entry, old), digests(plan.wanted_files), version)
+    return RoleResult(entry, digests(plan.wanted_files), version)

@@ -8,7 +8,7 @@ from typing import Literal, Protocol, TypeVar
 
 from gpufleet.core.entries import Sourced, Style
 from gpufleet.core.versions import version_tuple
-from gpufleet.packages.models import Key, RepositoryLayout
+from gpufleet.packages.catalog import Key, RepositoryLayout
 from gpufleet.toolkit.models import ToolkitCatalog
 
 

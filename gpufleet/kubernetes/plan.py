@@ -10,8 +10,6 @@ from typing import Any
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.distribution import distribution_of
-from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.archives import ImageArchive
 from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
@@ -32,9 +30,11 @@ from gpufleet.kubernetes.preflight import apart, obstacles
 from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import Family, to_hold
+from gpufleet.packages.transaction import PackageTransaction, to_hold
 from gpufleet.role.protocol import RoleContext
 from gpufleet.toolkit.runtime_model import RuntimePlan
+
+DEPENDENCIES = ("kubernetes-cni", "cri-tools")  # of the packages
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class KubernetesPlan:
     part: Part
     version: str  # minor, or exact
     before: str | None  # installed version
-    family: Family
-    repository: RepositoryPlan
+    transaction: PackageTransaction
     hold: tuple[str, ...]
     wanted_files: tuple[FileWrite, ...]
     files: tuple[FileWrite, ...]  # those that differ on the host
@@ -70,9 +69,13 @@ class KubernetesPlan:
         return self.joined and not (steps or self.networks or self.waits)
 
     @property
+    def repository(self) -> RepositoryPlan:
+        return self.transaction.repository
+
+    @property
     def needed(self) -> bool:
         """Whether packages are installed or changed."""
-        return self.family.needed
+        return self.transaction.needed
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for preflight's JSON."""
@@ -80,7 +83,7 @@ class KubernetesPlan:
             "part": self.part,
             "version": self.version,
             "before": self.before,
-            "packages": list(self.family.packages) if self.needed else [],
+            "packages": list(self.transaction.packages) if self.needed else [],
             "files": [file.path for file in self.files],
             "archives": [archive.path for archive in self.archives],
             "joins": not self.joined,
@@ -97,7 +100,7 @@ def plan_kubernetes(
         return None, ()
     facts, known = context.facts, catalog.kubernetes
     member = member_of(settings, known, context)
-    system = distribution_of(facts.os, catalog.distributions)
+    system = facts.distribution
     problems = tuple(_problems(member, system, catalog))
     if system is None or problems:
         return None, problems
@@ -141,6 +144,9 @@ def _plan(
     # a missing package of a node is installed in the node's version
     keeps = member.joined and needed and not member.is_refused
     version = (keeps and member.before) or member.version
+    exact = version.count(".") == 2
+    source = _repository(settings, catalog, system, minor)
+    repository = plan_repository(source, facts, wanted=needed)
     containerd, notes = _containerd(settings, catalog, context, minor)
     wanted = tuple(host_files(settings))
     networked, reset = settings.network == "flannel", member.reset
@@ -149,9 +155,18 @@ def _plan(
         part=member.part,
         version=version,
         before=member.before,
-        family=_family(known.packages, version, facts, needed),
-        repository=plan_repository(
-            _repository(settings, catalog, system, minor), facts, wanted=needed
+        transaction=PackageTransaction(
+            role="kubernetes",
+            title="Kubernetes",
+            packages=known.packages,
+            facts=facts,
+            version=version if exact else None,
+            branch=version,
+            needed=needed,
+            installed=tuple(name for name in known.packages if name in facts.packages),
+            patterns=tuple(re.escape(name) for name in (*known.packages, *DEPENDENCIES)),
+            repository=repository,
+            lock_timeout=context.lock_timeout,
         ),
         hold=to_hold(known.packages, facts, moves=needed) if settings.hold else (),
         wanted_files=wanted,
@@ -189,18 +204,6 @@ def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor:
     that take these check the kernel by the same name."""
     accepted = settings.kubelet.get("failCgroupV1") is False
     return accepted and known.requires("cgroups-v2", minor)
-
-
-def _family(packages: tuple[str, ...], version: str, facts: NodeFacts, needed: bool) -> Family:
-    exact = version.count(".") == 2
-    return Family(
-        title="Kubernetes",
-        packages=packages,
-        prefix=version if exact else f"{version}.",
-        exact=exact,
-        installed=tuple(name for name in packages if name in facts.packages),
-        needed=needed,
-    )
 
 
 def _problems(

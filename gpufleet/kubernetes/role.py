@@ -103,7 +103,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         joins = f"join the cluster of {by}"
         if plan.part == "control-plane":
             joins = "start the control plane" if plan.initiates else f"{joins} as control plane"
-        listed = ", ".join(plan.family.packages)
+        listed = ", ".join(plan.transaction.packages)
         archives = ", ".join(each.path for each in plan.archives)
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,

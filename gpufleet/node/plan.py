@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
@@ -82,7 +81,14 @@ def plan_node(
 ) -> NodePlan:
     """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
     by role; `place`: in the inventory."""
-    context = RoleContext(facts, catalog, logins or {}, place=place, skew=facts.clock - now)
+    context = RoleContext(
+        facts,
+        catalog,
+        logins or {},
+        place=place,
+        lock_timeout=settings.host.lock_timeout,
+        skew=facts.clock - now,
+    )
     spared = (role.spared(context) for role in node_roles())
     required = (role.requires(settings.of(role), catalog) for role in node_roles())
     context = replace(
@@ -130,8 +136,8 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
     """What packages do to containers with GPUs, where their scripts reload systemd in any case."""
     roles = [part.role.name for part in parts if part.role.installs(part.plan)]
-    place = distribution_of(context.facts.os, context.catalog.distributions)
-    systemd = place.systemd if place else None
+    distribution = context.facts.distribution
+    systemd = distribution.systemd if distribution else None
     if systemd is None or systemd.version >= context.catalog.offline.version:
         return []  # packages/scripts keep it from them
     if not roles or not in_containers(context.facts, context.spared):

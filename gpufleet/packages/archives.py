@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from gpufleet.core.distributions import ExtraRepository
 from gpufleet.core.findings import Finding
 from gpufleet.core.render import render
-from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.settings import HostSettings
@@ -74,7 +73,7 @@ def plan_archives(
 
     `lacking`: missing prerequisites of the driver; None if no package is needed.
     """
-    distribution = distribution_of(facts.os, catalog.distributions)
+    distribution = facts.distribution
     archives = [a for a in distribution.extra_repositories if a.path] if distribution else []
     if not distribution or not archives or facts.package_manager not in ("yum", "dnf"):
         return ArchivesPlan()

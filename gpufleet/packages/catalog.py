@@ -3,8 +3,39 @@
 from __future__ import annotations
 
 from gpufleet.core.distributions import Distribution, Systemd
-from gpufleet.core.entries import Entry
-from gpufleet.packages.models import CudaRepository
+from gpufleet.core.entries import Entry, PackageManager, Sourced
+
+
+class Key(Sourced):
+    """A signing key of a repository; `fingerprints` is empty if unknown."""
+
+    file: str
+    fingerprints: tuple[str, ...] = ()
+    sha256: str = ""
+
+
+class RepositoryLayout(Sourced):
+    """The package manager configuration of a repository; `{…}` are filled in."""
+
+    managers: tuple[PackageManager, ...]
+    name: str
+    file: str
+    keyring: str
+    signed_packages: bool
+    signed_metadata: bool
+
+
+class CudaRepository(Sourced):
+    """NVIDIA's network repository of drivers."""
+
+    base: str
+    layouts: tuple[RepositoryLayout, ...]
+    keys: tuple[Key, ...]
+    revoked: tuple[Key, ...] = ()
+
+    def key(self, file: str) -> Key:
+        """Raises KeyError where repositories.yaml has no such key."""
+        return {key.file: key for key in self.keys}[file]
 
 
 class PackageCatalog(Entry):

@@ -14,7 +14,7 @@ from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.apt_sources import conflicting, place_of, read_entries
-from gpufleet.packages.models import CudaRepository
+from gpufleet.packages.catalog import CudaRepository
 from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
@@ -55,15 +55,18 @@ class RepositoryPlan:
     netrc: str = field(default="", repr=False)  # the login to fetch the key
 
 
+NO_REPOSITORY = RepositoryPlan(None, None, needed=False)
+
+
 def plan_repository(
     repository: Repository | None, facts: NodeFacts, *, wanted: bool
 ) -> RepositoryPlan:
     """What the host lacks of `repository`; `wanted`: this run installs packages from it."""
     if repository is None:
-        return RepositoryPlan(None, None, needed=False)
+        return NO_REPOSITORY
     mirrors, others = _mirrors(repository, facts), _other_files(repository, facts)
     if not wanted and (mirrors or (others and repository.file not in facts.files)):
-        return RepositoryPlan(None, None, needed=False)  # the user's entries stay as they are
+        return NO_REPOSITORY  # the user's entries stay as they are
     source = source_file(repository, facts)
     expected = repository.key_fingerprints
     right = source.is_on(facts) and key_is_trusted(repository.keyring, expected, facts)

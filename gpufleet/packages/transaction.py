@@ -1,150 +1,184 @@
-"""Package transactions: versions, and the arguments for each package manager."""
+"""The packages that a role installs together: asked for by a plan, resolved by the repositories."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.facts.distribution import distribution_of
-from gpufleet.facts.model import NodeFacts, Package
-from gpufleet.facts.record import RoleEntry
+from gpufleet.core.render import render
+from gpufleet.core.versions import upstream_version, version_order
+from gpufleet.facts.files import HOME
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.record import AnyEntry, RoleEntry
+from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.catalog import PackageCatalog
+from gpufleet.packages.repository import NO_REPOSITORY, RepositoryPlan
 
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
 _HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
-NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Packages that must have the same version."""
+class PackageTransaction:
+    """Packages that must have the same version, and what goes with them.
 
+    A plan fills in what it asks for; `resolve` adds what the host's repositories have for it.
+    """
+
+    role: str
     title: str  # for messages: "driver"
     packages: tuple[str, ...]
-    prefix: str  # what the version must start with: "580." or "580.95.05" or "1.20.0"
-    exact: bool  # the prefix is the whole version
-    installed: tuple[str, ...]  # installed packages of the same kind
-    prerequisites: tuple[str, ...] = ()  # at any version
-    conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
-    companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
-    needed: bool = True  # the host lacks some of it, or has another version
+    facts: NodeFacts = field(repr=False)
+    version: str | None = None  # without epoch and revision; None: the newest of `branch`
+    branch: str = ""  # what the version has to begin with, such as 580; "": nothing
     lowest: str = ""  # a lower version would be a downgrade that nobody asked for; "": any
+    needed: bool = True  # the host lacks some of it, or has another version
+    installed: tuple[str, ...] = ()  # installed packages of the same kind
+    prerequisites: tuple[str, ...] = ()  # at any version, installed before
+    companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
+    conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
+    patterns: tuple[str, ...] = ()  # regular expressions of packages that may be removed
+    repository: RepositoryPlan = NO_REPOSITORY
+    pin_file: str = ""  # apt preferences that pin the packages to the version; "": none
+    reports: bool = True  # its version is the role's in the report
+    makes: tuple[tuple[str, str], ...] = ()  # files that packages create: path, sha256 before
+    lock_timeout: int = 300  # seconds to wait for another package manager
+    # resolved:
+    install: tuple[tuple[str, str], ...] = ()  # name, version as the package manager writes it
+    remove: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()  # what yum or dnf would newly install
 
-
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """One transaction of the package manager."""
-
-    version: str  # upstream version of the family
-    install: tuple[tuple[str, str], ...]  # name, version as the package manager writes it
-    prerequisites: tuple[str, ...]
-    remove: tuple[str, ...]
-    companions: tuple[str, ...] = ()
+    @property
+    def manager(self) -> PackageManager:
+        manager = self.facts.package_manager
+        assert manager, "a host without a package manager is blocked by preflight"
+        return manager
 
     @property
     def names(self) -> tuple[str, ...]:
+        """What is installed or moved to another version."""
         return tuple(name for name, _ in self.install)
 
+    @property
+    def record(self) -> str:
+        """File on the host that lists the packages from before the transaction."""
+        return f"{HOME}/{self.role}.before"
 
-def upstream(version: str) -> str:
-    """`3:580.95.05-1.el9` -> `580.95.05`."""
-    return Package("", version, "").upstream
+    @property
+    def ours(self) -> str:
+        """File on the host that lists the packages that its transactions install."""
+        return f"{self.record}.ours"
+
+    @property
+    def asked(self) -> str:
+        """The version or the branch that is asked for; "" for any."""
+        return self.version or self.branch
+
+    def accepts(self, version: str) -> bool:
+        """Whether a version without epoch and revision is one that is asked for."""
+        if self.version is not None:
+            return version == self.version
+        return not self.branch or version == self.branch or version.startswith(f"{self.branch}.")
+
+    def may_remove(self, name: str) -> bool:
+        """Whether a package goes with the transaction, or is one of the patterns."""
+        return name in self.remove or any(re.fullmatch(text, name) for text in self.patterns)
+
+    def pins(self, version: str | None) -> tuple[FileWrite, ...]:
+        """The file that keeps the packages at a version even if they are not held."""
+        if not self.pin_file or not version:
+            return ()
+        names = sorted(self.packages)
+        text = render(
+            "repository/apt-preferences", title=self.title, packages=names, version=version
+        )
+        return (FileWrite(self.pin_file, text),)
+
+    def versions(self, resolved: PackageTransaction | None, old: RoleEntry) -> dict[str, str]:
+        """Versions by package after the run: what `resolved` installed; else the host's, also of
+        what `old` records: a transaction moves packages of the same kind that no plan names."""
+        if resolved:
+            return dict(resolved.install)
+        there = self.facts.packages
+        known = dict.fromkeys((*self.packages, *old.packages))
+        return {name: there[name].version for name in known if name in there}
 
 
-def order(version: str) -> tuple[int, ...]:
-    """A sort key for versions of digits and dots; other characters separate too."""
-    return tuple(map(int, re.findall(r"\d{1,9}", version)))  # int() refuses thousands of digits
-
-
-def choose_transaction(family: Family, available: Available) -> Transaction | Finding:
-    """The newest matching version of *every* package of the family, or why there is none."""
-    first = family.packages[0]
+def resolve(asked: PackageTransaction, available: Available) -> PackageTransaction | Finding:
+    """The newest matching version of *every* package, or why there is none."""
+    first = asked.packages[0]
     fitting = [
-        {upstream(version) for version in available.get(name, ()) if _fits(family, version)}
-        for name in family.packages
+        set(filter(asked.accepts, map(upstream_version, available.get(name, ()))))
+        for name in asked.packages
     ]
     common = set.intersection(*fitting)
     if not common:
         lacking = next(
-            (name for name, versions in zip(family.packages, fitting, strict=True) if not versions),
+            (name for name, versions in zip(asked.packages, fitting, strict=True) if not versions),
             first,
         )
         return findings.VERSION_NOT_THERE(
-            what=f"{family.title} {family.prefix.rstrip('.')}".strip(),
+            what=f"{asked.title} {asked.asked}".strip(),
             package=lacking,
             available=_listed(available.get(lacking, ())),
         )
-    version = max(common, key=order)
-    if order(version) < order(family.lowest):
+    version = max(common, key=version_order)
+    if version_order(version) < version_order(asked.lowest):
         return findings.VERSION_NOT_THERE(
-            what=f"{family.title} {family.lowest} or newer, and an older one has to be requested",
+            what=f"{asked.title} {asked.lowest} or newer, and an older one has to be requested",
             package=first,
             available=_listed(common),
         )
-    kept = [
-        name
-        for name in family.installed
-        if name not in family.packages
-        and name not in family.conflicting
-        and _at(available.get(name, ()), version)
-    ]
-    names = [*family.packages, *kept]
-    return Transaction(
+
+    def packaged(name: str) -> str:
+        """The newest packaging of that version, or ""."""
+        items = (item for item in available.get(name, ()) if upstream_version(item) == version)
+        return max(items, key=version_order, default="")
+
+    others = (name for name in asked.installed if name not in asked.packages)
+    kept = [name for name in others if name not in asked.conflicting and packaged(name)]
+    names = (*asked.packages, *kept)
+    return replace(
+        asked,
         version=version,
-        install=tuple((name, _at(available[name], version)) for name in names),
-        prerequisites=family.prerequisites,
-        remove=tuple(name for name in family.installed if name not in (*names, *family.companions)),
-        companions=family.companions,
+        install=tuple((name, packaged(name)) for name in names),
+        remove=tuple(name for name in asked.installed if name not in (*names, *asked.companions)),
     )
 
 
-def _fits(family: Family, version: str) -> bool:
-    plain = upstream(version)
-    return plain == family.prefix if family.exact else plain.startswith(family.prefix)
-
-
-def _at(versions: Iterable[str], version: str) -> str:
-    """The newest packaging of `version` among `versions`, or ""."""
-    return max((item for item in versions if upstream(item) == version), key=order, default="")
-
-
 def _listed(versions: Iterable[str]) -> str:
-    newest_first = sorted({upstream(version) for version in versions}, key=order, reverse=True)
-    if not newest_first:
-        return "none"
-    shown = ", ".join(newest_first[:SHOWN_VERSIONS])
+    plain = {upstream_version(version) for version in versions}
+    newest_first = sorted(plain, key=version_order, reverse=True)
+    shown = ", ".join(newest_first[:SHOWN_VERSIONS]) or "none"
     return shown + (", …" if len(newest_first) > SHOWN_VERSIONS else "")
 
 
-def install_words(manager: PackageManager, plan: Transaction, lock_timeout: int) -> list[str]:
-    """The command that runs `plan` with apt; with yum and dnf, only its prerequisites."""
-    if manager == "apt":
-        wanted = [f"{name}={version}" for name, version in plan.install]
-        gone = [f"{name}-" for name in plan.remove]
-        more = (*plan.companions, *plan.prerequisites)
-        return [*_apt(lock_timeout), "install", *wanted, *more, *gone]
+def install_words(resolved: PackageTransaction) -> list[str]:
+    """The command that runs it with apt; with yum and dnf, only its prerequisites."""
+    if resolved.manager == "apt":
+        wanted = [f"{name}={version}" for name, version in resolved.install]
+        gone = [f"{name}-" for name in resolved.remove]
+        return [
+            "apt-get", "-y", "-q", "--fix-broken", "--no-install-recommends", "--allow-downgrades",
+            "--allow-change-held-packages",
+            "-o", f"DPkg::Lock::Timeout={resolved.lock_timeout}",
+            "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
+            "install", *wanted, *resolved.companions, *resolved.prerequisites, *gone,
+        ]  # fmt: skip
     # the packages of the next transaction are downloaded: this one must not remove them
-    return [manager, "-y", "--setopt=keepcache=1", "install", *plan.prerequisites]
+    keep = "--setopt=keepcache=1"
+    return [resolved.manager, "-y", keep, "install", *resolved.prerequisites]
 
 
-def rpm_words(plan: Transaction) -> list[str]:
+def rpm_words(resolved: PackageTransaction) -> list[str]:
     """Arguments of scripts/rpm_transaction.sh: -NAME removes, NAME=VERSION installs."""
-    gone = [f"-{name}" for name in plan.remove]
-    return [*gone, *(f"{name}={version}" for name, version in plan.install), *plan.companions]
-
-
-def _apt(lock_timeout: int) -> list[str]:
-    return [
-        "apt-get", "-y", "-q", "--fix-broken", "--no-install-recommends", "--allow-downgrades",
-        "--allow-change-held-packages",
-        "-o", f"DPkg::Lock::Timeout={lock_timeout}",
-        "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
-    ]  # fmt: skip
+    gone = [f"-{name}" for name in resolved.remove]
+    wanted = [f"{name}={version}" for name, version in resolved.install]
+    return [*gone, *wanted, *resolved.companions]
 
 
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
@@ -152,10 +186,9 @@ def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[
     return tuple(name for name in packages if moves or not _is_held(name, facts))
 
 
-def lock_plugin(facts: NodeFacts, catalog: PackageCatalog, *, hold: bool) -> tuple[str, ...]:
+def lock_plugin(facts: NodeFacts, *, hold: bool) -> tuple[str, ...]:
     """The version lock plugin of yum and dnf, if a hold is requested and it is missing."""
-    distribution = distribution_of(facts.os, catalog.distributions)
-    name = distribution.version_lock if distribution else ""
+    name = facts.distribution.version_lock if facts.distribution else ""
     return (name,) if hold and name and name not in facts.packages else ()
 
 
@@ -168,6 +201,11 @@ def still_held(recorded: RoleEntry, facts: NodeFacts, *, moved: bool) -> bool:
     return recorded.held and there and not moved
 
 
+def with_added(entry: AnyEntry, names: Iterable[str]) -> AnyEntry:
+    """The entry of a record with packages that gpufleet installed."""
+    return entry.model_copy(update={"added": sorted({*entry.added, *names})})
+
+
 def _is_held(name: str, facts: NodeFacts) -> bool:
     """apt holds names; yum 3 and dnf lock `epoch:name-version` and `name-epoch:version`."""
     package = facts.packages.get(name)
@@ -176,33 +214,6 @@ def _is_held(name: str, facts: NodeFacts) -> bool:
     epoch, version = f"0:{package.version}".split(":")[-2:]
     forms = {f"{epoch}:{name}-{version}", f"{name}-{epoch}:{version}", f"{name}-{version}"}
     return any(lock.rsplit(".", 1)[0] in forms or lock in forms for lock in facts.holds)
-
-
-def parse_available(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Lines of `name version` -> versions by name."""
-    found: dict[str, list[str]] = {}
-    for line in lines:
-        name, _, version = line.partition(" ")
-        if version:
-            found.setdefault(name, []).append(version)
-    return {name: tuple(versions) for name, versions in found.items()}
-
-
-def unexpected_changes(
-    simulation: Iterable[str], plan: Transaction, family_patterns: Iterable[str]
-) -> list[str]:
-    """What `apt-get -s` would do in addition to `plan`: other removals, and new kernels."""
-    patterns = [re.compile(pattern) for pattern in family_patterns]
-    unexpected = []
-    for line in simulation:
-        verb, _, rest = line.partition(" ")
-        name = rest.split(" ", 1)[0].split(":")[0]
-        ours = name in plan.remove or any(pattern.fullmatch(name) for pattern in patterns)
-        if verb == "Remv" and not ours:
-            unexpected.append(name)
-        if verb == "Inst" and NEW_KERNEL.fullmatch(name):
-            unexpected.append(f"{name} (a new kernel)")
-    return unexpected
 
 
 def is_headers(name: str) -> bool:

@@ -38,6 +38,7 @@ class RoleContext:
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
     texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
     place: Place = NO_PLACE  # in the inventory
+    lock_timeout: int = 300  # seconds to wait for another package manager
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
     required: Mapping[str, str] = field(default_factory=dict)  # of all: `requires`
 

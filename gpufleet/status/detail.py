@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding, by_severity
-from gpufleet.driver.needs import devices_of
+from gpufleet.driver.catalog import devices_of
 from gpufleet.exporter.files import in_words
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog

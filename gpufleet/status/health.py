@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding, Kind
 from gpufleet.core.names import counted
+from gpufleet.core.versions import version_order
 from gpufleet.core.visible import Count
-from gpufleet.facts.hardware import version_order
 from gpufleet.facts.model import NodeFacts
 from gpufleet.status import findings
 

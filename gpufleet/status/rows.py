@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
 
 from gpufleet.core.names import counted
-from gpufleet.driver.needs import devices_of
-from gpufleet.facts.distribution import code_of
+from gpufleet.driver.catalog import devices_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import FACTS_UNREADABLE, NOT_ROOT
 from gpufleet.node.catalog import Catalog
@@ -77,7 +76,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         toolkit=_toolkit(facts, catalog),
         runtimes=tuple((runtime.name, runtime.version) for runtime in running),
         kernel=facts.kernel.release,
-        os=code_of(facts.os, catalog.distributions),
+        os=facts.os.code,
         steps=tuple(steps(plan)) if plan else (),
     )
     notes = (*_by_settings(host, facts, plan, row), *_by_facts(row, host, facts, catalog, today))

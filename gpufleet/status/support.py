@@ -12,12 +12,10 @@ from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import Branch
+from gpufleet.driver.choice import is_over, offer
 from gpufleet.driver.findings import choice as of_driver
-from gpufleet.driver.offers import offer
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.selection import is_over
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.distribution import code_of, distribution_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
@@ -39,7 +37,7 @@ NEWER_TOOLKIT = 'Set toolkit_version = "{newest}", or remove it, then `gpufleet 
 
 def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
     """The distribution."""
-    place = distribution_of(facts.os, catalog.distributions)
+    place = facts.distribution
     over = place.end_of_life if place else None
     if place and over and over < today:
         finding = of_driver.DISTRIBUTION_OVER(title=place.title, date=f"{over:%Y-%m}")
@@ -58,7 +56,7 @@ def about_driver(
     branch = catalog.branch(numbers[0]) if numbers else None
     if branch is None:
         return
-    place = distribution_of(facts.os, catalog.distributions)
+    place = facts.distribution
     newest = _newest_driver(branch, place, settings, catalog)
     if is_over(branch, today):
         over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
@@ -114,7 +112,7 @@ def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[
         yield Note("vulnerable", finding)
     choice = resolve_toolkit(
         catalog,
-        distribution=code_of(facts.os, catalog.distributions),
+        distribution=facts.distribution or facts.os.code,
         architecture=facts.kernel.architecture,
         settings=ToolkitSettings.model_validate({}),
     )

@@ -7,7 +7,6 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.distribution import distribution_of
 from gpufleet.facts.model import CdiSpec, NodeFacts
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -66,8 +65,7 @@ def plan_cdi(
 
 def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
     """Whether the host's systemd is too old for the toolkit's units."""
-    place = distribution_of(facts.os, catalog.distributions)
-    systemd = place.systemd if place else None
+    systemd = facts.distribution.systemd if facts.distribution else None
     return systemd is not None and systemd.version < catalog.toolkit.cdi.refresh_minimum_systemd
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gpufleet.core.runtime_state import RuntimeState
 from gpufleet.facts.model import NodeFacts
-from gpufleet.packages.added import carried
-from gpufleet.packages.job import Found, versions_of
-from gpufleet.packages.transaction import still_held
+from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.result import RoleResult, digests
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
@@ -19,12 +17,12 @@ def conclude(
     facts: NodeFacts,
     plan: ToolkitPlan,
     driver: str | None,
-    found: Found | None = None,
+    found: PackageTransaction | None = None,
 ) -> RoleResult:
     """The state of the host after the run. `driver`: the loaded version; None before a reboot."""
     repository = plan.repository.repository
     old = facts.provenance.entry(ToolkitEntry)
-    entry = plan.record(driver, versions_of(plan.packages, facts, found, old)).model_copy(
+    entry = plan.record(driver, plan.transaction(facts, 0).versions(found, old)).model_copy(
         update={
             "repository": repository.url if repository else None,
             "keyring": repository.keyring if repository else None,
@@ -33,7 +31,7 @@ def conclude(
         }
     )
     return RoleResult(
-        carried(entry, old),
+        entry,
         _files(facts, plan),
         plan.target,
         needs=tuple(f"restart {r.unit}: {r.reason}" for r in plan.runtimes if r.postponed),

@@ -6,8 +6,7 @@ from datetime import date
 from typing import Literal
 
 from gpufleet.core.entries import Entry, Sourced, Style
-from gpufleet.packages.catalog import PackageCatalog
-from gpufleet.packages.models import Key, RepositoryLayout
+from gpufleet.packages.catalog import Key, PackageCatalog, RepositoryLayout
 
 
 class NamedPackages(Sourced):

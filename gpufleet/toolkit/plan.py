@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
-from gpufleet.packages.transaction import lock_plugin, to_hold
+from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
 from gpufleet.toolkit.engines import other_engines
 from gpufleet.toolkit.findings import choice as kinds
@@ -27,6 +27,7 @@ from gpufleet.toolkit.record import (
 )
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
+from gpufleet.toolkit.runtime_result import CONFIG
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
@@ -74,6 +75,24 @@ class ToolkitPlan:
             or self.cdi.stale(driver)
         )
 
+    def transaction(self, facts: NodeFacts, lock_timeout: int) -> PackageTransaction:
+        """`lock_timeout`: seconds to wait for another package manager."""
+        config = facts.files.get(CONFIG)
+        return PackageTransaction(
+            role="toolkit",
+            title="toolkit",
+            packages=self.packages,
+            facts=facts,
+            version=self.target,
+            needed=self.changes_packages,
+            installed=self.installed,
+            prerequisites=self.prerequisites,
+            patterns=tuple(re.escape(name) for name in self.packages),
+            repository=self.repository,
+            makes=((CONFIG, config.sha256 if config else ""),),
+            lock_timeout=lock_timeout,
+        )
+
     def record(self, driver: str | None, versions: dict[str, str]) -> ToolkitEntry:
         """The record's entry of the toolkit after the run.
 
@@ -115,7 +134,7 @@ def plan_toolkit(
     """
     choice = resolve_toolkit(
         catalog,
-        distribution=code_of(facts.os, catalog.distributions),
+        distribution=facts.distribution or facts.os.code,
         architecture=facts.kernel.architecture,
         settings=settings,
     )
@@ -123,7 +142,7 @@ def plan_toolkit(
     target = _target(settings, choice, before)
     action, reason = _action(choice, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
-    plugin = lock_plugin(facts, catalog, hold=settings.hold)
+    plugin = lock_plugin(facts, hold=settings.hold)
     moves = action != "none" or bool(plugin)
     first = action == "install" or _first_run_broke_off(facts)
     runtimes = tuple(

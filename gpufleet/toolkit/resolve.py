@@ -32,12 +32,15 @@ class ToolkitChoice:
 
 
 def resolve_toolkit(
-    catalog: ToolkitCatalog, *, distribution: str, architecture: str, settings: ToolkitSettings
+    catalog: ToolkitCatalog,
+    *,
+    distribution: Distribution | str,
+    architecture: str,
+    settings: ToolkitSettings,
 ) -> ToolkitChoice:
     """The toolkit for one host; `distribution` and `architecture` as for `resolve_driver`."""
     toolkit = catalog.toolkit
-    place = catalog.distribution(distribution)
-    if place is None:
+    if isinstance(distribution, str):
         known = ", ".join(d.code for d in catalog.distributions)
         finding = UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
         return _refused(catalog, settings, finding)
@@ -46,19 +49,19 @@ def resolve_toolkit(
             architecture=architecture, known=", ".join(toolkit.architectures)
         )
         return _refused(catalog, settings, finding)
-    newest = _newest(catalog, place)
+    newest = _newest(catalog, distribution)
     version = settings.version or newest
     reason = (
         f"Version {version} is requested (toolkit_version)."
         if settings.version
-        else f"Version {version} is the newest for {place.title}."
+        else f"Version {version} is the newest for {distribution.title}."
     )
     return ToolkitChoice(
         version=version,
         packages=toolkit.packages.names,
-        repository=_repository(catalog, place, architecture, settings),
+        repository=_repository(catalog, distribution, architecture, settings),
         reason=reason,
-        findings=by_severity(_findings(catalog, place, version, newest)),
+        findings=by_severity(_findings(catalog, distribution, version, newest)),
     )
 
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.versions import branch_of
-from gpufleet.driver.needs import devices_of
+from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import HOME
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
@@ -99,7 +98,7 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
     view = HostView(
         name=seen.name,
         model=_model(seen),
-        distribution=code_of(facts.os, seen.catalog.distributions),
+        distribution=facts.os.code,
         kernel=facts.kernel.release,
         work=gpu_users(facts, plan),
         place=place,

@@ -7,13 +7,12 @@ from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan
-from gpufleet.packages.job import Found
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit import operations as runtimes
 from gpufleet.toolkit.conclude import conclude
-from gpufleet.toolkit.job import toolkit_job
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -40,13 +39,13 @@ def _archives(node: Node) -> ArchivesPlan:
     return node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
 
 
-def _result(node: Node, plan: ToolkitPlan, found: Found | None = None) -> RoleResult:
+def _result(node: Node, plan: ToolkitPlan, found: PackageTransaction | None = None) -> RoleResult:
     return conclude(node.settings.of(TOOLKIT), node.facts, plan, node.driver_version, found)
 
 
 @role("Container toolkit")
 def _apply(node: Node, plan: ToolkitPlan) -> None:
-    job = toolkit_job(node.facts, plan, node.settings.host.lock_timeout)
+    job = plan.transaction(node.facts, node.settings.host.lock_timeout)
 
     def latest() -> ToolkitPlan:
         """By a containerd that the run has installed before."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from gpufleet.containerd import operations as containerd
-from gpufleet.containerd.conclude import conclude
-from gpufleet.containerd.job import containerd_job
 from gpufleet.containerd.plan import ContainerdPlan
 from gpufleet.containerd.role import ROLE as CONTAINERD
+from gpufleet.containerd.role import conclude
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
@@ -23,13 +22,10 @@ def install(node: Node) -> None:
 
 @role("containerd")
 def _apply(node: Node, plan: ContainerdPlan) -> None:
-    timeout = node.settings.host.lock_timeout
-    facts = node.facts
-    job = containerd_job(facts, plan, timeout)
-
-    repository.trust("Trust Docker's repository", plan.repository, "containerd", timeout)
+    job = plan.transaction
+    repository.trust("Trust Docker's repository", plan.repository, "containerd", job.lock_timeout)
     found = packages.resolve_and_download("Resolve and download containerd", job)
     containerd.require("Check the version of containerd", plan, found)
     packages.install("Install containerd", job, found)
     containerd.settle("Start containerd", plan, found, node.learn)
-    provenance.record("Record what was installed", node, lambda: conclude(facts, plan, found.value))
+    provenance.record("Record what was installed", node, lambda: conclude(plan, found.value))

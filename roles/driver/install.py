@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from gpufleet.driver.conclude import conclude
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
-from gpufleet.driver.job import driver_job
 from gpufleet.driver.operations import modules, services
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude
 from gpufleet.host import files, reboot
 from gpufleet.host.operation import role
 from gpufleet.node.operations import provenance
@@ -34,7 +33,7 @@ def _settled(node: Node, plan: DriverPlan) -> bool:
 @role("NVIDIA driver")
 def _apply(node: Node, plan: DriverPlan) -> None:
     settings, general = node.settings.of(DRIVER), node.settings.host
-    job = driver_job(settings, node.facts, plan, general.lock_timeout)
+    job = plan.transaction
     load = job.needed or plan.load
 
     archives.use(
@@ -64,7 +63,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     packages.hold("Hold the driver packages", job, plan.hold, plan.plugin)
 
     def version() -> str | None:
-        return found.value.transaction.version if found.value else plan.target
+        return found.value.version if found.value else plan.target
 
     node.driver = version
     modules.require_built(

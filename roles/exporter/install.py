@@ -6,17 +6,15 @@ from collections.abc import Sequence
 
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter import operations as exporter
-from gpufleet.exporter.conclude import conclude
-from gpufleet.exporter.job import exporter_jobs
-from gpufleet.exporter.model import ExporterPlan
+from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.exporter.role import ROLE as EXPORTER
+from gpufleet.exporter.role import conclude
 from gpufleet.host import files
 from gpufleet.host.operation import Later, role
-from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import Node
-from gpufleet.packages.job import Found
 from gpufleet.packages.operations import transaction as packages
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult
 
 
@@ -40,7 +38,9 @@ def _driver_moves(node: Node) -> bool:
     return driver is not None and (driver.changes_packages or driver.load)
 
 
-def _result(node: Node, plan: ExporterPlan, found: Sequence[Later[Found]]) -> RoleResult:
+def _result(
+    node: Node, plan: ExporterPlan, found: Sequence[Later[PackageTransaction]]
+) -> RoleResult:
     asked = [each.value for each in found]
     version, waits = node.driver_version, node.waits_for_reboot
     return conclude(node.settings.of(EXPORTER), node.facts, plan, version, waits, asked)
@@ -48,17 +48,16 @@ def _result(node: Node, plan: ExporterPlan, found: Sequence[Later[Found]]) -> Ro
 
 @role("Exporter")
 def _apply(node: Node, plan: ExporterPlan) -> None:
-    jobs = exporter_jobs(node.facts, plan, load_catalog(), node.settings.host.lock_timeout)
-    found: list[Later[Found]] = []
+    found: list[Later[PackageTransaction]] = []
 
     exporter.fetch_image("Pull the exporter's image", plan)
     files.write("Configure the exporter", node.facts, plan.files)
-    for job in jobs:  # the exporter's packages want DCGM's to be there
-        asked = packages.resolve_and_download(f"Resolve and download {job.family.title}", job)
-        packages.install(f"Install {job.family.title}", job, asked)
+    for job in plan.packages:  # the exporter's packages want DCGM's to be there
+        asked = packages.resolve_and_download(f"Resolve and download {job.title}", job)
+        packages.install(f"Install {job.title}", job, asked)
         found.append(asked)
-    if jobs:
-        packages.hold("Hold the packages", jobs[0], plan.hold, plan.prerequisites)
+    if plan.packages:
+        packages.hold("Hold the packages", plan.packages[0], plan.hold, plan.prerequisites)
     exporter.stop("Stop the previous exporter", plan.retire)
     exporter.start(
         "Start the exporter and check its metrics",

@@ -8,7 +8,6 @@ from gpufleet.host import files
 from gpufleet.host.operation import role
 from gpufleet.kubernetes.access import leads_elsewhere
 from gpufleet.kubernetes.conclude import conclude
-from gpufleet.kubernetes.job import kubernetes_job
 from gpufleet.kubernetes.operations import control_planes, images, joining
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
@@ -43,7 +42,7 @@ def _settled(node: Node, plan: KubernetesPlan) -> bool:
 @role("Kubernetes")
 def _apply(node: Node, plan: KubernetesPlan) -> None:
     settings, timeout = node.settings.of(KUBERNETES), node.settings.host.lock_timeout
-    job = kubernetes_job(node.facts, plan, timeout)
+    job = plan.transaction
 
     def latest() -> KubernetesPlan:
         """By a containerd that the run has installed before."""
@@ -65,7 +64,7 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     images.provide("Import container images", plan.archives)
 
     def installed() -> str | None:
-        return found.value.transaction.version if found.value else plan.before
+        return found.value.version if found.value else plan.before
 
     def result() -> RoleResult:
         return conclude(settings, node.facts, latest(), found.value)

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import counters_csv
+from gpufleet.exporter.counters import counters_csv, load_counters
 from gpufleet.gpu_stack.counters import config_map_name
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS

@@ -11,12 +11,11 @@ from tempfile import TemporaryDirectory
 from gpufleet.facts.model import ManagedFile
 from gpufleet.kube.kubeconfig import impersonation, read_kubeconfig
 from gpufleet.packages.apt_sources import read_entries
-from gpufleet.packages.apt_trial import refusal
 from gpufleet.packages.operations.logins import package_logins
-from gpufleet.packages.transaction import Transaction
+from gpufleet.packages.trial import apt_refusal
 from gpufleet.packages.yum_files import read_sections, switch_off, switched_off
 from gpufleet.verify import probe
-from tests.unit.hosts import bare_host
+from tests.unit.hosts import bare_host, resolved_transaction
 
 
 def text_of(data: bytes) -> str:
@@ -99,11 +98,15 @@ APT_TRIAL = (
     b"The following packages have unmet dependencies:\n nvidia-driver : Depends: dkms\n"
     b"E: Unable to locate package dkms\nE: Package 'a' has no installation candidate\n",
 )
-TRANSACTION = Transaction("580.1", (("nvidia-driver-580", "580.95.05-1"),), ("dkms",), ())
+TRANSACTION = resolved_transaction(
+    install=(("nvidia-driver-580", "580.95.05-1"),),
+    prerequisites=("dkms",),
+    patterns=("nvidia-.*",),
+)
 
 
 def parse_apt_trial(data: bytes) -> None:
-    refusal(text_of(data).splitlines(), TRANSACTION, ("nvidia-.*",), "apt-get -s install")
+    apt_refusal(text_of(data).splitlines(), TRANSACTION, "apt-get -s install")
 
 
 YUM_FILE = b"""# CentOS

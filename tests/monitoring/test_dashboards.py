@@ -13,8 +13,7 @@ import pytest
 from dashboards import ALL, FOLDER
 from dashboards.fields import FIELDS
 from dashboards.model import Dashboard, Panel
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import counters_csv, fields_of
+from gpufleet.exporter.counters import counters_csv, fields_of, load_counters
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import CLUSTER, END, NODES, OTHER_CLUSTER
 from tests.monitoring.fleet_rows import Choice, expected

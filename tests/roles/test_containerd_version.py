@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,9 +18,9 @@ def test_the_version_of_the_repository(
     version: str, stops: bool, carry_out: Callable[..., Any]
 ) -> None:
     """ "": the transaction has been carried out before."""
-    found: Any = SimpleNamespace(transaction=SimpleNamespace(version=version))
-    chosen = Later(found if version else None)
     plan = replace(plan_of(host()), minimum="1.7")
+    found = replace(plan.transaction, version=version)
+    chosen = Later(found if version else None)
     done = carry_out(lambda: containerd.require("Check the version", plan, chosen))
     assert bool(done.commands) is stops
     assert all(f"containerd {version}" in command for command in done.commands)

@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 
 from gpufleet.host.shell import command, script, stop
 from gpufleet.packages import findings
-from gpufleet.packages.job import Job
 from gpufleet.packages.operations import transaction as packages
-from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import Family
-from tests.unit.hosts import bare_host
-
-HOST, NO_REPOSITORY = bare_host(), RepositoryPlan(None, None, needed=False)
+from tests.unit.hosts import resolved_transaction
 
 # any character but NUL, which arguments cannot contain
 NASTY = ["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\nb", "; reboot", "-rf", "${IFS}", "\\"]
@@ -61,7 +56,7 @@ def test_what_controls_a_terminal_is_not_shown() -> None:
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(name=nasty.filter(bool))
 def test_on_a_host_too(carry_out: Callable[..., Any], name: str) -> None:
-    job = Job("driver", Family("driver", (name,), "", False, ()), HOST, NO_REPOSITORY, (), 0)
+    job = resolved_transaction(packages=(name,), lock_timeout=0)
     host = carry_out(lambda: packages.hold("Hold", job, [name]))
     assert not host.failed
     sent = host.commands[-1]  # before it, the lock of the package manager is read

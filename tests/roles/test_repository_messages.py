@@ -12,11 +12,8 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import KINDS
-from gpufleet.driver.job import driver_job
-from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import script_file
-from gpufleet.node.settings import load_settings
 from gpufleet.packages.operations import repository
 from gpufleet.packages.operations.reading import Fetched, NotKept
 from gpufleet.packages.operations.transaction import resolve_and_download
@@ -179,10 +176,7 @@ def test_lists_of_a_prepared_host_are_not_read_again(
     carry_out: Callable[..., Any], prepared: bool
 ) -> None:
     facts = converged_host("580.159.03")
-    settings, _ = load_settings({"driver_version": "580.178.04"})
-    assert settings
-    plan = plan_for(facts, driver_version="580.178.04")
-    job = driver_job(settings.of(DRIVER), facts, plan, 300)
+    job = plan_for(facts, driver_version="580.178.04").transaction
     done = carry_out(lambda: resolve_and_download("Resolve", job, prepared)).commands
     assert any("apt-get update" in command for command in done) is not prepared
 

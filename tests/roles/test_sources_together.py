@@ -10,11 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.driver.job import driver_job
-from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Kernel, OsRelease, PciDevice
 from gpufleet.host.shell import SHARED, script_file
-from gpufleet.node.settings import load_settings
 from gpufleet.packages.operations.reading import AvailableVersions, Unreadable
 from gpufleet.packages.operations.transaction import resolve_and_download
 from tests.roles.answers import framed_lines
@@ -79,11 +76,7 @@ def test_why_nothing_is_available_is_what_yum_says(tmp_path: Path, said: str, re
 
 
 def test_it_stops_the_host_with_its_own_code(carry_out: Callable[..., Any]) -> None:
-    facts = converged_host()
-    plan = plan_for(facts, driver_version="580.178.04")
-    settings, _ = load_settings({"driver_version": "580.178.04"})
-    assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan, 5)
+    job = plan_for(converged_host(), driver_version="580.178.04").transaction
     answers = {"gpufleet-available": framed_lines(f"error {TORN.splitlines()[0]}")}
     host = carry_out(lambda: resolve_and_download("Resolve", job), answers)
     assert "GF331" in host.commands[-1]
@@ -115,12 +108,9 @@ def test_headers_that_yum_excludes_are_no_missing_headers(carry_out: Callable[..
     kernel = Kernel("3.10.0-1160.119.1.el7.x86_64", "x86_64", headers=False)
     t4 = PciDevice("0000:17:00.0", 0x1EB8, 0x030200)
     facts = bare_host(os=el7, kernel=kernel, package_manager="yum", pci=(t4,))
-    plan = plan_for(facts)
-    settings, _ = load_settings({})
-    assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan, 5)
+    job = plan_for(facts).transaction
     name = f"kernel-devel-{kernel.release}"
-    versions = "\n".join(f"{package} 3:550.163.01-1.el7" for package in job.family.packages)
+    versions = "\n".join(f"{package} 3:550.163.01-1.el7" for package in job.packages)
     answers = {
         "gpufleet-available": framed_lines(versions),
         "gpufleet-rpm_transaction": framed_lines(f"No package {name} available."),
@@ -136,10 +126,8 @@ def test_headers_have_the_name_that_dnf_knows(carry_out: Callable[..., Any]) -> 
     kernel = Kernel("6.12.20-23.97.amzn2023.x86_64", "x86_64", headers=False)
     t4 = PciDevice("0000:17:00.0", 0x1EB8, 0x030200)
     facts = bare_host(os=amazon, kernel=kernel, package_manager="dnf", pci=(t4,))
-    settings, _ = load_settings({})
-    assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan_for(facts), 5)
-    versions = "\n".join(f"{package} 3:580.178.04-1.amzn2023" for package in job.family.packages)
+    job = plan_for(facts).transaction
+    versions = "\n".join(f"{package} 3:580.178.04-1.amzn2023" for package in job.packages)
     ours, theirs = (f"{name}-{kernel.release}" for name in ("kernel6.12-devel", "kernel-devel"))
     answers = {
         "gpufleet-available": framed_lines(versions),

@@ -21,6 +21,8 @@ from gpufleet.facts.model import (
 from gpufleet.facts.record import HostRecord, read_record
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
+from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.role.protocol import RoleContext
 
 KERNEL = "5.15.0-122-generic"
 A100 = PciDevice("0000:17:00.0", 0x20B2, 0x030200)
@@ -51,7 +53,15 @@ def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
     settings, problems = load_settings(data)
     assert settings is not None, problems
     catalog = load_catalog()
-    return plan_driver(settings.of(DRIVER), facts, catalog, own_pids(facts, catalog))
+    context = RoleContext(facts, catalog, spared=own_pids(facts, catalog))
+    return plan_driver(settings.of(DRIVER), context)
+
+
+def resolved_transaction(**fields: Any) -> PackageTransaction:
+    """A transaction of the driver role on a host with apt; `fields` are those of the type."""
+    names = tuple(name for name, _ in fields.get("install", ()))
+    known = {"role": "driver", "title": "driver", "packages": names, "facts": bare_host()}
+    return PackageTransaction(**(known | fields))
 
 
 def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyinfra import host
 
 from gpufleet.driver.findings import host as findings
-from gpufleet.driver.removal import DriverRemoval
+from gpufleet.driver.role import DriverRemoval
 from gpufleet.host.asking import framed
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -22,8 +22,8 @@ from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
 from gpufleet.node.operations.node import Node
 from gpufleet.node.operations.reading import RecordOnHost
-from gpufleet.packages.added import with_added
 from gpufleet.packages.operations.reading import AddedPackages
+from gpufleet.packages.transaction import with_added
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult
 
@@ -95,8 +95,15 @@ def _version(record: dict[str, Any], role: str) -> str | None:
 
 def is_current(node: Node, result: RoleResult) -> bool:
     """Whether the host's record already has what a role would write; adds it to the report."""
-    node.note(result)
+    result = _with_added(node, result)
     return merge(node.record.as_json(), result.as_json(), "") is None
+
+
+def _with_added(node: Node, result: RoleResult, added: Sequence[str] = ()) -> RoleResult:
+    """The result with the packages that this run and earlier ones added; it goes to the report."""
+    node.note(result)
+    old = node.facts.provenance.entry(type(result.entry))
+    return replace(result, entry=with_added(result.entry, (*old.added, *added)))
 
 
 @operation
@@ -110,12 +117,10 @@ def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     result = conclude()
-    old = node.facts.provenance.entry(type(result.entry))
-    before = f"{HOME}/{old.role}.before"
+    before = f"{HOME}/{result.entry.role}.before"
     # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
-    node.note(result)
-    result = replace(result, entry=with_added(result.entry, added))
+    result = _with_added(node, result, added)
     known = node.record.as_json()
     merged = merge(known, result.as_json(), now)
     noted = [f"{NOTES}/{key}.json" for key in notes]

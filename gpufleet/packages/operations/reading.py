@@ -11,8 +11,8 @@ from pyinfra.api import FactBase, StringCommand
 from gpufleet.core.limits import KEY
 from gpufleet.host.asking import answer, framed
 from gpufleet.host.shell import command, script
-from gpufleet.packages.rpm_trial import Trial, read_trial
-from gpufleet.packages.transaction import Available, parse_available
+from gpufleet.packages.transaction import Available
+from gpufleet.packages.trial import RpmTrial, read_rpm_trial
 
 
 class Unreadable(str):
@@ -34,7 +34,12 @@ class AvailableVersions(FactBase[Available | Unreadable]):
         lines = answer(output) or []
         if lines and lines[0].startswith("error "):
             return Unreadable(lines[0].removeprefix("error ").strip())
-        return parse_available(lines)
+        found: dict[str, list[str]] = {}
+        for line in lines:
+            name, _, version = line.partition(" ")
+            if version:
+                found.setdefault(name, []).append(version)
+        return {name: tuple(versions) for name, versions in found.items()}
 
 
 class NotKept(str):
@@ -82,14 +87,14 @@ class Simulation(FactBase[list[str]]):
         return answer(output) or []
 
 
-class RpmTrial(FactBase[Trial]):
+class RpmSimulation(FactBase[RpmTrial]):
     """The effects of a yum or dnf transaction; `words`: see scripts/rpm_transaction.sh."""
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
         return framed(script("packages/rpm_transaction", "", "", manager, "try", "", *words))
 
-    def process(self, output: Iterable[str]) -> Trial:
-        return read_trial(answer(output) or [])
+    def process(self, output: Iterable[str]) -> RpmTrial:
+        return read_rpm_trial(answer(output) or [])
 
 
 class KernelDevel(FactBase[str]):

@@ -16,101 +16,113 @@ from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop
-from gpufleet.packages import apt_trial, findings
-from gpufleet.packages.job import Found, Job
+from gpufleet.packages import findings
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.logs import logged
 from gpufleet.packages.operations.reading import (
     AvailableVersions,
     KernelDevel,
-    RpmTrial,
+    RpmSimulation,
     Simulation,
     Unreadable,
 )
 from gpufleet.packages.operations.repository import refresh, sources_unreadable
-from gpufleet.packages.rpm_trial import refusal
 from gpufleet.packages.transaction import (
-    Transaction,
-    choose_transaction,
+    PackageTransaction,
     install_words,
     is_headers,
+    resolve,
     rpm_words,
 )
+from gpufleet.packages.trial import apt_added, apt_refusal, rpm_refusal
 from gpufleet.run.reporting import RunReport
 
 
-def resolve_and_download(sentence: str, job: Job, prepared: bool = False) -> Later[Found]:
-    """Resolve the version of a job and download it; the result has a value after that step, and
-    none if no transaction is needed. `prepared`: the host has lists and packages already, and needs
-    no repository."""
-    found: Later[Found] = Later()
-    _look_up(sentence, job, found, prepared)
+def resolve_and_download(
+    sentence: str, asked: PackageTransaction, prepared: bool = False
+) -> Later[PackageTransaction]:
+    """Resolve the version of a transaction and download it; the result has a value after that step,
+    and none if no transaction is needed. `prepared`: the host has lists and packages already, and
+    needs no repository."""
+    found: Later[PackageTransaction] = Later()
+    _look_up(sentence, asked, found, prepared)
     return found
 
 
 @operation
-def _look_up(job: Job, found: Later[Found], prepared: bool) -> Commands:
+def _look_up(
+    asked: PackageTransaction, found: Later[PackageTransaction], prepared: bool
+) -> Commands:
     """
     Find the version in the repositories, simulate the transaction and download its packages.
 
     Installs nothing.
 
-    + job: the family and its version
+    + asked: the packages and their version
     + found: receives the transaction
     + prepared: the lists were fetched before
     """
-    if not job.needed:
-        host.noop(f"{job.family.title} is installed")
+    if not asked.needed:
+        host.noop(f"{asked.title} is installed")
         return
-    yield wait_for_lock(job.lock_timeout)
-    if job.facts.broken:  # an interrupted transaction
+    yield wait_for_lock(asked.lock_timeout)
+    if asked.facts.broken:  # an interrupted transaction
         yield script("packages/finish")
     if not prepared:
-        yield from refresh(job.repository, job.manager)
-    names = tuple(dict.fromkeys([*job.family.packages, *job.family.installed]))
-    available = read(AvailableVersions, job.manager, names)
+        yield from refresh(asked.repository, asked.manager)
+    names = tuple(dict.fromkeys([*asked.packages, *asked.installed]))
+    available = read(AvailableVersions, asked.manager, names)
     if isinstance(available, Unreadable):
-        yield stop(host.name, sources_unreadable(job.manager, available))
+        yield stop(host.name, sources_unreadable(asked.manager, available))
         return
-    chosen = choose_transaction(job.family, available)
+    chosen = resolve(asked, available)
     if isinstance(chosen, Finding):
-        lacking = tuple(name for name in job.family.packages if name not in available)
-        yield stop(host.name, _excluded(job.manager, lacking) or chosen)
+        lacking = tuple(name for name in asked.packages if name not in available)
+        yield stop(host.name, _excluded(asked.manager, lacking) or chosen)
         return
-    found.value = Found(chosen)
+    found.value = chosen
     yield script(
-        "packages/packages_before", job.record
+        "packages/packages_before", asked.record
     )  # a download may import keys, which count as packages
-    if job.manager == "apt":
-        yield from _try_out(job, chosen)
-    else:
-        yield from _try_out_rpm(job, chosen, found)
+    if asked.manager != "apt":
+        yield from _try_out_rpm(chosen, found)
+        return
+    words = install_words(chosen)
+    simulation = read(Simulation, tuple(words))
+    finding = apt_refusal(simulation, chosen, " ".join([words[0], "-s", *words[1:]]))
+    if finding:
+        yield stop(host.name, finding)
+        return
+    yield _apt(chosen, [words[0], "--download-only", *words[1:]])
 
 
-def _try_out_rpm(job: Job, chosen: Transaction, found: Later[Found]) -> Commands:
+def _try_out_rpm(chosen: PackageTransaction, found: Later[PackageTransaction]) -> Commands:
     """Stop the host if yum or dnf would do more than planned; else download the packages."""
     words = (*rpm_words(chosen), *chosen.prerequisites)
-    trial = read(RpmTrial, job.manager, words)
-    known = _with_headers(job, chosen, trial.unknown)
+    trial = read(RpmSimulation, chosen.manager, words)
+    known = _with_headers(chosen, trial.unknown)
     if known != chosen:
         chosen = known
         words = (*rpm_words(chosen), *chosen.prerequisites)
-        trial = read(RpmTrial, job.manager, words)
-    finding = refusal(trial, chosen, job.patterns, job.manager)
+        trial = read(RpmSimulation, chosen.manager, words)
+    finding = rpm_refusal(trial, chosen)
     if finding:
-        yield stop(host.name, _excluded(job.manager, trial.unknown) or finding)
+        yield stop(host.name, _excluded(chosen.manager, trial.unknown) or finding)
         return
-    found.value = Found(chosen, trial.added)
+    found.value = replace(chosen, added=trial.added)
     message = explain(
-        host.name, findings.TRANSACTION_REFUSED(manager=job.manager, problem="see below.")
+        host.name, findings.TRANSACTION_REFUSED(manager=chosen.manager, problem="see below.")
     )
-    yield script("packages/rpm_transaction", job.ours, "", job.manager, "fetch", message, *words)
+    how = (chosen.ours, "", chosen.manager, "fetch", message)
+    yield script("packages/rpm_transaction", *how, *words)
 
 
-def _with_headers(job: Job, chosen: Transaction, unknown: Sequence[str]) -> Transaction:
+def _with_headers(chosen: PackageTransaction, unknown: Sequence[str]) -> PackageTransaction:
     """The transaction with the headers under the name that dnf knows, where ours is unknown."""
     lacking = [name for name in unknown if is_headers(name)]
-    known = read(KernelDevel, job.facts.kernel.release) if lacking and job.manager == "dnf" else ""
+    if not lacking or chosen.manager != "dnf":
+        return chosen
+    known = read(KernelDevel, chosen.facts.kernel.release)
     if not known:
         return chosen
     names = tuple(known if name in lacking else name for name in chosen.prerequisites)
@@ -125,105 +137,86 @@ def _excluded(manager: PackageManager, names: tuple[str, ...]) -> Finding | None
     return findings.EXCLUDED_PACKAGES(manager=manager, packages=", ".join(there))
 
 
-def _try_out(job: Job, chosen: Transaction) -> Commands:
-    """Stop the host if apt would do more than planned; else download the packages."""
-    words = install_words(job.manager, chosen, job.lock_timeout)
-    simulation = read(Simulation, tuple(words))
-    typed = " ".join([words[0], "-s", *words[1:]])
-    finding = apt_trial.refusal(simulation, chosen, job.patterns, typed)
-    if finding:
-        yield stop(host.name, finding)
-        return
-    yield _apt(chosen, [words[0], "--download-only", *words[1:]])
-
-
-def _apt(chosen: Transaction, words: Sequence[str], ours: str = "") -> StringCommand:
+def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> StringCommand:
     """The command that runs apt; a failure is reported with a code.
 
     `ours`: file on the host for the names that it installs, from a second simulation: packages
     that others installed since the first one are theirs.
     """
     simulation = read(Simulation, tuple(words)) if ours else []
-    names = apt_trial.added(simulation)
+    names = apt_added(simulation)
     failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
     unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
     return script("packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
 
 
-def _by_rpm(job: Job, added: str, words: Sequence[str]) -> StringCommand:
+def _by_rpm(chosen: PackageTransaction, added: str, words: Sequence[str]) -> StringCommand:
     """The command that runs yum or dnf, which installs `added`."""
-    failed = explain(host.name, findings.TRANSACTION_FAILED(manager=job.manager))
-    return script("packages/rpm_install", job.ours, added, failed, *words)
+    failed = explain(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
+    return script("packages/rpm_install", chosen.ours, added, failed, *words)
 
 
 @operation
-def install(job: Job, found: Later[Found]) -> Commands:
+def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Commands:
     """
-    Run the resolved transaction: pins, build prerequisites, then the family.
+    Run the resolved transaction: pins, build prerequisites, then the packages.
 
-    + job: the family and its version
+    + asked: the packages and their version
     + found: the result of `resolve_and_download`
     """
-    if not job.needed:
-        host.noop(f"{job.family.title} is installed")
+    if not asked.needed:
+        host.noop(f"{asked.title} is installed")
         return
-    yield wait_for_lock(job.lock_timeout)
+    yield wait_for_lock(asked.lock_timeout)
     if found.value is None:
         return
-    chosen, added = found.value.transaction, " ".join(found.value.added)
+    chosen, added = found.value, " ".join(found.value.added)
     # what was held before is not ours: an aborted run does not release it
-    mine = {*chosen.names, *chosen.prerequisites} - job.facts.holds
-    yield script("packages/note_begun", f"{job.record}.begun", *sorted(mine))
-    pins = job.pins(chosen.version)
+    mine = {*chosen.names, *chosen.prerequisites} - chosen.facts.holds
+    yield script("packages/note_begun", f"{chosen.record}.begun", *sorted(mine))
+    pins = [file for file in chosen.pins(chosen.version) if not file.is_on(chosen.facts)]
     if pins:
         yield from put(pins)
+    words = install_words(chosen)
     if chosen.prerequisites:
-        first = Transaction(chosen.version, (), chosen.prerequisites, ())
-        words = install_words(job.manager, first, job.lock_timeout)
-        if job.manager == "apt":
-            yield from logged(_apt(chosen, words, job.ours))
-        else:
-            yield from logged(_by_rpm(job, added, words))
-    yield from _carry_out(job, chosen, added)
-    if state.is_executing and job.reports:
-        RunReport.of(state).host(host.name).seen[job.role] = chosen.version
-    for path, before in job.makes:
+        first = install_words(replace(chosen, install=(), companions=(), remove=()))
+        apt = chosen.manager == "apt"
+        yield from logged(
+            _apt(chosen, first, chosen.ours) if apt else _by_rpm(chosen, added, first)
+        )
+    if chosen.manager == "apt":
+        yield from logged(_apt(chosen, words, chosen.ours))
+    else:
+        held = [n for n in (*chosen.names, *chosen.remove) if n in chosen.installed]
+        if held:
+            locked = explain(host.name, findings.NOT_RELEASED())
+            yield script("packages/release", chosen.manager, locked, *held)
+        message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
+        how = (chosen.ours, added, chosen.manager, "run", message)
+        yield from logged(script("packages/rpm_transaction", *how, *rpm_words(chosen)))
+    if state.is_executing and chosen.reports and chosen.version:
+        RunReport.of(state).host(host.name).seen[chosen.role] = chosen.version
+    for path, before in chosen.makes:
         yield script("packages/note_made", HOME, path, before)
 
 
-def _carry_out(job: Job, chosen: Transaction, added: str) -> Commands:
-    if job.manager == "apt":
-        words = install_words(job.manager, chosen, job.lock_timeout)
-        yield from logged(_apt(chosen, words, job.ours))
-        return
-    held = [name for name in (*chosen.names, *chosen.remove) if name in job.family.installed]
-    if held:
-        locked = explain(host.name, findings.NOT_RELEASED())
-        yield script("packages/release", job.manager, locked, *held)
-    message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
-    words = rpm_words(chosen)
-    yield from logged(
-        script("packages/rpm_transaction", job.ours, added, job.manager, "run", message, *words)
-    )
-
-
 @operation
-def hold(job: Job, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
+def hold(asked: PackageTransaction, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
     """
     Hold packages at their installed version.
 
-    + job: the role's
+    + asked: the role's transaction
     + names: packages to hold; none means no change
     + plugin: missing packages that holding requires
     """
     if not names:
         host.noop("the packages are held")
         return
-    manager = job.manager
-    yield wait_for_lock(job.lock_timeout)
+    manager = asked.manager
+    yield wait_for_lock(asked.lock_timeout)
     if plugin:
-        yield script("packages/packages_before", job.record)
-        come = " ".join(read(RpmTrial, manager, tuple(plugin)).added)
-        yield script("packages/note_begun", f"{job.record}.begun", *plugin)
-        yield from logged(_by_rpm(job, come, (manager, "-y", "install", *plugin)))
+        yield script("packages/packages_before", asked.record)
+        come = " ".join(read(RpmSimulation, manager, tuple(plugin)).added)
+        yield script("packages/note_begun", f"{asked.record}.begun", *plugin)
+        yield from logged(_by_rpm(asked, come, (manager, "-y", "install", *plugin)))
     yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)

@@ -9,8 +9,8 @@ from pyinfra import host
 from gpufleet.core.entries import PackageManager
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import explain, script
-from gpufleet.packages.job import Job
 from gpufleet.packages.operations.locks import wait_for_lock
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -22,7 +22,7 @@ def _other() -> str:
 
 @operation
 def keep(
-    settings: UpgradeSettings, job: Job, version: str, packages: Mapping[str, str]
+    settings: UpgradeSettings, job: PackageTransaction, version: str, packages: Mapping[str, str]
 ) -> Commands:
     """
     Fetch the installed packages, and note the health of the host.

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpufleet.driver.job import driver_job
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import reboot
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.operations.node import Node
 from gpufleet.node.plan import NodePlan
-from gpufleet.packages.job import Job
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
-from gpufleet.toolkit.job import toolkit_job
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.settings import UpgradeSettings
@@ -27,7 +25,7 @@ Install = Callable[[Node], None]
 class Family:
     """The packages that a run changes."""
 
-    job: Job
+    job: PackageTransaction
     before: str
     installed: tuple[str, ...]
     components: FileWrite | None = None  # of the distribution's own archive
@@ -35,18 +33,18 @@ class Family:
 
 def family_of(subject: Subject, node: Node) -> Family | None:
     """None where nothing of it is installed, or where no role of the host looks after it."""
-    timeout = node.settings.host.lock_timeout
     if subject == "toolkit":
         toolkit = node.plan.of(TOOLKIT)
         if toolkit is None or toolkit.before is None:
             return None
-        return Family(toolkit_job(node.facts, toolkit, timeout), toolkit.before, toolkit.installed)
+        job = toolkit.transaction(node.facts, node.settings.host.lock_timeout)
+        return Family(job, toolkit.before, toolkit.installed)
     driver = node.plan.of(DRIVER)
     if driver is None or driver.before is None:
         return None
-    job = driver_job(node.settings.of(DRIVER), node.facts, driver, timeout)
-    there = tuple(name for name in driver.companions if name in node.facts.packages)
-    return Family(job, driver.before, (*driver.installed, *there), driver.components)
+    job = driver.transaction
+    there = tuple(name for name in job.companions if name in node.facts.packages)
+    return Family(job, driver.before, (*job.installed, *there), driver.components)
 
 
 def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
@@ -107,4 +105,4 @@ def installed_of(subject: Subject, plan: NodePlan) -> Sequence[str]:
         toolkit = plan.of(TOOLKIT)
         return toolkit.installed if toolkit else ()
     driver = plan.of(DRIVER)
-    return driver.installed if driver else ()
+    return driver.transaction.installed if driver else ()

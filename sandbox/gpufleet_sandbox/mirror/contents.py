@@ -13,8 +13,8 @@ import yaml
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
-from gpufleet.driver.offers import package_set
-from gpufleet.driver.package_names import NameGroup, PackageSet
+from gpufleet.driver.catalog import NameGroup, PackageSet
+from gpufleet.driver.choice import package_set
 from gpufleet.node.catalog import load_catalog
 
 PLACEHOLDERS = ("{branch}", "{version}")

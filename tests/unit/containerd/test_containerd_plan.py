@@ -22,7 +22,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_again, plan_node, steps
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.packages.transaction import Transaction, choose_transaction
+from gpufleet.packages.transaction import PackageTransaction, resolve
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host, record_of
@@ -92,8 +92,8 @@ def test_a_host_without_containerd_gets_the_distributions() -> None:
 
 def test_the_newest_version_of_the_repository_is_installed() -> None:
     there = {"containerd": ("1.7.27-0ubuntu1", "1.7.28-0ubuntu1")}
-    chosen = choose_transaction(plan_of(host()).family, there)
-    assert isinstance(chosen, Transaction)
+    chosen = resolve(plan_of(host()).transaction, there)
+    assert isinstance(chosen, PackageTransaction)
     assert chosen.install == (("containerd", "1.7.28-0ubuntu1"),)
 
 

@@ -31,7 +31,7 @@ def choose(distribution: str, *devices: int, **settings: Any) -> DriverChoice:
     }
     return resolve_driver(
         load_catalog(),
-        distribution=distribution,
+        distribution=load_catalog().distribution(distribution) or distribution,
         devices=devices,
         settings=DriverSettings(**settings),
         today=TODAY,
@@ -255,7 +255,7 @@ def test_unsupported_platforms(distribution: str, architecture: str, code: str) 
 def test_end_of_life_depends_on_the_day_only_for_warnings() -> None:
     later = resolve_driver(
         load_catalog(),
-        distribution="ubuntu2204",
+        distribution=load_catalog().distribution("ubuntu2204") or "ubuntu2204",
         architecture="x86_64",
         kernel="6.8.0-40-generic",
         devices=[T4],

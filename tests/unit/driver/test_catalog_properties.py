@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpufleet.driver.catalog import PackageSet
 from gpufleet.driver.choice import DriverChoice
-from gpufleet.driver.package_names import PackageSet
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
@@ -99,7 +99,7 @@ def test_driver_is_within_limits_or_blocked(
 ) -> None:
     choice = resolve_driver(
         CATALOG,
-        distribution=code,
+        distribution=CATALOG.distribution(code) or code,
         architecture=architecture,
         kernel=kernel,
         devices=ids,
@@ -138,7 +138,7 @@ def test_toolkit_is_within_limits_or_blocked(
 ) -> None:
     choice = resolve_toolkit(
         CATALOG,
-        distribution=code,
+        distribution=CATALOG.distribution(code) or code,
         architecture=architecture,
         settings=ToolkitSettings(version=version),
     )

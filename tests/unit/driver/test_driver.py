@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE, pins
+from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import BEGUN
@@ -41,7 +41,7 @@ def blocking(facts: NodeFacts, **data: object) -> set[str]:
 def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
     """A converged host with gpufleet's files and the repository on it."""
     plan = plan_for(facts, driver_version=version)
-    wanted = [*plan.wanted_files, pins(plan.packages, version)]
+    wanted = [*plan.wanted_files, *plan.transaction.pins(version)]
     assert plan.repository.source
     files = {file.path: as_managed(file) for file in [*wanted, plan.repository.source]}
     assert plan.repository.repository
@@ -61,7 +61,7 @@ def test_a_bare_host_gets_a_driver_of_the_long_term_branch(bare: NodeFacts) -> N
     assert (plan.action, plan.before, plan.target) == ("install", None, None)
     assert plan.choice.branch == "580"
     assert "nvidia-dkms-580-open" in plan.packages
-    assert f"linux-headers-{bare.kernel.release}" in plan.prerequisites
+    assert f"linux-headers-{bare.kernel.release}" in plan.transaction.prerequisites
     assert plan.repository.needed
     assert plan.load
     assert plan.services == ("nvidia-persistenced",)
@@ -133,7 +133,7 @@ def test_the_loaded_module_counts_as_the_packages_do() -> None:
 def test_a_change_of_branch_replaces_the_old_family() -> None:
     plan = plan_for(converged_host(OLD), driver_branch="580")
     assert plan.action == "replace"
-    assert "nvidia-dkms-550" in plan.installed
+    assert "nvidia-dkms-550" in plan.transaction.installed
     assert "nvidia-dkms-550" not in plan.packages
 
 

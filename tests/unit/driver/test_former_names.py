@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.driver.job import driver_job
-from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.drivers import packaged
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
-from gpufleet.packages.rpm_trial import read_trial, refusal
-from gpufleet.packages.transaction import Transaction, choose_transaction
+from gpufleet.packages.transaction import PackageTransaction, resolve
+from gpufleet.packages.trial import read_rpm_trial, rpm_refusal
 from tests.unit.hosts import bare_host, plan_for
 
 T4 = PciDevice("0000:17:00.0", 0x1EB8, 0x030200)
@@ -40,17 +37,14 @@ def test_dkms_nvidia_leaves_with_the_driver_that_it_was_of() -> None:
         packages={name: Package(name, version, "x86_64") for name, version in OF_418.items()},
     )
     plan = plan_for(facts)
-    assert set(plan.installed) == set(OF_418)
+    assert set(plan.transaction.installed) == set(OF_418)
     assert "GF512" in {finding.code for finding in plan.findings}
-    settings = load_settings({})[0]
-    assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan, 5)
-    there = dict.fromkeys(job.family.packages, ("3:550.163.01-1.el7",))
-    chosen = choose_transaction(job.family, there)
-    assert isinstance(chosen, Transaction)
+    there = dict.fromkeys(plan.packages, ("3:550.163.01-1.el7",))
+    chosen = resolve(plan.transaction, there)
+    assert isinstance(chosen, PackageTransaction)
     assert "dkms-nvidia" in chosen.remove
     rows = [f" {name}  x86_64  3:418.67  @cuda  1 M" for name in OF_418]
-    assert refusal(read_trial(["Removing:", *rows]), chosen, job.patterns, "yum") is None
+    assert rpm_refusal(read_rpm_trial(["Removing:", *rows]), chosen) is None
 
 
 @pytest.mark.parametrize(

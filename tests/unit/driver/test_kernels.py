@@ -10,8 +10,8 @@ from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.packages import apt_trial, rpm_trial
-from gpufleet.packages.transaction import Transaction, unexpected_changes
+from gpufleet.packages.trial import KERNEL, apt_refusal, read_rpm_trial, rpm_refusal
+from tests.unit.hosts import bare_host, resolved_transaction
 
 T4 = 0x1EB8
 KERNELS = [
@@ -54,7 +54,7 @@ KERNELS = [
 def choice_for(distribution: str, kernel: str, architecture: str = "x86_64") -> DriverChoice:
     return resolve_driver(
         load_catalog(),
-        distribution=distribution,
+        distribution=load_catalog().distribution(distribution) or distribution,
         architecture=architecture,
         kernel=kernel,
         devices=[T4],
@@ -82,18 +82,16 @@ def test_amazon_linux_on_graviton_has_a_repository() -> None:
     ["kernel6.12-devel-6.12.37-61.105.amzn2023.x86_64", "kernel-uek-devel-5.4.17-1.el8uek.x86_64"],
 )
 def test_headers_that_no_repository_has_are_named_as_such_on_rpm(name: str) -> None:
-    plan = Transaction("580.1", (), (name,), ())
-    trial = rpm_trial.read_trial([f"No match for argument: {name}"])
-    found = rpm_trial.refusal(trial, plan, (), "dnf")
+    wanted = resolved_transaction(prerequisites=(name,), facts=bare_host(package_manager="dnf"))
+    found = rpm_refusal(read_rpm_trial([f"No match for argument: {name}"]), wanted)
     assert found
     assert (found.code, name in found.message) == ("GF323", True)
 
 
 def test_headers_that_no_archive_has_are_named_as_such_on_apt() -> None:
     name = "proxmox-headers-6.8.12-4-pve"
-    plan = Transaction("580.1", (), (name,), ())
     said = [f"E: Unable to locate package {name}"]
-    found = apt_trial.refusal(said, plan, (), "apt-get -s install")
+    found = apt_refusal(said, resolved_transaction(prerequisites=(name,)), "apt-get -s install")
     assert found
     assert found.code == "GF323"
     assert "where it came from" in found.remedy
@@ -103,20 +101,20 @@ def test_headers_that_no_archive_has_are_named_as_such_on_apt() -> None:
     "name", ["kernel6.12", "kernel-64k-core", "kernel-uek-core", "kernel", "kernel-ml"]
 )
 def test_a_new_kernel_is_noticed_whatever_its_name(name: str) -> None:
-    trial = rpm_trial.read_trial(["Installing:", f" {name}  x86_64  1  base  1 M"])
+    trial = read_rpm_trial(["Installing:", f" {name}  x86_64  1  base  1 M"])
     assert trial.kernels == (name,)
 
 
 @pytest.mark.parametrize("name", ["proxmox-kernel-6.8.12-5-pve-signed", "linux-image-6.8.0-1-aws"])
 def test_a_new_kernel_of_apt_is_noticed_whatever_its_name(name: str) -> None:
-    plan = Transaction("580.1", (), (), ())
-    assert unexpected_changes([f"Inst {name} (1 x [amd64])"], plan, ()) == [
-        f"{name} (a new kernel)"
-    ]
+    said = [f"Inst {name} (1 x [amd64])"]
+    found = apt_refusal(said, resolved_transaction(), "apt-get -s install")
+    assert found
+    assert f"{name} (a new kernel)" in found.message
 
 
 @pytest.mark.parametrize(
     "name", ["kernel-devel", "kernel6.12-devel", "kernel-headers", "kernel-tools", "kernel-modules"]
 )
 def test_what_is_no_kernel_is_none(name: str) -> None:
-    assert not re.fullmatch(rpm_trial.KERNEL, name)
+    assert not re.fullmatch(KERNEL, name)

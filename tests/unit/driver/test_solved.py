@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.driver.conclude import conclude
 from gpufleet.driver.files import PREFERENCES_FILE
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import bare_host, converged_host, plan_for
 

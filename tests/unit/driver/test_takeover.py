@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.job import driver_job
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, Kernel, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, steps
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.transaction import Transaction, choose_transaction
+from gpufleet.packages.transaction import PackageTransaction, resolve
 from tests.unit.hosts import bare_host, plan_for, record_of
 
 NOBLE = OsRelease("ubuntu", "24.04", ("debian",), "noble", "Ubuntu 24.04.1 LTS")
@@ -41,13 +40,11 @@ def host(names: tuple[str, ...], version: str, **changes: Any) -> NodeFacts:
     return bare_host(**values | changes)
 
 
-def resolved(facts: NodeFacts, *versions: str, **data: Any) -> Transaction | Finding:
+def resolved(facts: NodeFacts, *versions: str, **data: Any) -> PackageTransaction | Finding:
     """The transaction of the plan with a repository that has these versions of all packages."""
-    settings = load_settings(data)[0]
-    assert settings
-    job = driver_job(settings.of(DRIVER), facts, plan_for(facts, **data), 5)
-    there = dict.fromkeys(job.family.packages, tuple(f"{v}-0ubuntu1" for v in versions))
-    return choose_transaction(job.family, there)
+    asked = plan_for(facts, **data).transaction
+    there = dict.fromkeys(asked.packages, tuple(f"{v}-0ubuntu1" for v in versions))
+    return resolve(asked, there)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +64,7 @@ def test_it_is_replaced_by_a_version_that_is_there(names: tuple[str, ...], versi
     assert "GF512" in {finding.code for finding in plan.findings}
     assert "from another source than NVIDIA's repository" in plan.reasons[1]
     chosen = resolved(facts, *REPOSITORY)
-    assert isinstance(chosen, Transaction), chosen
+    assert isinstance(chosen, PackageTransaction), chosen
     assert chosen.version == "580.178.04"
 
 
@@ -90,7 +87,7 @@ def test_it_is_no_downgrade_that_nobody_asked_for() -> None:
     assert found.code == "GF313"
     assert "580.178.04 or newer" in found.message
     asked = resolved(facts, "580.159.03", driver_version="580.159.03")
-    assert isinstance(asked, Transaction)
+    assert isinstance(asked, PackageTransaction)
 
 
 def test_an_exact_version_is_what_is_installed() -> None:
@@ -111,7 +108,7 @@ def test_nvidia_s_own_packages_are_completed_at_their_version(revision: str) -> 
     assert (plan.action, plan.target) == ("repair", "580.159.03")
     assert "GF512" not in {finding.code for finding in plan.findings}
     chosen = resolved(facts, *REPOSITORY)
-    assert isinstance(chosen, Transaction)
+    assert isinstance(chosen, PackageTransaction)
     assert chosen.version == "580.159.03"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.exporter.files import CIDFILE, digest, drop_in
-from gpufleet.exporter.model import ExporterPlan
+from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import (
     Daemon,

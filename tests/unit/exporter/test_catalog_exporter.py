@@ -23,7 +23,7 @@ def choose(
     assert settings is not None, problems
     return resolve_exporter(
         CATALOG,
-        distribution=distribution,
+        distribution=CATALOG.distribution(distribution) or distribution,
         branch=branch,
         devices=[device],
         settings=settings.of(EXPORTER),

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import (
+from gpufleet.exporter.counters import (
     counters_csv,
     fields_of,
     has_list,
+    load_counters,
     own_fields,
     renames,
     unknown_fields,

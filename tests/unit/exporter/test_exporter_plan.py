@@ -21,7 +21,7 @@ from exporters import (
 )
 
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.exporter.counters_file import fields_of
+from gpufleet.exporter.counters import fields_of
 from gpufleet.exporter.files import UNIT, UNIT_FILE
 from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts, Package, Service
@@ -40,9 +40,9 @@ def test_packages_and_services_on_a_new_host() -> None:
     assert plan.of(EXPORTER_ROLE) is not None
     assert plan.of(EXPORTER_ROLE).mode == "systemd"
     dcgm, exporter = plan.of(EXPORTER_ROLE).packages
-    assert (dcgm.prefix, dcgm.exact, dcgm.needed) == ("4.6.0", True, True)
+    assert (dcgm.version, dcgm.needed) == ("4.6.0", True)
     assert "datacenter-gpu-manager-4-cuda13" in dcgm.packages
-    assert (exporter.packages, exporter.prefix) == (("datacenter-gpu-manager-exporter",), "4.8.3")
+    assert (exporter.packages, exporter.branch) == (("datacenter-gpu-manager-exporter",), "4.8.3")
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert reported(plan) == [("GF587", "info")]
     listed = [step for step in steps(plan) if step.startswith("exporter: ")]
@@ -228,7 +228,7 @@ def test_nvidias_repository_is_used_where_it_is_there_already() -> None:
     )
     plan = exporter_for(facts, driver_enabled=False)
     assert plan.mode == "systemd"
-    assert plan.repository is not None
+    assert plan.packages[0].repository.repository
 
 
 def test_without_a_driver_there_is_nothing_to_collect() -> None:

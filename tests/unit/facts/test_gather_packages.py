@@ -8,8 +8,6 @@ from importlib import resources
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.core.distributions import load_distributions
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.node.catalog import load_catalog
@@ -41,7 +39,7 @@ def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/var/lib/yum/transaction-all.2026-01-01.10:00.00", "x")
     found = facts(host, shell)
     assert found.package_manager == "yum"
-    assert code_of(found.os, load_distributions()) == "rhel7"
+    assert found.os.code == "rhel7"
     assert found.packages["nvidia-driver-latest-dkms"].version == "3:550.163.01-1.el7"
     assert found.packages["nvidia-driver-latest-dkms"].upstream == "550.163.01"
     assert found.packages["gcc"].version == "4.8.5-44.el7"

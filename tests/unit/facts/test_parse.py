@@ -15,8 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpufleet.core.distributions import load_distributions
-from gpufleet.facts.distribution import code_of
 from gpufleet.facts.files import parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
@@ -103,7 +101,7 @@ def test_output_that_was_cut_off() -> None:
 
 def test_rich_host() -> None:
     facts = parse_node_facts(LINES["ubuntu2204-kubelet-handwritten"])
-    assert code_of(facts.os, load_distributions()) == "ubuntu2204"
+    assert facts.os.code == "ubuntu2204"
     assert facts.loaded_driver == facts.library == "580.95.05"
     assert facts.module_on_disk is not None
     assert facts.module_on_disk.flavour == "open"

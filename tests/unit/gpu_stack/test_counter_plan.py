@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import counters_csv, fields_of
+from gpufleet.exporter.counters import counters_csv, fields_of, load_counters
 from gpufleet.gpu_stack.counters import CHECKSUM, CONFIG_MAP, FILE
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.kube.objects import ObjectSet

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.exporter.counters import load_counters
-from gpufleet.exporter.counters_file import counters_csv
+from gpufleet.exporter.counters import counters_csv, load_counters
 from gpufleet.gpu_stack.counters import FILE
 from tests.unit.gpu_stack.gpu_clusters import OLD, codes, silent, stack
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from pyinfra.api import Config, Inventory, State
 
-from gpufleet.exporter.counters_file import fields_of
+from gpufleet.exporter.counters import fields_of
 from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.settings import load_cluster_settings

@@ -72,7 +72,11 @@ def test_disabled_it_does_nothing() -> None:
 )
 def test_the_version_is_a_minor_or_exact(version: str | None, wanted: str, exact: bool) -> None:
     plan = plan_of(host(), version=version)
-    assert (plan.version, plan.family.exact, plan.needed) == (wanted, exact, True)
+    assert (plan.version, plan.transaction.version is not None, plan.needed) == (
+        wanted,
+        exact,
+        True,
+    )
     minor = ".".join(wanted.split(".")[:2])
     assert plan.repository.repository is not None
     assert plan.repository.repository.url == f"https://pkgs.k8s.io/core:/stable:/v{minor}/deb/"
@@ -140,7 +144,7 @@ def test_a_missing_package_of_a_node_upgrades_no_other(version: str | None) -> N
     facts = joined()
     packages = {name: each for name, each in facts.packages.items() if name != "kubectl"}
     plan = plan_of(replace(facts, packages=packages), version=version)
-    assert (plan.family.prefix, plan.family.exact, plan.version) == ("1.36.3", True, "1.36.3")
+    assert (plan.transaction.version, plan.version) == ("1.36.3", "1.36.3")
 
 
 def test_a_node_newer_than_the_catalog_stays() -> None:

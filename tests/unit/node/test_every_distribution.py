@@ -11,11 +11,11 @@ import pytest
 from gpufleet.core.data import read_folder
 from gpufleet.core.distributions import Distribution, load_families
 from gpufleet.core.entries import Build, Source
+from gpufleet.driver.choice import branches_of, offers, package_set
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
-from gpufleet.driver.offers import branches_of, offers, package_set
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.role import ROLE as EXPORTER
-from gpufleet.facts.distribution import code_of, distribution_of, manager_of
+from gpufleet.facts.distribution import manager_of
 from gpufleet.facts.model import Kernel, ManagedFile, NodeFacts, OsRelease
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.record import NO_RECORD
@@ -69,16 +69,16 @@ def test_files_are_named_by_their_code() -> None:
 @every
 def test_a_host_is_of_one_distribution(place: Distribution) -> None:
     for os in releases(place):
-        assert [other.code for other in KNOWN if distribution_of(os, (other,))] == [place.code]
-        assert code_of(os, KNOWN) == place.code
+        assert os.distribution == place
+        assert os.code == place.code
 
 
 @every
 def test_a_host_has_its_own_package_manager(place: Distribution) -> None:
     for os in releases(place):
-        found = manager_of(os, place.style, PROGRAMS, KNOWN, load_families())
+        found = manager_of(os, place.style, PROGRAMS)
         assert found == place.manager
-        assert manager_of(os, place.style, (), KNOWN, load_families()) is None
+        assert manager_of(os, place.style, ()) is None
 
 
 @every
@@ -125,7 +125,7 @@ def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
     driver, toolkit = found.of(DRIVER), found.of(TOOLKIT)
     assert driver is not None
     assert driver.packages
-    assert driver.prerequisites
+    assert driver.transaction.prerequisites
     assert not driver.choice.blocked, driver.choice.reason
     assert toolkit is not None
     assert not toolkit.choice.blocked
@@ -190,7 +190,7 @@ def test_who_keeps_the_cdi_specification(place: Distribution, version: str) -> N
 @pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.stem)
 def test_a_captured_host_gets_a_plan(capture: Path) -> None:
     facts = parse_node_facts(capture.read_text("utf-8").splitlines())
-    place = distribution_of(facts.os, KNOWN)
+    place = facts.distribution
     assert place is not None, facts.os
     assert facts.package_manager == place.manager
     found = plan(replace(facts, provenance=NO_RECORD, pci=bare_host().pci))
@@ -216,8 +216,8 @@ def test_a_captured_host_gets_a_plan(capture: Path) -> None:
 def test_what_is_not_known_has_a_code_like_its_relatives(
     name: str, version: str, code: str
 ) -> None:
-    assert distribution_of(OsRelease(name, version), KNOWN) is None
-    assert code_of(OsRelease(name, version), KNOWN) == code
+    assert OsRelease(name, version).distribution is None
+    assert OsRelease(name, version).code == code
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_what_is_not_known_has_a_code_like_its_relatives(
 def test_the_manager_that_owns_the_packages(
     os: OsRelease, programs: set[str], manager: str | None
 ) -> None:
-    assert manager_of(os, "rpm", programs, KNOWN, load_families()) == manager
+    assert manager_of(os, "rpm", programs) == manager
 
 
 def test_code_names_no_distribution() -> None:

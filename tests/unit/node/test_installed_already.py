@@ -39,7 +39,7 @@ def test_a_toolkit_that_the_repository_no_longer_has(there: bool) -> None:
 @pytest.mark.parametrize("there", [True, False])
 def test_a_driver_that_was_not_built_for_the_distribution(there: bool) -> None:
     first = plan_for(el7(), driver_version=OVER)
-    names = (*first.packages, *first.companions) if there else ()
+    names = (*first.packages, *first.transaction.companions) if there else ()
     facts = el7(
         packages={name: Package(name, f"3:{OVER}-1.el7", "x86_64") for name in names},
         modules={"nvidia": OVER, "nvidia_uvm": OVER} if there else {},

@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from gpufleet.driver.record import DriverEntry
-from gpufleet.exporter.record import ExporterEntry
+from gpufleet.exporter.models import ExporterEntry
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
 from gpufleet.node.operations.provenance import merge
 from gpufleet.node.record import unusable
-from gpufleet.packages.added import carried
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.record import ToolkitEntry
@@ -68,7 +67,7 @@ def test_what_a_record_says(path: Path) -> None:
 def test_a_run_that_learns_the_same_changes_nothing(path: Path) -> None:
     record = read_record(path.read_text())
     for entry in filter(lambda entry: entry.exists, map(record.entry, ENTRIES)):
-        learned = RoleResult(carried(entry, entry), {}, None)
+        learned = RoleResult(entry, {}, None)
         assert merge(record.as_json(), learned.as_json(), "now") is None
 
 

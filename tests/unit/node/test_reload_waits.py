@@ -9,6 +9,7 @@ from hosts import converged_host, plan_for, record_of
 
 from gpufleet.core.distributions import Systemd
 from gpufleet.driver.files import PERSISTENCE_OVERRIDE
+from gpufleet.facts import distribution
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Service
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
@@ -83,10 +84,10 @@ def test_package_scripts_that_reach_systemd_beside_containers_are_a_finding(
 ) -> None:
     """nvidia-container-toolkit's scripts reload it: packaging/rpm/SPECS of its repository."""
     version = Systemd(version=systemd, source="https://a (read 2026-11-27)") if systemd else None
-    found = [each.model_copy(update={"systemd": version}) for each in load_catalog().distributions]
-    catalog = load_catalog().model_copy(update={"distributions": tuple(found)})
-    monkeypatch.setattr(f"{__name__}.load_catalog", lambda: catalog)
     facts = replace(converged_host(), **work)
+    assert facts.distribution
+    changed = facts.distribution.model_copy(update={"systemd": version})
+    monkeypatch.setattr(distribution, "_distribution", lambda *_: changed)
     assert ("GF538" in codes(plan_of(facts, toolkit_enabled=True))) == said
     assert "GF538" not in codes(plan_of(facts, exporter_enabled=False))
 

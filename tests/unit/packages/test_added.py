@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
-from gpufleet.packages.added import carried, with_added
-from gpufleet.packages.apt_trial import added
-from gpufleet.packages.job import Found, versions_of
-from gpufleet.packages.rpm_trial import read_trial
-from gpufleet.packages.transaction import Transaction
-from tests.unit.hosts import bare_host
+from gpufleet.packages.trial import apt_added, read_rpm_trial
+from tests.unit.hosts import bare_host, resolved_transaction
 from tests.unit.packages.test_rpm_trial import YUM
-
-OLD = RoleEntry(version="1.20.1", packages={"t": "1.20.1-1"}, added=["db", "t"])
 
 
 def test_what_apt_would_add() -> None:
@@ -24,7 +18,7 @@ def test_what_apt_would_add() -> None:
         "Remv old [1]",
         "Inst dkms (3.0 Debian:12 [all])",
     ]
-    assert added(lines) == ("libfoo", "dkms")
+    assert apt_added(lines) == ("libfoo", "dkms")
 
 
 def test_what_yum_would_add() -> None:
@@ -40,7 +34,7 @@ def test_what_yum_would_add() -> None:
         "             x86_64  4.8  base  16 M",
         *YUM[-3:],
     ]
-    assert read_trial(lines).added == (
+    assert read_rpm_trial(lines).added == (
         "kernel",
         "xorg-x11-server-Xorg",
         "gcc",
@@ -48,16 +42,10 @@ def test_what_yum_would_add() -> None:
     )
 
 
-def test_an_entry_counts_what_earlier_runs_added() -> None:
-    entry = with_added(carried(RoleEntry(version="2"), OLD), ["lib"])
-    assert entry.added == ["db", "lib", "t"]
-    assert with_added(OLD, []) is OLD
-
-
 def test_a_second_run_records_what_the_first_moved_along() -> None:
     """As nvidia-driver-580-open of Ubuntu, which no plan names."""
     moved = {"a": "2", "meta": "2"}
     facts = bare_host(packages={name: Package(name, "2", "amd64") for name in (*moved, "other")})
-    first = Found(Transaction("2", tuple(moved.items()), (), ()))
-    assert versions_of(["a"], facts, first, RoleEntry()) == moved
-    assert versions_of(["a"], facts, None, RoleEntry(packages=moved)) == moved
+    first = resolved_transaction(packages=("a",), install=tuple(moved.items()), facts=facts)
+    assert first.versions(first, RoleEntry()) == moved
+    assert first.versions(None, RoleEntry(packages=moved)) == moved

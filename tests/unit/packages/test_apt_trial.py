@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.packages.apt_trial import refusal
-from gpufleet.packages.transaction import Transaction
+from gpufleet.packages.trial import apt_refusal
+from tests.unit.hosts import resolved_transaction
 
 HEADERS = "linux-headers-5.15.0-122-generic"
-PLAN = Transaction("580.1", (("nvidia-utils-580", "580.1-1"),), (HEADERS, "dkms"), ())
-PATTERNS = ("nvidia-.*",)
+WANTED = resolved_transaction(
+    version="580.1",
+    install=(("nvidia-utils-580", "580.1-1"),),
+    prerequisites=(HEADERS, "dkms"),
+    remove=("libold",),
+    patterns=("nvidia-.*",),
+)
 COMMAND = "apt-get -s install nvidia-utils-580"
 
 
 def code(*lines: str) -> str | None:
-    found = refusal(lines, PLAN, PATTERNS, COMMAND)
+    found = apt_refusal(lines, WANTED, COMMAND)
     return found.code if found else None
 
 
@@ -26,7 +31,7 @@ def code(*lines: str) -> str | None:
     ],
 )
 def test_headers_that_no_repository_has(line: str) -> None:
-    found = refusal(["Reading package lists...", line], PLAN, PATTERNS, COMMAND)
+    found = apt_refusal(["Reading package lists...", line], WANTED, COMMAND)
     assert found is not None
     assert found.code == "GF323"
     assert HEADERS in found.message
@@ -34,7 +39,7 @@ def test_headers_that_no_repository_has(line: str) -> None:
 
 
 def test_other_prerequisites_have_another_remedy() -> None:
-    found = refusal(["E: Unable to locate package dkms"], PLAN, PATTERNS, COMMAND)
+    found = apt_refusal(["E: Unable to locate package dkms"], WANTED, COMMAND)
     assert found is not None
     assert found.code == "GF318"
     assert "kernel" not in found.remedy
@@ -46,7 +51,7 @@ def test_dependencies_that_cannot_be_met_are_repeated() -> None:
         " nvidia-utils-580 : Depends: libc6 (>= 2.99) but 2.36 is to be installed",
         "E: Unable to correct problems, you have held broken packages.",
     ]
-    found = refusal(lines, PLAN, PATTERNS, COMMAND)
+    found = apt_refusal(lines, WANTED, COMMAND)
     assert found is not None
     assert found.code == "GF319"
     assert "libc6 (>= 2.99)" in found.message
@@ -58,4 +63,9 @@ def test_more_than_was_planned_is_refused_first() -> None:
 
 
 def test_what_was_planned_is_carried_out() -> None:
-    assert code("Inst nvidia-utils-580 (580.1-1 repo)", "Remv nvidia-utils-550 [550.1]") is None
+    planned = ["Inst nvidia-utils-580 (580.1-1 repo)", "Remv nvidia-utils-550 [550.1]"]
+    assert code(*planned, "Remv libold [1]") is None
+
+
+def test_a_new_kernel_is_more_than_planned() -> None:
+    assert code("Inst linux-image-6.8.0-50-generic (6.8 Ubuntu [amd64])") == "GF314"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Sourced
 from gpufleet.core.versions import branch_of, version_tuple
-from gpufleet.driver.package_names import PackageSet
+from gpufleet.driver.catalog import PackageSet
 from gpufleet.node.catalog import Catalog, load_catalog
 
 CATALOG = load_catalog()

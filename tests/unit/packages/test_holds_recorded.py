@@ -6,19 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.driver.conclude import conclude as conclude_driver
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude as conclude_driver
 from gpufleet.facts.model import NodeFacts, Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_settings
-from gpufleet.packages.job import Found
-from gpufleet.packages.transaction import Transaction, still_held
+from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.conclude import conclude as conclude_toolkit
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from tests.unit.hosts import converged_host, record_of
+from tests.unit.hosts import converged_host, record_of, resolved_transaction
 
 NAME = "nvidia-driver"
 
@@ -53,7 +52,7 @@ def test_a_hold_counts_where_it_is_recorded_and_there(
     assert not still_held(entry, facts, moved=True)
 
 
-def results(facts: NodeFacts, found: Found | None = None) -> list[RoleResult]:
+def results(facts: NodeFacts, found: PackageTransaction | None = None) -> list[RoleResult]:
     """What driver and toolkit record with holds switched off; `found`: a transaction that ran."""
     settings, problems = load_settings({"driver_hold": False, "toolkit_hold": False})
     assert settings is not None, problems
@@ -81,5 +80,5 @@ def test_a_move_without_holds_ends_them() -> None:
     facts = converged_host(
         provenance=record_of(driver=entry, toolkit=entry), holds=frozenset({NAME})
     )
-    found = Found(Transaction("2", ((NAME, "2"),), (), ()))
+    found = resolved_transaction(version="2", install=((NAME, "2"),))
     assert [result.entry.held for result in results(facts, found)] == [False, False]

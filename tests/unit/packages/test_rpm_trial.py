@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from typing import Any
 
 import pytest
 
-from gpufleet.packages.rpm_trial import read_trial, refusal
-from gpufleet.packages.transaction import Transaction
+from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.packages.trial import read_rpm_trial, rpm_refusal
+from tests.unit.hosts import bare_host, resolved_transaction
 
 RULE = "=" * 80
 # dnf 4.14 on a sandbox host, its prompt on the line of the first rule
@@ -55,24 +57,34 @@ YUM_PROBLEM = """\
 Error: Package: site-render-1-1.noarch (installed)
            Requires: kmod-nvidia-latest-dkms = 3:550.163.01
 """.splitlines()
-PLAN = Transaction("550.163.01", (("kmod-a", "3:550.163.01-1"),), ("dkms",), ("kmod-b",))
+
+
+def wanted(*patterns: str, manager: str = "yum", **changes: Any) -> PackageTransaction:
+    known = {
+        "version": "550.163.01",
+        "install": (("kmod-a", "3:550.163.01-1"),),
+        "prerequisites": ("dkms",),
+        "remove": ("kmod-b",),
+        "facts": bare_host(package_manager=manager),
+    }
+    return resolved_transaction(patterns=patterns, **(known | changes))
 
 
 def test_removals_of_dnf_with_what_they_drag_along() -> None:
-    trial = read_trial(DNF)
+    trial = read_rpm_trial(DNF)
     assert trial.removed == ("kmod-nvidia-open-dkms", "site-render")
     assert (trial.kernels, trial.unknown, trial.problem) == ((), (), "")
 
 
 def test_wrapped_names_replacements_and_kernels_of_yum() -> None:
-    trial = read_trial(YUM)
+    trial = read_rpm_trial(YUM)
     assert trial.removed == ("xorg-x11-server-old", "nvidia-driver-latest-dkms-NvFBCOpenGL")
     assert trial.kernels == ("kernel",)
     assert trial.problem == ""
 
 
 def test_what_goes_besides_the_family_blocks() -> None:
-    finding = refusal(read_trial(DNF), PLAN, ["kmod-nvidia.*"], "yum")
+    finding = rpm_refusal(read_rpm_trial(DNF), wanted("kmod-nvidia.*"))
     assert finding is not None
     assert finding.code == "GF314"
     assert "site-render" in finding.message
@@ -80,14 +92,14 @@ def test_what_goes_besides_the_family_blocks() -> None:
 
 
 def test_another_kernel_blocks() -> None:
-    finding = refusal(read_trial(YUM), PLAN, ["nvidia.*", "xorg.*"], "yum")
+    finding = rpm_refusal(read_rpm_trial(YUM), wanted("nvidia.*", "xorg.*"))
     assert finding is not None
     assert "kernel (a new kernel)" in finding.message
 
 
 @pytest.mark.parametrize("lines", [DNF_PROBLEM, YUM_PROBLEM])
 def test_a_conflict_is_reported_as_by_the_package_manager(lines: list[str]) -> None:
-    finding = refusal(read_trial(lines), PLAN, [], "yum")
+    finding = rpm_refusal(read_rpm_trial(lines), wanted())
     assert finding is not None
     assert finding.code == "GF319"
     assert "site-render-1-1.noarch" in finding.message
@@ -100,21 +112,21 @@ def test_a_conflict_is_reported_as_by_the_package_manager(lines: list[str]) -> N
      "> No match for argument: dkms"],
 )  # fmt: skip
 def test_a_prerequisite_that_nobody_has(line: str) -> None:
-    finding = refusal(read_trial([line]), PLAN, [], "yum")
+    finding = rpm_refusal(read_rpm_trial([line]), wanted())
     assert finding is not None
     assert finding.code == "GF318"
     assert "dkms" in finding.message
 
 
 def test_nothing_to_do_is_no_problem() -> None:
-    assert refusal(read_trial(["> Nothing to do.", "Complete!"]), PLAN, [], "yum") is None
+    assert rpm_refusal(read_rpm_trial(["> Nothing to do.", "Complete!"]), wanted()) is None
 
 
 def test_the_command_that_repeats_a_trial_has_its_removals() -> None:
     """Without them yum prints a conflict that the run does not have."""
     install = (("nvidia-driver", "3:580.95.05-1.el8"), ("kmod-nvidia", "3:580.95.05-1.el8"))
-    plan = Transaction("580.95.05", install, ("dkms",), ("dkms-nvidia", "kmod-old"))
-    finding = refusal(read_trial(DNF), plan, [], "dnf")
+    plan = wanted(manager="dnf", install=install, remove=("dkms-nvidia", "kmod-old"))
+    finding = rpm_refusal(read_rpm_trial(DNF), plan)
     assert finding
     (command,) = re.findall("`([^`]*)`", finding.remedy)
     fakes = 'dnf() { echo "$*"; cat; }'

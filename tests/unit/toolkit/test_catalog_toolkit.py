@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[3] / "scripts/key_examples.yaml"
 def choose(distribution: str, architecture: str = "x86_64", **settings: Any) -> ToolkitChoice:
     return resolve_toolkit(
         load_catalog(),
-        distribution=distribution,
+        distribution=load_catalog().distribution(distribution) or distribution,
         architecture=architecture,
         settings=ToolkitSettings(**settings),
     )

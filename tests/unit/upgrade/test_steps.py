@@ -14,7 +14,9 @@ from gpufleet.upgrade.subjects import Subject, data_of
 
 SETTINGS = UpgradeSettings.model_validate({})
 PLANS = {
-    "driver": SimpleNamespace(before="580.1", target="580.2", installed=("driver",)),
+    "driver": SimpleNamespace(
+        before="580.1", target="580.2", transaction=SimpleNamespace(installed=("driver",))
+    ),
     "toolkit": SimpleNamespace(before="1.18.2", target="1.20.1", installed=("ctk", "libs")),
 }
 

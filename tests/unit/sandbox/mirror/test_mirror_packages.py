@@ -36,7 +36,7 @@ def choices(code: str) -> Iterator[tuple[str, DriverChoice]]:
                     version,
                     resolve_driver(
                         load_catalog(),
-                        distribution=code,
+                        distribution=load_catalog().distribution(code) or code,
                         architecture="x86_64",
                         kernel=next(iter(archive["kernels"])),
                         devices=(T4,),
@@ -83,7 +83,10 @@ def test_kernels_are_those_of_the_hosts() -> None:
 @pytest.mark.parametrize("code", distributions())
 def test_the_mirror_has_the_toolkit_that_the_catalog_chooses(code: str) -> None:
     choice = resolve_toolkit(
-        load_catalog(), distribution=code, architecture="x86_64", settings=ToolkitSettings()
+        load_catalog(),
+        distribution=load_catalog().distribution(code) or code,
+        architecture="x86_64",
+        settings=ToolkitSettings(),
     )
     assert choice.version in contents()["toolkit"]
 
@@ -151,7 +154,7 @@ def test_the_mirror_has_the_exporter_that_the_catalog_chooses(
 ) -> None:
     choice = resolve_exporter(
         load_catalog(),
-        distribution=code,
+        distribution=load_catalog().distribution(code) or code,
         branch=branch,
         devices=[T4],
         settings=ExporterSettings(),
