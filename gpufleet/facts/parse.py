@@ -1,15 +1,18 @@
-"""What gather.sh printed on a host, as NodeFacts."""
+"""What a host printed, as NodeFacts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from gpufleet.facts.cluster_host import parse_cluster_host
-from gpufleet.facts.collectors import parse_collectors
-from gpufleet.facts.drivers import foreign, packaged, parse_driver_files
-from gpufleet.facts.files import PROVENANCE, parse_cdi, parse_files, parse_notes, parse_provenance
-from gpufleet.facts.hardware import (
+from gpufleet.facts.files import PROVENANCE, parse_notes, parse_provenance
+from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.script import CAPTURE_MARK
+from gpufleet.facts.sections import Sections
+from gpufleet.facts.sections.collectors import parse_collectors
+from gpufleet.facts.sections.drivers import by_runfile, foreign, packaged, parse_driver_files
+from gpufleet.facts.sections.files import parse_cdi, parse_files
+from gpufleet.facts.sections.hardware import (
     parse_dkms,
     parse_flavour,
     parse_kernel,
@@ -19,8 +22,9 @@ from gpufleet.facts.hardware import (
     parse_pci,
     parse_taken,
 )
-from gpufleet.facts.model import Keyring, NodeFacts, OsRelease
-from gpufleet.facts.packages import (
+from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
+from gpufleet.facts.sections.kubernetes import parse_cluster_host
+from gpufleet.facts.sections.packages import (
     keyring,
     parse_lock,
     parse_packages,
@@ -28,9 +32,7 @@ from gpufleet.facts.packages import (
     unattended,
     versionlocks,
 )
-from gpufleet.facts.script import CAPTURE_MARK
-from gpufleet.facts.sections import Sections, records
-from gpufleet.facts.services import (
+from gpufleet.facts.sections.services import (
     parse_gpu,
     parse_runtimes,
     parse_services,
@@ -54,7 +56,7 @@ def parse_node_facts(
     controller_machine_id: str = "",
     controller_boot_id: str = "",
 ) -> NodeFacts:
-    """The facts in the output of gather.sh, which got the same `mark`.
+    """The facts in the output of `gather_command`, which got the same `mark`.
 
     The host is the controller when both its machine id and its boot id are the controller's:
     containers share the boot id of their machine, and clones its machine id, but not both.
@@ -62,8 +64,8 @@ def parse_node_facts(
     Raises FactsError, which names the section, when one is missing or malformed.
     """
     sections = Sections(lines, mark)
-    os = sections.parse("os", _parse_os)
-    identity = sections.parse("identity", _parse_identity)
+    os = sections.parse("os", parse_os)
+    identity = sections.parse("identity", parse_identity)
     on_disk = sections.parse("modinfo", parse_modinfo)
     library = sections.parse("library", parse_library)
     packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
@@ -72,6 +74,9 @@ def parse_node_facts(
     provenance, trouble = parse_provenance(files.get(PROVENANCE))
     if trouble:
         files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
+    keyrings = (
+        keyring(path, data) for path, data in contents.items() if path.startswith(_KEYRING_FOLDERS)
+    )
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
     driver_files = sections.parse("oddities", parse_driver_files)
     kernel = sections.parse("kernel", parse_kernel)
@@ -86,7 +91,7 @@ def parse_node_facts(
         os=os,
         kernel=kernel,
         boot_id=identity["boot"],
-        clock=sections.parse("end", _parse_clock),
+        clock=sections.parse("end", parse_clock),
         package_manager=packages.manager,
         pci=sections.parse("pci", parse_pci),
         taken=sections.parse("pci", parse_taken),
@@ -101,7 +106,7 @@ def parse_node_facts(
         broken=packages.broken,
         lock_holder=sections.parse("lock", parse_lock),
         files=files,
-        keyrings=_keyrings(contents) + sections.parse("trust", parse_trust),
+        keyrings=(*keyrings, *sections.parse("trust", parse_trust)),
         services=services,
         runtimes=runtimes,
         rootless_docker=sections.parse("runtimes", runs_rootless_docker),
@@ -115,9 +120,9 @@ def parse_node_facts(
         gpu_containers=given,
         provenance=provenance,
         noted_runtimes=parse_notes(files),
-        free_bytes=sections.parse("space", _parse_space),
+        free_bytes=sections.parse("space", parse_space),
         unattended_upgrades=unattended(packages, files, services),
-        runfile_install=_runfile(
+        runfile_install=by_runfile(
             oddities,
             driver=on_disk is not None or library is not None,
             packaged=packaged(packages.packages, driver_files),
@@ -134,53 +139,4 @@ def parse_node_facts(
         privileged=identity.get("user") == "0",
         run_lock=identity.get("run", ""),
         busy="held" in identity,
-    )
-
-
-def _parse_os(lines: Sequence[str]) -> OsRelease:
-    values: dict[str, str] = {}
-    for line in lines:
-        key, separator, value = line.strip().partition("=")
-        if separator and not key.startswith("#"):
-            values[key] = value.strip("\"'")
-    if not values.get("ID"):
-        raise ValueError("there is no ID: /etc/os-release is missing or cut off")
-    return OsRelease(
-        id=values["ID"],
-        version_id=values.get("VERSION_ID", ""),
-        id_like=tuple(values.get("ID_LIKE", "").split()),
-        codename=values.get("VERSION_CODENAME") or values.get("UBUNTU_CODENAME", ""),
-        pretty_name=values.get("PRETTY_NAME", ""),
-    )
-
-
-def _parse_identity(lines: Sequence[str]) -> dict[str, str]:
-    values = dict(records(lines))
-    if not values.get("boot"):
-        raise ValueError("there is no boot id: /proc is not mounted or not readable")
-    return values
-
-
-def _parse_clock(lines: Sequence[str]) -> int:
-    return int(dict(records(lines))["clock"])
-
-
-def _parse_space(lines: Sequence[str]) -> dict[str, int]:
-    free: dict[str, int] = {}
-    for line in filter(str.strip, lines):
-        blocks, size, path = line.split(" ", 2)
-        free[path] = int(blocks) * int(size)
-    return free
-
-
-def _keyrings(contents: Mapping[str, bytes]) -> tuple[Keyring, ...]:
-    return tuple(
-        keyring(path, data) for path, data in contents.items() if path.startswith(_KEYRING_FOLDERS)
-    )
-
-
-def _runfile(oddities: set[str], *, driver: bool, packaged: bool) -> bool:
-    """The installer's log alone may be old; it counts where a driver is there without packages."""
-    return "runfile uninstaller" in oddities or (
-        "runfile log" in oddities and driver and not packaged
     )

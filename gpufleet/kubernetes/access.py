@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.facts.cluster_host import digest
+from gpufleet.facts.sections.kubernetes import digest
 
 LONGEST = 100_000  # characters; kubeadm's has some 5,600
 CLUSTER = ("server", "certificate-authority-data")

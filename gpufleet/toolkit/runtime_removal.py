@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from gpufleet.core.findings import Severity
 from gpufleet.facts.model import NodeFacts, Runtime
-from gpufleet.facts.services import RuntimeName
+from gpufleet.facts.sections.services import RuntimeName
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import Merged, Record

@@ -57,7 +57,7 @@ def smi() -> Smi:
 
 
 def gather(*shell: str) -> NodeFacts:
-    """Facts of this machine, by a shell that runs gather.sh."""
+    """Facts of this machine, by a shell that runs the facts command."""
     done = subprocess.run(
         [*shell, "-c", gather_command()], capture_output=True, check=True, timeout=60
     )

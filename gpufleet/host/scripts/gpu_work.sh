@@ -25,7 +25,7 @@ gpu_work() {
     grep -soE '"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' \
         /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint | cut -d'"' -f 4 | sort -u |
         while read -r pod; do
-            # as in facts/gather.sh: the checkpoint and this folder outlive a pod, its control group does not
+            # as in facts/sections/gpu.sh: the checkpoint and this folder outlive a pod, its control group does not
             [ -d "/var/lib/kubelet/pods/$pod" ] || continue
             case $groups in
                 *"pod$pod"*) ;;
@@ -36,7 +36,7 @@ gpu_work() {
 }
 
 # gpu_containers: those of the work that are in containers, and containers that have GPUs and do not use them now, by
-# their bundles, as in facts/gather.sh. gpufleet's exporter, which it starts again, does not count.
+# their bundles, as in facts/sections/gpu.sh. gpufleet's exporter, which it starts again, does not count.
 gpu_containers() {
     exporter=$(cat /run/gpufleet-dcgm-exporter.cid 2>/dev/null)
     gpu_work | grep -E '^pod | of container '

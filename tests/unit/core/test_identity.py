@@ -11,7 +11,7 @@ from gpufleet.core import identity
 
 
 def test_any_name_is_written_as_facts_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """gather.sh gives back printable ASCII alone: another text would never be the one it saw."""
+    """A host gives back printable ASCII alone: another text would never be the one it saw."""
     monkeypatch.setattr(identity.getpass, "getuser", lambda: "J\u00fcrgen\n\x1b")
     assert re.fullmatch(r"J\?rgen\?\?@[ -~]+ \[[0-9a-f]{16}\]", identity.new_identity())
 

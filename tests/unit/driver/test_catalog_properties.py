@@ -13,7 +13,7 @@ from gpufleet.driver.catalog import PackageSet
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
+from gpufleet.facts.sections.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
 from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -154,7 +154,7 @@ def test_toolkit_is_within_limits_or_blocked(
 
 @pytest.mark.parametrize("packages", CATALOG.packages.sets, ids=lambda found: found.id)
 def test_a_host_with_any_set_is_not_asked_whose_its_driver_is(packages: PackageSet) -> None:
-    """The two expressions of gather.sh know a package of each set and branch."""
+    """The two expressions of the facts command know a package of each set and branch."""
     branches = [b.branch for b in CATALOG.branches.branches if packages.covers(b.branch)]
     assert branches
     for branch in branches:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.facts.drivers import packaged
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
+from gpufleet.facts.sections.drivers import packaged
 from gpufleet.node.catalog import load_catalog
 from gpufleet.packages.transaction import PackageTransaction, resolve
 from gpufleet.packages.trial import read_rpm_trial, rpm_refusal

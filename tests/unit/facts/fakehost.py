@@ -1,4 +1,4 @@
-"""A host made of files in a folder and fake commands, for gather.sh to run on.
+"""A host made of files in a folder and fake commands, for the facts command to run on.
 
 The paths in the script are moved under the folder; nothing else of it is changed, so its globs,
 loops and quoting are what runs on a real host.

@@ -1,4 +1,4 @@
-"""What kubeadm requires of a host, and what there is of a cluster, as gather.sh reads it."""
+"""What kubeadm requires of a host, and what there is of a cluster, as facts of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 
 from fakehost import FakeHost
 
-from gpufleet.facts.cluster_host import digest
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.sections.kubernetes import digest
 from gpufleet.kubernetes.access import authorities, leads_elsewhere
 
 BODY = base64.b64encode(bytes(range(90))).decode()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.facts.collectors import parse_collectors
 from gpufleet.facts.model import Daemon, Listener, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import gather_command
+from gpufleet.facts.sections.collectors import parse_collectors
 from gpufleet.node.catalog import load_catalog
 
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid inode\n"

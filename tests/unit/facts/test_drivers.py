@@ -1,13 +1,13 @@
-"""Whose the driver on a host is: gather.sh asks the package manager only where it has to."""
+"""Whose the driver on a host is: the package manager is asked only where it has to be."""
 
 from __future__ import annotations
 
 import pytest
 from fakehost import FakeHost
 
-from gpufleet.facts.drivers import parse_driver_files
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.sections.drivers import parse_driver_files
 
 FOLDER = "/usr/local/nvidia/lib64"
 ML = "libnvidia-ml.so.580.159.04"

@@ -1,4 +1,4 @@
-"""gather.sh, run by every POSIX shell there is, on a host made of files."""
+"""the facts command, run by every POSIX shell there is, on a host made of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""gather.sh on packages, DKMS and libraries."""
+"""the facts command on packages, DKMS and libraries."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_dkms_with_its_tree_elsewhere(host: FakeHost, shell: tuple[str, ...]) ->
 
 
 def looked_for() -> str:
-    """The regular expression of the packages that gather.sh reports."""
-    text = resources.files("gpufleet.facts").joinpath("gather.sh").read_text()
+    """The regular expression of the packages that the facts command reports."""
+    text = resources.files("gpufleet.facts.sections").joinpath("packages.sh").read_text()
     lines = re.findall(r"""^families=['"](.*)['"]$""", text, re.MULTILINE)
     return "|".join(line.removeprefix("$families|").replace(r"\$", "$") for line in lines)
 

@@ -1,4 +1,4 @@
-"""gather.sh on GPU processes and on the locks of package managers."""
+"""the facts command on GPU processes and on the locks of package managers."""
 
 from __future__ import annotations
 

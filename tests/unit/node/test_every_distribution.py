@@ -134,8 +134,8 @@ def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
 
 
 def looked_for() -> str:
-    """The expression of the packages that gather.sh prints."""
-    script = (ROOT / "gpufleet/facts/gather.sh").read_text()
+    """The expression of the packages that the facts command prints."""
+    script = (ROOT / "gpufleet/facts/sections/packages.sh").read_text()
     parts = re.findall(r"""^families=['"](?:\$families)?(.+)['"]$""", script, re.MULTILINE)
     assert len(parts) > 3
     return "".join(parts).replace("\\$", "$")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.facts.model import Package, Runtime, Service
-from gpufleet.facts.services import parse_runtimes
+from gpufleet.facts.sections.services import parse_runtimes
 from gpufleet.toolkit.config import references
 from gpufleet.toolkit.config.json_text import MAX_DEPTH
 from tests.unit.hosts import bare_host

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gpufleet.facts.model import DkmsModule, DriverFile, Kernel, Package
 
 # Packages with the driver's library, and those with its modules, of the sources that gpufleet
-# replaces: where one is there, its files need no question. gather.sh gets the same expressions,
+# replaces: where one is there, its files need no question. packages.sh gets the same expressions,
 # for every awk: without intervals and backslashes.
 LIBRARY_PACKAGES = (
     "^(cuda-drivers(-[0-9]+)?|libnvidia-(ml1?|compute(-[0-9]+)?(-server)?|tesla-([0-9]+-)?ml1)"
@@ -103,3 +103,11 @@ def _module(files: Collection[DriverFile], dkms: Sequence[DkmsModule]) -> str:
         return ""
     modules = [file.path for file in files if file.kind == "module" and file.owners == ()]
     return modules[0] if modules else ""
+
+
+def by_runfile(oddities: Collection[str], *, driver: bool, packaged: bool) -> bool:
+    """Whether NVIDIA's installer put the driver there. Its log alone may be old: it counts where a
+    driver is there without packages."""
+    return "runfile uninstaller" in oddities or (
+        "runfile log" in oddities and driver and not packaged
+    )

@@ -1,4 +1,4 @@
-"""Services, container runtimes and GPU work, from the sections of gather.sh."""
+"""Services, container runtimes and GPU work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel, devices and modules, from the sections of gather.sh."""
+"""Kernel, devices and modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPU metrics collectors and TCP listeners: a section of gather.sh."""
+"""GPU metrics collectors and TCP listeners."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output of gather.sh cut into its sections."""
+"""What a host is asked for, by section: NAME.sh prints it there, a module here reads it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sections:
     """The lines of every section, and a way to parse one that names it when it is malformed."""
 
     def __init__(self, lines: Iterable[str], mark: str) -> None:
-        """`mark`: the prefix that gather.sh got for the lines between sections; what comes
+        """`mark`: the prefix that the host got for the lines between sections; what comes
         before the first and after the last of them is of others, and is left out.
 
         Raises FactsError where a section is missing, as in output that was cut off.

@@ -1,4 +1,4 @@
-"""What kubeadm requires of a host, from the section `kubernetes` of gather.sh."""
+"""What kubeadm requires of a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages, holds and the state of the package manager, from the sections of gather.sh."""
+"""Packages, holds and the state of the package manager."""
 
 from __future__ import annotations
 

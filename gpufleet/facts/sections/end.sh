@@ -1,0 +1,2 @@
+# The clock. Parsed by identity.py.
+date '+clock %s'

@@ -1,0 +1,2 @@
+# Free space. Parsed by identity.py.
+stat -f -c '%a %S %n' / /boot /var /usr /tmp
