@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from gpufleet.core import secrets
 from tests import selection
 from tests.scheduling import ByKind
 
@@ -54,6 +55,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # thousands of tests stay until the end: no garbage collection walks them again
+
+
+def pytest_runtest_setup() -> None:
+    secrets.REGISTER = secrets.SecretRegister()  # those of one test are no others'
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -15,7 +15,6 @@ from gpufleet.cli.output import note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted
-from gpufleet.core.redact import redact
 from gpufleet.core.visible import each_line
 from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
 from gpufleet.status.models import Seen
@@ -112,10 +111,10 @@ def read_fleet(
         click.echo(str(VerifyError(found)), err=True)
         sys.exit(ExitStatus.NOTHING)
     except NoInventory as error:
-        click.echo(each_line(redact(str(error))), err=True)
+        click.echo(each_line(str(error)), err=True)
         sys.exit(wrong.exit_code)
     except (PyinfraError, CliError) as error:
-        raise wrong(each_line(redact(str(error)))) from error
+        raise wrong(each_line(str(error))) from error
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)

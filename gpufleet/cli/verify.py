@@ -13,7 +13,6 @@ import pytest
 from gpufleet.cli.output import limit_option, output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
-from gpufleet.core.redact import redact
 from gpufleet.core.visible import printed
 from gpufleet.node.settings_problems import settings_problems
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
@@ -65,7 +64,7 @@ class Settings:
         try:
             problems = settings_problems(target.groups, target.data)
         except Exception as error:  # noqa: BLE001 the boundary: checks of other hosts go on
-            why = redact(printed(error, str))
+            why = printed(error, str)
             return (f"they cannot be read ({type(error).__name__}: {why})",)
         return tuple(
             f"{found.code} {found.message.rstrip('.')} ({found.remedy})" for found in problems

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from functools import lru_cache
@@ -12,9 +11,8 @@ from pydantic import ValidationError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
-from gpufleet.core.known_secrets import KnownSecrets
 from gpufleet.core.masks import masked
-from gpufleet.core.redact import redact
+from gpufleet.core.secrets import hide_secrets, plain_urls
 from gpufleet.core.settings import DIGITS_LOST, RoleSettings
 from gpufleet.core.visible import printed
 
@@ -26,7 +24,6 @@ TYPES = {
 Roles = tuple[type[RoleSettings], ...]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
 NEAR = 0.92  # similarity of two keys that differ by a typo: 1 is equal
-_QUERY = re.compile(r"(?P<mark>[?#])[^\s'\"]+")
 SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
 
 
@@ -78,30 +75,29 @@ def load_role(
         by_key: dict[str, list[Mapping[str, Any]]] = {}
         for detail in error.errors():
             by_key.setdefault(keys[str(detail["loc"][0])], []).append(detail)
-        known = KnownSecrets(data)
-        problems += [_invalid(key, details, known) for key, details in by_key.items()]
+        problems += [_invalid(key, details) for key, details in by_key.items()]
         return None
 
 
-def _invalid(key: str, details: list[Mapping[str, Any]], known: KnownSecrets) -> Finding:
+def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
     """One finding per key, also where its value matches none of several types."""
     of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
     whole = [detail for detail in details if detail not in of_items]
-    items = (_problem_of_item(detail, known) for detail in of_items)
-    values = (known.hide_in(problem_of(detail), printed(detail["input"])) for detail in whole)
+    items = (_problem_of_item(detail) for detail in of_items)
+    values = (problem_of(detail) for detail in whole)
     problem = "; and ".join(items) or "; or ".join(values)
     if details[0]["type"] == DIGITS_LOST:
         problem += f" (on the command line: --data '{key}=\"{details[0]['ctx']['example']}\"')"
-    value = _shown((whole or of_items)[0]["input"], known)
+    value = _shown((whole or of_items)[0]["input"])
     return findings.INVALID_VALUE(key=key, value=value, problem=problem)
 
 
-def _problem_of_item(detail: Mapping[str, Any], known: KnownSecrets) -> str:
+def _problem_of_item(detail: Mapping[str, Any]) -> str:
     """The problem of one item of a list, or of one entry of a mapping."""
     allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
-    item = _shown(detail["input"], known)
+    item = _shown(detail["input"])
     problem = f"is not {allowed}" if allowed else problem_of(detail)
-    return f"contains {item}, which {known.hide_in(problem, printed(detail['input']))}"
+    return f"contains {item}, which {problem}"
 
 
 def problem_of(detail: Mapping[str, Any]) -> str:
@@ -114,12 +110,7 @@ def problem_of(detail: Mapping[str, Any]) -> str:
     return f"is not allowed: {message[0].lower()}{message[1:]}"
 
 
-def _shown(value: object, known: KnownSecrets) -> str:
-    """An invalid value for a message: short, without secrets and without those of other keys."""
-    text = printed(masked(value) if isinstance(value, Mapping) else value)
-    text = redact(known.hide(text))
-    if "://" in text and "@" in text:
-        text = text.split("://")[0] + "://***@" + text.rsplit("@", 1)[1]
-    if "://" in text:
-        text = _QUERY.sub(r"\g<mark>***", text)
+def _shown(value: object) -> str:
+    """An invalid value for a message: short, without registered secrets, logins and queries."""
+    text = plain_urls(hide_secrets(printed(masked(value) if isinstance(value, Mapping) else value)))
     return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"

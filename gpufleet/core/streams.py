@@ -6,22 +6,49 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import IO
+from typing import IO, Any
+
+from gpufleet.core.secrets import hide_secrets, register_secrets_of_environment
+
+
+class HidingStream:
+    """A standard stream that prints *** for registered secrets.
+
+    It has no `buffer`: click would print past it where the locale is ASCII.
+    """
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(hide_secrets(text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":
+            raise AttributeError(name)
+        if name == "writelines":
+            return lambda lines: self.write("".join(lines))
+        return getattr(self._stream, name)
 
 
 def prepare_streams() -> None:
     """Make standard input and error usable for this process and those that it starts.
 
     Where one was closed, it leads to /dev/null: else the next file that is opened takes its place.
-    What the encoding of a locale does not have is escaped: it is no reason to end.
+    Characters that the locale cannot encode are escaped, and registered secrets are hidden.
     """
+    register_secrets_of_environment()
     for number, name, mode in ((0, "stdin", "r"), (2, "stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, _nothing(number, mode))
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             with suppress(OSError):  # it is flushed before
                 stream.reconfigure(errors="backslashreplace")
+        if stream is not None and not isinstance(stream, HidingStream):
+            setattr(sys, name, HidingStream(stream))
 
 
 def _nothing(number: int, mode: str) -> IO[str]:

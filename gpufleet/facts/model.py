@@ -145,7 +145,7 @@ class GpuProcess:
     pid: int
     command: str  # as the kernel keeps it: at most 15 characters ("nvidia-persiste")
     devices: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
-    arguments: str = ""  # its command line, shortened and without secrets
+    arguments: str = ""  # the first words of its command line
     cgroup: str = ""  # as of a Daemon; "" where unknown
 
     def __str__(self) -> str:

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
-from gpufleet.core.known_secrets import KnownSecrets
 from gpufleet.core.load_settings import load_role, unknown_keys
+from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
 from gpufleet.helm.settings import ClusterAccess, Name, Values
 from gpufleet.monitoring.settings import MonitoringSettings
@@ -100,26 +100,27 @@ def load_cluster_settings(
     data: Mapping[str, Any],
 ) -> tuple[ClusterSettings | None, list[Finding]]:
     """The typed settings of a cluster in `data`, or None and every reason against them."""
+    register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
     cluster = load_role(ClusterAccess, data, problems)
     device_plugin = load_role(DevicePluginSettings, data, problems)
     monitoring = load_role(MonitoringSettings, data, problems)
     gpu_operator = load_role(GpuOperatorSettings, data, problems)
-    problems += _contradictions(cluster, KnownSecrets(data)) if cluster else []
+    problems += _contradictions(cluster) if cluster else []
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):
         return None, problems
     return ClusterSettings(cluster, device_plugin, monitoring, gpu_operator), []
 
 
-def _contradictions(cluster: ClusterAccess, known: KnownSecrets) -> list[Finding]:
-    """Conflicting settings of the access to a cluster; secrets of other keys are not shown."""
+def _contradictions(cluster: ClusterAccess) -> list[Finding]:
+    """Conflicting settings of the access to a cluster."""
     found = []
     folder, repository = cluster.chart_dir, cluster.chart_repository
     if folder and isinstance(repository, str):
-        found.append(_two_places(known.hide(folder), known.hide(repository)))
+        found.append(_two_places(folder, repository))
     if not cluster.chart_plain_http:
         plain = filter(_is_plain, _repositories(cluster))
-        found += [_without_tls(known.hide(url)) for url in plain]
+        found += map(_without_tls, plain)
     return found
 
 

@@ -1,4 +1,4 @@
-"""The output of a failed command, for people: without secrets, our own message first.
+"""The output of a failed command, for people: our own message first.
 
 pyinfra prints it as it is; the report repeats its errors.
 """
@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.excerpt import outline
-from gpufleet.core.visible import barred, one_line
+from gpufleet.core.quoting import quote_line, quote_lines
+from gpufleet.core.visible import barred
 from gpufleet.host.asking import MARK
 from gpufleet.run.step_results import own_line
 
 
 def for_people(host: str, lines: list[OutputLine]) -> None:
     """Change the lines of a command that failed on `host`."""
-    _change(lines, "stdout", lambda texts: _redacted(_without_frame(texts)))
-    _change(lines, "stderr", lambda texts: _ours_first(host, _redacted(texts)))
+    _change(lines, "stdout", lambda texts: quote_lines(host, _without_frame(texts)))
+    _change(lines, "stderr", lambda texts: _ours_first(host, texts))
 
 
 def _change(lines: list[OutputLine], stream: str, change: Callable[[list[str]], list[str]]) -> None:
@@ -42,12 +42,11 @@ def _without_frame(texts: list[str]) -> list[str]:
     return kept
 
 
-def _redacted(texts: list[str]) -> list[str]:
-    return [one_line(text) for text in outline(texts)]
-
-
 def _ours_first(host: str, texts: list[str]) -> list[str]:
     """What programs printed before a script explains its failure, behind bars after that."""
     ours = own_line(host)
-    start = next((number for number, text in enumerate(texts) if ours.match(text)), 0)
-    return [*texts[start:], *barred(text for text in texts[:start] if text.strip())]
+    start = next((number for number, text in enumerate(texts) if ours.match(text)), len(texts))
+    if start == len(texts):
+        return quote_lines(host, texts)
+    others = [text for text in texts[:start] if text.strip()]
+    return [*map(quote_line, texts[start:]), *barred(quote_lines(host, others))]

@@ -53,7 +53,7 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
     for file in files:
         before = facts.texts.get(file.path, "")
         after = file.content if isinstance(file.content, str) else ""
-        for line in file_difference(file.path, before, after):
+        for line in file_difference(file.path, before, after, secret=not file.mode & 0o077):
             click.echo(f"    [{one_line(host.name)}] {line}", err=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import is_missing, unprintable
-from gpufleet.core.redact import redact
+from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.visible import printed
 from gpufleet.facts.model import NodeFacts
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
@@ -92,6 +92,8 @@ def gather(
         raise NoInventory(INVENTORY(path=inventory, why="it names no host"))
     if why := unprintable(host.name for host in hosts):
         raise NoInventory(INVENTORY(path=inventory, why=why))
+    for host in hosts:
+        register_secrets_of(host.data.dict())
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
     clusters = [host for host in wanted if is_cluster(host)]
@@ -146,7 +148,7 @@ def _load(inventory: str, cwd: str) -> Any:
     except Exception as error:
         cause = getattr(error, "exception", error)  # which pyinfra wraps
         named = f"{type(cause).__name__}: {printed(cause, str)}"
-        why = redact(cause.message if isinstance(cause, ClickException) else named)
+        why = cause.message if isinstance(cause, ClickException) else named
         raise NoInventory(INVENTORY(path=inventory, why=why)) from error
 
 

@@ -9,13 +9,12 @@ from paramiko import SSHException
 from pyinfra.api import Host
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_field, quote_last_line
 from gpufleet.host import findings
 from gpufleet.host.asking import is_connected
 from gpufleet.host.liveness import why_lost
 
-SHOWN = 300  # characters of a host's output
 _OURS = ("gpufleet", "roles")
 _AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # only re-raise
 _PROMPT = "getpass"  # the module of Python that asks for a password
@@ -80,14 +79,15 @@ def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
     """
     if not is_connected(host):
         return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host))
-    text = beginning(" / ".join(line.strip() for line in output if line.strip()), SHOWN)
+    text = "\n".join(output)
+    said = quote_last_line(text)
     for words, cause, remedy in _REFUSALS:
         if words in text.lower():
             return findings.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
     if any(words in text.lower() for words in _NO_SHELL):
-        return findings.NO_SHELL(cause=text)
+        return findings.NO_SHELL(cause=said)
     return findings.FACTS_UNREADABLE(
-        host=host.name, doing=doing, problem=text or "it failed without a message"
+        host=host.name, doing=doing, problem=said or "it failed without a message"
     )
 
 
@@ -109,7 +109,7 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
 
 
 def _named(error: Exception) -> str:
-    text = beginning(str(error), SHOWN)
+    text = quote_field(str(error))
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

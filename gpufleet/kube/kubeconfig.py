@@ -18,8 +18,8 @@ import yaml
 from urllib3 import HTTPHeaderDict
 
 from gpufleet.core.paths import expanded
-from gpufleet.core.redact import redact
 from gpufleet.core.responses import bound_answers
+from gpufleet.core.secrets import hide_secrets, register_secrets_of
 from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, events
 from gpufleet.kube.private_folder import private_folder
@@ -191,6 +191,7 @@ def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
             "users": users,
         },
     )
+    register_secrets_of(found.user)
     impersonation(found.user)
     return found
 
@@ -259,7 +260,7 @@ class _Masked(logging.Formatter):
     """On one line, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return one_line(redact(super().format(record)))
+        return one_line(hide_secrets(super().format(record)))
 
 
 def _mask_log() -> None:

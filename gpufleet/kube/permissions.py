@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from gpufleet.core.excerpt import sentences
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_field
 from gpufleet.kube import findings
 
 MOST = 30  # permissions in a finding
@@ -32,7 +32,7 @@ def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
             where = f"in namespace {match['namespace']}" if match["namespace"] else "anywhere"
             verbs[f"{match['verb']} {resource} {where}"] = None
         if not speaks_of_permissions(message):
-            others[sentences(message)] = None
+            others[quote_field(message)] = None
     example = " ".join(next(iter(verbs), "--list").split()[:2])
     missing = [*verbs, *others]
     more = [f"and {len(missing) - MOST} more"] if len(missing) > MOST else []

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, unknown_keys
+from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.host.settings import HostSettings
@@ -29,6 +30,7 @@ class NodeSettings:
 
 def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
     """The typed settings in `data`, or None and all errors."""
+    register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
     host = load_role(HostSettings, data, problems)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}

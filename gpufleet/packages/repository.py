@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import UNKNOWN
-from gpufleet.core.redact import redact
 from gpufleet.core.render import render
+from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
@@ -172,8 +172,8 @@ def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     return (
         findings.USERS_MIRROR(
             file=repository.file,
-            found=redact(", ".join(foreign)),
-            url=redact(repository.url),
+            found=plain_urls(", ".join(foreign)),
+            url=plain_urls(repository.url),
             setting=f"{repository.role}_repo_url",
         ),
     )
@@ -216,7 +216,7 @@ def _conflict(
     users = [path for path in paths if path != repository.file or path in facts.files]
     if len(users) == len(paths):
         return findings.CONFLICTING_REPOSITORY(
-            files=f"{', '.join(users)} configure the same repository, {redact(place)}, "
+            files=f"{', '.join(users)} configure the same repository, {plain_urls(place)}, "
             "with different options",
             effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
             manager=repository.manager,
@@ -225,7 +225,7 @@ def _conflict(
         )
     skip = f", or set {repository.role}_enabled = False for this host"
     return findings.CONFLICTING_REPOSITORY(
-        files=f"{redact(place)} is to be added in {repository.file}, and the host has "
+        files=f"{plain_urls(place)} is to be added in {repository.file}, and the host has "
         f"it with other options in {', '.join(users)}",
         effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
         manager=repository.manager,

@@ -20,7 +20,7 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.redact import redact
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 from gpufleet.run.near_misses import groups_meant, near_misses
@@ -143,7 +143,7 @@ def _whom(host: Host, address: str) -> str:
 
 def _cause(error: Exception) -> str:
     """Without secrets and on one line: a peer may say anything."""
-    return one_line(redact(_said(error)))
+    return quote_field(_said(error))
 
 
 def _said(error: Exception) -> str:

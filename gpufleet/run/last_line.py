@@ -15,8 +15,7 @@ from gevent import Greenlet
 from pyinfra import logger
 from pyinfra.api import Host
 
-from gpufleet.core.redact import redact
-from gpufleet.core.visible import one_line
+from gpufleet.core.quoting import quote_last_line
 
 INTERVAL = 3.0  # seconds between two reads, and before the first
 PATIENCE = 2.0  # seconds that the end of a command waits for a read
@@ -77,9 +76,6 @@ class LastLine:
 
 
 def _last(text: str) -> str:
-    """The last line, short and visible. Nothing is cut off before secrets are masked but what is
-    too much, and then the line that lost its beginning is dropped."""
-    lines = redact(text[-MOST:])
-    if len(text) > MOST:
-        lines = lines.partition("\n")[2]
-    return one_line(lines.rstrip().rpartition("\n")[2].strip()[:LONGEST])
+    """The last line; without one whose start was not read, which may be part of a secret."""
+    lines = text[-MOST:]
+    return quote_last_line(lines.partition("\n")[2] if len(text) > MOST else lines, LONGEST)

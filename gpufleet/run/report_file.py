@@ -10,6 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from gpufleet.core.secrets import hide_secrets
+
 REPORT, JUNIT = "a gpufleet report", "a JUnit file"
 
 
@@ -71,8 +73,9 @@ class ReportFile:
         os.unlink(self._temporary(""))
 
     def write(self, text: str) -> None:
-        """Put the report in its place, whole or not at all, mode 0600. Raises OSError."""
-        temporary = self._temporary(text)
+        """Put the report in its place, whole or not at all, mode 0600, without
+        registered secrets. Raises OSError."""
+        temporary = self._temporary(hide_secrets(text))
         try:
             os.replace(temporary, self.path)
         except OSError:

@@ -6,7 +6,8 @@ import re
 
 from pyinfra.api import Host
 
-from gpufleet.core.redact import redacted_lines
+from gpufleet.core.quoting import quote_last_line
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import barred, one_line
 from gpufleet.run import findings
 from gpufleet.run.report import HostReport
@@ -33,11 +34,9 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
             part.changed += 1
         elif meta.did_error():
             lines = [line for line in meta.stderr_lines if line.strip()]
-            shown = redacted_lines(lines[:ERROR_LINES])
+            shown = list(map(hide_secrets, lines[:ERROR_LINES]))
             part.errors.append("\n".join([one_line(name), *barred(shown)]))
             known = any(found.blocks for found in part.findings)
             if not known and not any(map(own_line(host.name).match, shown)):
-                last = next((line for line in reversed(shown) if line.strip()), "no message")
-                part.findings.append(
-                    findings.STEP_FAILED(operation=name, said=last.strip().rstrip("."))
-                )
+                said = quote_last_line("\n".join(shown)).rstrip(".") or "no message"
+                part.findings.append(findings.STEP_FAILED(operation=name, said=said))

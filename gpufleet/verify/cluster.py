@@ -13,9 +13,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import API_PAGES
+from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
@@ -86,12 +86,12 @@ class Cluster(Subject):
 
     def silent(self, why: str) -> CheckFailed:
         """The API did not answer one question."""
-        return CheckFailed(self.name, CLUSTER_SILENT(None, why=beginning(why)))
+        return CheckFailed(self.name, CLUSTER_SILENT(None, why=quote_field(why)))
 
     def gone(self, error: Exception | str) -> CheckFailed:
         """The API is not there: this check fails, and those that follow are skipped with that."""
         why = _cause(error) if isinstance(error, Exception) else error
-        silent = CLUSTER_SILENT(None, why=beginning(why))
+        silent = CLUSTER_SILENT(None, why=quote_field(why))
         return self.close(silent, "the API of the cluster gives no answer")
 
     def close(self, finding: Finding, why: str) -> CheckFailed:
@@ -224,7 +224,7 @@ class Cluster(Subject):
         try:
             answer = self._get(f"{self.query_path}?{urlencode({'query': query})}")
         except HTTPError as error:  # the API server waits longer than this for a silent pod
-            return beginning(str(error))
+            return quote_field(str(error))
         return answer if isinstance(answer, str) else list(answer["data"]["result"])
 
     def need_series(self, query: str) -> list[Answers]:
@@ -252,7 +252,7 @@ class Cluster(Subject):
         )
         data = response.read()
         if response.status >= 400:
-            return f"{response.status} {beginning(data.decode('utf-8', 'replace'), LONGEST)}"
+            return f"{response.status} {quote_field(data.decode('utf-8', 'replace'), LONGEST)}"
         found: Answers = json.loads(data)
         return found
 

@@ -22,10 +22,9 @@ from gpufleet.core.inventory import (
     misspelt_cluster_group,
     unprintable,
 )
-from gpufleet.core.masks import guarded
 from gpufleet.core.names import folded
 from gpufleet.core.python import python_module
-from gpufleet.core.redact import redact
+from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
@@ -50,7 +49,7 @@ class VerifyError(Exception):
 class Target:
     """One host of the inventory: its name, groups and data (functions come as text).
 
-    Texts below secret keys of the data are as any others, but have a repr that hides them.
+    Its secrets are registered, and hidden in what is printed.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Target:
     problems: tuple[str, ...] | None = None  # of its settings, for which a deploy stops it
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "data", guarded(self.data))
+        register_secrets_of(self.data)
 
     @property
     def is_cluster(self) -> bool:
@@ -121,7 +120,7 @@ def reason(printed: str) -> str:
         lines = list(dropwhile(lambda line: line.startswith(_CODE), lines))
         chained = [number for number, line in enumerate(lines) if line in _CHAINED]
         lines = lines[chained[-1] + 1 :] if chained else lines
-    text = " / ".join(line.strip() for line in redact("\n".join(lines)).split("\n"))
+    text = " / ".join(line.strip() for line in lines)
     return f"{text} ({place.strip()})" if place and ", in " not in place else text
 
 

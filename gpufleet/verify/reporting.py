@@ -17,7 +17,7 @@ import pytest
 from _pytest.junitxml import xml_key  # of the only object that knows where the file goes
 
 from gpufleet.core.console import result_console
-from gpufleet.core.masks import hide, secret_texts
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import each_line
 from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
 from gpufleet.verify.inventory import Target
@@ -51,10 +51,9 @@ class Reporting:
 
     def __init__(self, targets: list[Target]) -> None:
         self._report = Report({target.name: {} for target in targets})
-        self._secrets = secret_texts([target.data for target in targets])
 
     def _shown(self, text: str) -> str:
-        return each_line(hide(text, self._secrets))
+        return each_line(hide_secrets(text))
 
     def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
         """Make every text of a report one that may be shown."""

@@ -14,6 +14,7 @@ from random import Random
 from typing import Any
 
 from gpufleet.core.openpgp import OpenPgpError, certificate
+from gpufleet.core.quoting import MAX_QUOTE_CHARS
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
 from gpufleet.helm.chart import BrokenChart, parse_chart
@@ -22,7 +23,7 @@ from gpufleet.helm.output import error_line
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
 from gpufleet.kube.kubeconfig import KubeconfigError
-from gpufleet.kube.operations.boundary import LONGEST, cluster_findings
+from gpufleet.kube.operations.boundary import cluster_findings
 from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
@@ -107,7 +108,7 @@ def _parse_answers(data: bytes) -> object:
         (found,) = cluster_findings(error)
         place = r"Internal error in gpufleet at gpufleet/kube/\w+\.py:\d+ "
         assert re.match(place, found.message), found.message
-        assert len(found.message) < LONGEST + 200, f"{len(found.message)} characters"
+        assert len(found.message) < MAX_QUOTE_CHARS + 200, f"{len(found.message)} characters"
         return found
 
 

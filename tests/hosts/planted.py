@@ -1,8 +1,7 @@
-"""Plants secrets on a host where users have them, and searches where a run must not leak them."""
+"""Plant secrets in configurations of container runtimes; search where a run leaks them."""
 
 from __future__ import annotations
 
-import base64
 import re
 import subprocess
 from pathlib import Path
@@ -21,7 +20,6 @@ OTHERS = (
     "find / -path /proc -prune -o -path /sys -prune -o -path /etc/sim -prune -o -type f"
     ' -size -4096k -newermt @{since} -readable -exec grep -laF -e "$patterns" {{}} +'
 )
-FOREIGN = "foreign"  # unit of a program that uses a GPU
 CONTROL = "/var/tmp/planted-control"
 # Path -> text; <FORM> is replaced by the secret of that form.
 RUNTIME_FILES = {
@@ -43,59 +41,14 @@ RUNTIME_FILES = {
 [host."https://r.example".header]
 authorization = "Basic <hosts.toml>"
 """,
-    "/etc/systemd/system/docker.service.d/proxy.conf": """[Service]
-Environment="HTTP_PROXY=http://me:<proxy of docker>@127.0.0.1:9" "NO_PROXY=*"
-Environment=AWS_SECRET_ACCESS_KEY=<variable of docker>
-""",
-    "/root/.docker/config.json": (
-        '{"auths": {"r.example": {"auth": "<base64 registry of docker>"}}}'
-    ),
 }
-OTHER_FILES = {
-    f"/etc/systemd/system/{FOREIGN}.service": """[Service]
-Environment="AUTHORIZATION=Bearer <bearer of a unit>"
-ExecStart=/bin/bash -c "exec -a 'train.py --api-key=<words of a process> -v' \\
-    sleep infinity 3<>/dev/nvidia0"
-""",
-    "/root/.netrc": "machine other.example login me password <netrc>\n",
-    "/root/.aws/credentials": "[default]\naws_secret_access_key = <aws key>\n",
-    "/etc/modprobe.d/foreign.conf": "# api_key=<modprobe.d>\n",
-    "/etc/default/grub.d/site.cfg": (
-        'GRUB_CMDLINE_LINUX="fetch=https://me:<kernel command line>@h/"\n'
-    ),
-    "/etc/environment": "API_TOKEN=<environment>\n",
-}
-RPM_FILES = {
-    "/etc/yum.repos.d/foreign.repo": """[foreign]
-name=foreign
-enabled=0
-baseurl=https://me:<foreign repository>@m.example/?X-Amz-Signature=<signature of a repository>
-proxy_password=<proxy of yum>
-""",
-}
-APT_FILES = {
-    "/etc/apt/apt.conf.d/95proxy": (
-        'Acquire::https::Proxy "http://me:<proxy of apt>@127.0.0.1:9";\n'
-    ),
-    "/etc/apt/sources.list.d/foreign.list": (
-        "# deb https://me:<comment of a source>@m.example/debian stable main\n"
-    ),
-    "/etc/apt/auth.conf.d/foreign.conf": "machine m.example login me password <auth.conf>\n",
-}
-# `3<>` before a device file is not a form.
-FORM = re.compile(r"<(?P<how>base64 )?(?P<form>[a-z][^<>]*)>")
+FORM = re.compile(r"<([a-z][^<>]*)>")
 
 
 def plant(host: Host, marks: Marks) -> None:
     """Plant a secret of each form on a bare host; its docker and containerd run with them."""
-
-    def secret(found: re.Match[str]) -> str:
-        word = marks[found["form"]]
-        return base64.b64encode(f"me:{word}".encode()).decode() if found["how"] else word
-
-    own = RPM_FILES if host.kind.is_rpm else APT_FILES
-    for path, text in {**RUNTIME_FILES, **OTHER_FILES, **own}.items():
-        host.put(path, FORM.sub(secret, text), 0o600)
+    for path, text in RUNTIME_FILES.items():
+        host.put(path, FORM.sub(lambda found: marks[found[1]], text), 0o600)
     host.run("systemctl daemon-reload && systemctl restart containerd docker")
 
 

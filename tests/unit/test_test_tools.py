@@ -180,7 +180,7 @@ def test_a_mutant_is_killed_by_any_run_that_does_not_pass(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (mutant, *_) = mutants(
-        "gpufleet/core/redact.py", (ROOT / "gpufleet/core/redact.py").read_text()
+        "gpufleet/core/secrets.py", (ROOT / "gpufleet/core/secrets.py").read_text()
     )
     monkeypatch.setattr(copy, "tests_of", lambda mutant: (["tests/unit/a.py::b"], []))
     monkeypatch.setattr(copy, "pytest", lambda *words: (status, first))
@@ -214,7 +214,7 @@ def test_what_mypy_finds_in_a_mutant(
 
 
 def test_more_mutants_than_there_are_are_all_of_them() -> None:
-    files = ["gpufleet/core/redact.py", "gpufleet/packages/apt_sources.py"]
+    files = ["gpufleet/core/secrets.py", "gpufleet/packages/apt_sources.py"]
     every = [one for name in files for one in mutants(name, (ROOT / name).read_text())]
     chosen = mutation.choose(files, 10**6, seed=1)
     assert len(chosen) == len(every)

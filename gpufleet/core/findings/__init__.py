@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import BAR, visible
 
 
@@ -95,13 +96,14 @@ class Kind:
         """The finding for one case; `severity` replaces the usual one where the case differs.
 
         A detail may be untrusted: each is rendered as one visible line, or as `Lines` behind bars.
+        Registered secrets are hidden here: a table may break one in two.
         """
         shown = {name: visible(value) for name, value in details.items()}
         return Finding(
             self.code,
             severity or self.severity,
-            self.message.format(**shown).replace(" \n", "\n"),
-            self.remedy.format(**shown),
+            hide_secrets(self.message.format(**shown).replace(" \n", "\n")),
+            hide_secrets(self.remedy.format(**shown)),
         )
 
 

@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Literal
 
-from gpufleet.core.redact import redact_command
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
 from gpufleet.facts.sections import records
 
+COMMAND_WORDS, COMMAND_CHARS = 4, 80  # of a command line that is shown
 RUNS = ("active", "activating", "reloading")
 _RANCHER = {
     "k3s.service": "/var/lib/rancher/k3s",
@@ -205,7 +206,7 @@ def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int, int]:
             groups[int(number)] = group
         elif word == "command":
             number, _, line = rest.partition(" ")
-            arguments[int(number)] = redact_command(line)
+            arguments[int(number)] = _program_of(line)
         elif word == "process":
             text, device, *command = rest.split(" ", 2)
             pid = int(text)
@@ -222,3 +223,11 @@ def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int, int]:
         for pid in sorted(commands)
     )
     return processes, len(pods), len(given)
+
+
+def _program_of(line: str) -> str:
+    """The first words of a command line, up to an argument that may hold a secret."""
+    words = line.split()
+    kept = list(takewhile(lambda word: not re.match("--|.*(=|://)", word), words[:COMMAND_WORDS]))
+    shown = " ".join(kept)[:COMMAND_CHARS]
+    return shown if len(kept) == len(words) else f"{shown} …"

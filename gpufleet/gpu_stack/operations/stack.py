@@ -12,6 +12,7 @@ from pyinfra import host, state
 from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice
+from gpufleet.core.secrets import register_secret
 from gpufleet.gpu_stack.model import NODE_MARK, StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
@@ -170,9 +171,11 @@ def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) 
 
 
 def _create_password(api: ClusterApi, namespace: str, name: str, user: str) -> None:
+    password = secrets.token_urlsafe(24)
+    register_secret(password)
     body = {
         "metadata": {"name": name, "labels": OURS},
-        "stringData": {"admin-user": user, "admin-password": secrets.token_urlsafe(24)},
+        "stringData": {"admin-user": user, "admin-password": password},
     }
     ensure_namespace(api, namespace)
     api.create(f"/api/v1/namespaces/{namespace}/secrets", body)

@@ -13,7 +13,6 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.masks import without
 from gpufleet.core.process import GRACE, Process, Result, Tick
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.program import HelmProgram
@@ -150,4 +149,4 @@ class Helm:
         ).wait(tick)
         if result.why and result.code is not None:
             return replace(result, stdout="", stderr=f"Error: helm was ended: {result.why}")
-        return replace(result, stderr=without(result.stderr, values or {}))
+        return result

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.masks import without
 from gpufleet.core.process import Result
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
@@ -58,12 +57,7 @@ class ReleaseRun:
             self._carry_out(outcome)
         except ClusterProblem as problem:
             outcome.fail(*problem.findings)
-        outcome.findings = [self._shown(finding) for finding in outcome.findings]
         return outcome
-
-    def _shown(self, finding: Finding) -> Finding:
-        """A finding without secret values, which servers quote in errors."""
-        return replace(finding, message=without(finding.message, self.plan.release.values))
 
     def _carry_out(self, outcome: Outcome) -> None:
         watch = Watch(self.api, self.plan.release, self.say)

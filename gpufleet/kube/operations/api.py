@@ -13,9 +13,9 @@ from urllib.parse import urlencode
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import API_PAGES
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
@@ -200,7 +200,7 @@ class ClusterApi:
         if not isinstance(answer, dict):
             if status < 400:
                 raise self._unreadable(request, "a body that is not JSON")
-            answer = {"message": beginning(data.decode("utf-8", "replace"), LONGEST)}
+            answer = {"message": quote_field(data.decode("utf-8", "replace"), LONGEST)}
         if status >= 400:
             raise ApiError(request, status, answer if data else {"message": ""}, self.context)
         return answer
@@ -219,7 +219,7 @@ class ClusterApi:
         for cause in causes:
             if isinstance(cause, ssl.SSLError):
                 return refused_certificate(cause, self.context, self.url)
-        reason = beginning(str(causes[-1])) or type(causes[-1]).__name__
+        reason = quote_field(str(causes[-1])) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
 
 

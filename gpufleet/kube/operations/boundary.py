@@ -15,8 +15,8 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import OperationMeta
 
 import gpufleet
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.boundary import findings_of
 from gpufleet.host.operation import Commands, operation
@@ -27,7 +27,6 @@ from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
 HOME = Path(gpufleet.__file__).parents[1]
-LONGEST = 300  # characters of an error's text, which may quote a cluster's response
 
 
 @contextmanager
@@ -45,7 +44,7 @@ def cluster_findings(error: Exception, doing: str = "") -> Sequence[Finding]:
     """The findings of an error; for an unexpected one, with its place."""
     if isinstance(error, Stopped | PyinfraError):
         return findings_of(error, doing)
-    text = " ".join(beginning(str(error), LONGEST).split())
+    text = quote_field(str(error))
     return [UNEXPECTED(place=_place(error), error=f"{type(error).__name__}: {text}")]
 
 

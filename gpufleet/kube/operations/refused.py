@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpufleet.core.excerpt import READ, beginning, sentences
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_field
 from gpufleet.kube import findings
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 CAUSES = 10  # of one answer
+MAX_ANSWER_CHARS = 64 * 1024
 SERVED = (  # by every API server
     " /api/v1/",
     " /apis/apps/v1/",
@@ -32,16 +33,16 @@ class ApiError(ClusterProblem):
     """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
     `context`: of the kubeconfig; `is_missing`: whether the server itself says that there is no such
     object, or that it does not know the path: a load balancer before it has 404s of its own. What
-    the server says is without secrets, and not long."""
+    the server says is quoted."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request
         self.context = context
         self.status = status
-        self.reason = beginning(str(answer.get("reason") or ""))
+        self.reason = quote_field(str(answer.get("reason") or ""))
         said = str(answer.get("message") or "")
-        self.answer = said[:READ]  # as it came, for programs alone
-        self.message = sentences(said)  # not of a part: it may end within a secret
+        self.answer = said[:MAX_ANSWER_CHARS]  # as it came, for programs alone
+        self.message = quote_field(said)
         self.causes = tuple(_causes_of(answer.get("details")))
         self.is_missing = status == _MISSING and _is_missing(request, answer)
         super().__init__(*refusals([self]))
@@ -113,4 +114,4 @@ def _causes_of(details: Any) -> list[str]:
     causes = details.get("causes") if isinstance(details, dict) else None
     listed = causes if isinstance(causes, list) else []
     known = [each for each in listed if isinstance(each, dict)][:CAUSES]
-    return [sentences(str(each.get("message") or "")) for each in known]
+    return [quote_field(str(each.get("message") or "")) for each in known]

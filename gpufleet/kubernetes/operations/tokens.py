@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from pyinfra import state
 from pyinfra.api import Host, StringCommand
 
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_last_line
+from gpufleet.core.secrets import register_secret
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.asking import answer, arguments, framed, is_connected
 from gpufleet.host.boundary import step
 from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
-from gpufleet.host.trouble import SHOWN, refusal
+from gpufleet.host.trouble import refusal
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.kubeadm import JoinToken, certificates_configuration
 
@@ -47,6 +48,7 @@ def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str,
     The token has a key of its own; the certificates are in the cluster until withdraw() removes
     them. `api`: of the kubeadm that joins, which is not newer. Raises Stopped."""
     key = secrets.token_hex(KEY_BYTES)
+    register_secret(key)
     text = certificates_configuration(key, version, api)
     asked = script("kubernetes/token", str(TOKEN_MINUTES), "certificates")
     return _first(sources, lambda there: _token(there, asked, key, text))
@@ -87,7 +89,8 @@ def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -
         raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=there.name))
     said = dict(line.partition(" ")[::2] for line in lines or ())
     if not said.keys() >= TOKEN_PARTS:
-        text = " / ".join(line.strip() for line in output.stderr_lines if line.strip())
-        problem = beginning(NAMES_TOKEN.sub("", text), SHOWN).rstrip(".") or "it printed nothing"
+        said_last = quote_last_line(NAMES_TOKEN.sub("", "\n".join(output.stderr_lines)))
+        problem = said_last.rstrip(".") or "it printed nothing"
         raise Stopped(found.NO_TOKEN(control_plane=there.name, answer=problem))
+    register_secret(said["token"])
     return JoinToken(said["endpoint"], said["token"], said["hash"], said["version"], key)

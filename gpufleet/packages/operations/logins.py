@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.paths import expanded
+from gpufleet.core.secrets import register_secret
 from gpufleet.packages import findings
 from gpufleet.packages.logins import Logins, RepositoryLogin
 
@@ -38,6 +39,8 @@ def read_logins(file: str) -> Logins:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise LoginFileError(path, str(why)) from error
+    for _, _, password in hosts.values():
+        register_secret(password or "")
     return Logins(
         {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
     )

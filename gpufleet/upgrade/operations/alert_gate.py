@@ -9,10 +9,9 @@ from urllib.parse import urlencode
 import urllib3
 
 from gpufleet.core.deadline import within
-from gpufleet.core.excerpt import beginning
 from gpufleet.core.limits import MIB, Limit
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.responses import read_response
-from gpufleet.core.visible import one_line
 from gpufleet.upgrade.alerts import QUERY, firing
 
 TIMEOUT = 10.0  # seconds to connect, and between two parts of the answer
@@ -39,4 +38,4 @@ def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, 
     except TimeoutError:
         return (f"{url} has no answer: {ALERTS.too_slow}",)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
-        return (f"{url} has no answer: {one_line(beginning(str(error), 200))}",)
+        return (f"{url} has no answer: {quote_field(str(error), 200)}",)

@@ -6,7 +6,7 @@ import os
 import re
 from typing import BinaryIO
 
-from gpufleet.core.redact import redact
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 
 READ = 64 * 1024  # bytes
@@ -25,5 +25,5 @@ def end_of(output: BinaryIO, most: int) -> str:
     if skipped:
         _, *lines = re.split(rb"[\r\n]", data, maxsplit=1)
         data = lines[0] if lines and lines[0].strip() else TOO_LONG
-    text = redact(data.decode("utf-8", "replace"))
+    text = hide_secrets(data.decode("utf-8", "replace"))
     return one_line(" ".join(text.split()))[-most:]

@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from gpufleet.core.excerpt import beginning
-from gpufleet.core.visible import one_line
+from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import ANSWER_UNREADABLE
 from gpufleet.kube.operations.access import ClusterProblem
 
@@ -35,7 +34,7 @@ def readable(method: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:
             asked: Any = args[0]
             api = getattr(asked, "api", asked)
-            text = one_line(beginning(f"{type(error).__name__}: {error}", LONGEST))
+            text = quote_field(f"{type(error).__name__}: {error}", LONGEST)
             problem = ANSWER_UNREADABLE(
                 request=f"A request ({method.__name__})", context=api.context, reason=text
             )

@@ -1,4 +1,4 @@
-"""What is shown of values and files: of forty secrets in twenty forms none appears."""
+"""What is shown of values and files: their structure, and no text that may be a secret."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 import tomlkit
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.core.masks import file_difference, hide, masked, secret_texts, without
-from gpufleet.core.redact import redact
+from gpufleet.core.masks import file_difference, masked
 from gpufleet.helm.chart_values import values_diff
 
 
@@ -40,18 +38,12 @@ def forms(mark: str) -> dict[str, tuple[Any, list[str]]]:
         "map of anything": ({"extraSecretData": {"a": {"b": plain}}}, [plain]),
         "label": ({"labels": [f"api_token={plain}", f"x='{odd}'"]}, [plain, mark]),
         "text": ({"config": f"[smtp]\npassword = {odd}\n"}, [odd, mark]),
-        "key": ({f"https://user:{plain}@host": {"endpoint": [f"https://{odd}@h"]}}, [plain, mark]),
         "image": ({"image": f"https://user:{plain}@host/image"}, [plain]),
     }
 
 
 OLD, NEW = "71524", "71535"
 NAMES = sorted(forms(OLD))
-
-
-def test_there_are_forty_of_them() -> None:
-    assert len(NAMES) == 20
-    assert sum(len(secrets) for mark in (OLD, NEW) for _, secrets in forms(mark).values()) >= 40
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,32 +99,14 @@ def test_a_path_of_something_else_is_masked() -> None:
     assert masked({"hook": {"path": "/T0/s3cret"}}) == {"hook": {"path": "***"}}
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "password=s3cret, with } and ' in it",
-        'password = "s3cret \\" s3cret"',
-        "password='s3cret's3cret'",
-        "baseurl=https://s3cret@host/x",
-        "proxy=http://user:p@s3cret/s3cret@host/",
-        "proxy_password=s3cret\nname=x",
-        'Environment="API_TOKEN=s3cret s3cret"',
-        "Authorization: Basic s3crets3cret",
-        "-----BEGIN RSA PRIVATE KEY-----\ns3cret\n-----END RSA PRIVATE KEY-----",
-        "-----BEGIN PRIVATE KEY-----\ns3cret",
-        "aws_access_key_id: s3cret",
-    ],
-)
-def test_lines_of_other_files(text: str) -> None:
-    assert "s3cret" not in redact(text)
-    assert "s3cret" not in "\n".join(file_difference("/etc/x.conf", "", text))
+def test_lines_of_other_files_are_shown() -> None:
+    shown = file_difference("/etc/x.repo", "a=1\n", "a=2\n")
+    assert shown[-2:] == ["-a=1", "+a=2"]
 
 
-@pytest.mark.parametrize(
-    "text", ["http://host:5000/image@sha256:abc", "oci://host/charts", "see https://a/b, mail a@b"]
-)
-def test_addresses_without_a_login_stay(text: str) -> None:
-    assert redact(text) == text
+def test_a_file_with_a_login_is_not_shown() -> None:
+    (line,) = file_difference("/etc/apt/auth.conf.d/x", "password s3cret", "", secret=True)
+    assert "s3cret" not in line
 
 
 KEYS = st.text("abcdefgh", min_size=1, max_size=6)
@@ -141,56 +115,3 @@ KEYS = st.text("abcdefgh", min_size=1, max_size=6)
 @given(st.recursive(st.just("s3cret"), lambda x: st.lists(x) | st.dictionaries(KEYS, x)))
 def test_text_under_unknown_keys_is_never_shown(value: Any) -> None:
     assert "s3cret" not in json.dumps(masked({"x": value}))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_error_that_quotes_values_does_not_show_them(name: str) -> None:
-    value, secrets = forms(OLD)[name]
-    for quoted in (json.dumps(value), str(value), yaml.safe_dump(value, width=1000)):
-        shown = without(f'Invalid value: {quoted}: must be "https"', value)
-        assert not [secret for secret in secrets if secret in shown], shown
-        assert shown.startswith("Invalid value: ")
-
-
-def test_what_is_no_secret_stays_in_an_error() -> None:
-    values = {"image": {"tag": "4.8.2"}, "replicas": 3, "env": [{"name": "LOG", "value": "on"}]}
-    text = "env[0].name: LOG of image 4.8.2 with 3 replicas is on"
-    assert without(text, values) == text
-
-
-def test_a_word_is_hidden_where_its_key_says_that_it_is_a_secret() -> None:
-    values = {
-        "annotations": {"why": "ImagePullBackOff"},
-        "env": [{"name": "PASSWORD", "value": "horse"}],
-    }
-    assert without("ImagePullBackOff: horse", values) == "ImagePullBackOff: ***"
-
-
-def test_a_secret_that_begins_as_another_is_hidden_whole() -> None:
-    values = {"password": "abcd1234", "token": "abcd1234efgh"}
-    assert without("with abcd1234efgh and abcd1234", values) == "with *** and ***"
-
-
-@pytest.mark.parametrize(
-    ("secret", "text"),
-    [
-        ("secret", "refused: client_secret: hunter2swordfish"),
-        ("password", 'refused: {"password": "hunter2swordfish"}'),
-        ("https", "GET https://bob:hunter2swordfish@host/"),
-        ("x-api-key", "x-api-key: hunter2swordfish"),
-        ("private", "private_key: hunter2swordfish"),
-        ("Bearer", "with Bearer hunter2swordfish"),
-        ("docker", "docker login -p hunter2swordfish"),
-    ],
-)
-def test_a_secret_that_is_a_word_does_not_show_another(secret: str, text: str) -> None:
-    data = {"admin": {"password": secret}}
-    for shown in (without(text, data), hide(text, secret_texts(data))):
-        assert "hunter2" not in shown
-        assert secret not in shown
-
-
-@pytest.mark.parametrize("key", ["ngc_key", "subscriptionKey", "X-JFrog-Art-Api", "db_pass_1"])
-def test_what_an_inventory_has_below_a_secret_key_is_known(key: str) -> None:
-    assert "hunter2swordfish" in secret_texts({key: "hunter2swordfish"})
-    assert not secret_texts({"bypass_mode": "hunter2swordfish"})

@@ -48,8 +48,7 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
     (process,) = found.gpu_processes
     assert (process.pid, process.command) == (812, "my train er")
     assert process.devices == ("/dev/nvidia0", "/dev/nvidiactl")
-    assert process.arguments.startswith("python3 -m train --api-key *** say end [31m --more")
-    assert len(process.arguments) <= 80
+    assert process.arguments == "python3 -m train …"
     assert str(process).endswith("… (812)")
     assert found.gpu_pods == 2
 

@@ -1,4 +1,4 @@
-"""What an API server or a proxy says is shown without secrets, and not whole."""
+"""What an API server or a proxy says is quoted in a few words, without registered secrets."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 import urllib3
 
-from gpufleet.core.excerpt import READ
+from gpufleet.core.quoting import MAX_QUOTE_CHARS
+from gpufleet.core.secrets import register_secret
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import LONGEST, cluster_findings, write
+from gpufleet.kube.operations.boundary import cluster_findings, write
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.inventory import Target
@@ -27,6 +28,11 @@ CONFIG = {
     "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
     "users": [{"name": "c", "user": {"token": "of-the-test"}}],
 }
+
+
+@pytest.fixture(autouse=True)
+def _secret() -> None:
+    register_secret("hunter2")
 
 
 def refused(monkeypatch: pytest.MonkeyPatch, status: int, body: bytes) -> ClusterProblem:
@@ -54,7 +60,7 @@ def test_a_refusal(status: int, as_json: bool, monkeypatch: pytest.MonkeyPatch) 
         assert "hunter2" not in text
         assert len(text) < 1500
     assert len(error.causes) <= 10
-    assert re.search(r"Authorization: (Bearer )?\*{3}", error.message)
+    assert "https://bob:***@host" in error.message
 
 
 def test_missing_permissions_are_named_whoever_lacks_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,15 +91,6 @@ def test_missing_permissions_are_kubernetes_names_alone(monkeypatch: pytest.Monk
     assert re.search(r"and \d{3,4} more\.", found.message)
 
 
-@pytest.mark.parametrize("before", [f"token={'A1' * (READ // 2 - 18)} ", " " * (READ - 30)])
-def test_no_part_of_a_secret_is_left_where_an_answer_is_cut(
-    before: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    message = f"{before}https://bob:hunter2hunter2hunter2@host/x is denied"
-    error = refused(monkeypatch, 422, json.dumps({"message": message}).encode())
-    assert "hunter2" not in str(error)
-
-
 SENTENCES = [
     'failed calling webhook "pod-auth-policy.example.com": failed to call webhook: timed out',
     "require-image-pull-secrets: check: validation error: images must come from r.example.com",
@@ -106,21 +103,6 @@ SENTENCES = [
 def test_a_sentence_of_a_webhook_is_shown(message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     error = refused(monkeypatch, 500, json.dumps({"message": message}).encode())
     assert message in error.findings[0].message
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "token: hunter2",
-        "auth=hunter2 is wrong",
-        '{"password": "hunter2"}',
-        "password: hunter2 is wrong",
-        "secret: 'hunter2 x' is wrong",
-    ],
-)
-def test_a_value_in_a_sentence_is_masked(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = refused(monkeypatch, 500, json.dumps({"message": said}).encode())
-    assert "hunter2" not in str(error)
 
 
 def test_a_server_that_is_not_reached(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +125,7 @@ def test_an_error_of_our_own_that_quotes_an_object() -> None:
     except ValueError as error:
         (found,) = cluster_findings(error)
     assert "hunter2" not in str(found)
-    assert len(found.message) < LONGEST + 200
+    assert len(found.message) < MAX_QUOTE_CHARS + 200
 
 
 def test_a_write_that_is_refused() -> None:
@@ -175,12 +157,6 @@ def test_an_answer_to_a_check(body: str) -> None:
     for failed in (cluster.silent(LONG), cluster.gone(LONG), cluster.gone(OSError(LONG))):
         assert "hunter2" not in str(failed)
         assert len(str(failed)) < 1500
-
-
-@pytest.mark.parametrize("status", [403, 422])
-def test_a_secret_that_is_read_in_part_is_not_shown_in_part(status: int) -> None:
-    said = f"token={'A1' * (READ // 2 - 18)} https://bob:hunter2hunter2hunter2@host/x is denied"
-    assert "hunter2" not in str(ApiError("GET /x", status, {"message": said}, "c").findings[0])
 
 
 UNKNOWN = "the server could not find the requested resource"

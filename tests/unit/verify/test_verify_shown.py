@@ -9,8 +9,6 @@ import subprocess
 import pytest
 from verify_command import answer, command, fake_ssh
 
-from gpufleet.verify.inventory import Target
-
 SUDO, GRAFANA, NESTED, NUMBER = "Sudo-p4ss", "Wombat", "k3y-of'nested\\\\x", 73918264
 DATA = {
     "_sudo_password": SUDO,
@@ -132,10 +130,3 @@ def test_no_control_character_of_a_host_is_shown(texts: dict[str, str], place: s
     text = messages(texts[place]) if place == "json" else texts[place]
     assert not re.findall(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]|#x1B", text)
     assert r"\x1b[2A" in text
-
-
-def test_a_target_is_shown_without_its_secrets() -> None:
-    target = Target("good", ("gpu_nodes",), DATA)
-    assert target.data == DATA
-    assert not [secret for secret in SECRETS[:-2] if secret in repr(target)]
-    assert json.loads(json.dumps(target.as_dict()))["data"] == DATA

@@ -1,0 +1,171 @@
+"""The secrets that this process has read, and texts without them.
+
+A value is registered where it is read: below a secret key of the inventory, in a login file, in a
+kubeconfig, a token that gpufleet made. `hide_secrets` replaces registered values in what is
+printed, logged and reported. A secret that was never registered is not recognized.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus, unquote
+
+from gpufleet.core.visible import printed
+
+MASK = "***"
+SHORTEST = 5  # characters of a value that is hidden: a shorter one stands in any text
+START = 4  # characters by which the register is searched
+MIN_TOKEN_CHARS = 16  # of the user of a URL without a password, to be a token
+_SECRET_KEY = re.compile(
+    r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|authorization|basic_?auth|^auth$|cookie|pwd(?![a-z])|psk(?![a-z])"
+    r"|webhook[_-]?ur[il]|slack_api_url|(?<![a-z])pass(?![a-z])|^sig$|signature$"
+    r"|(routing|service|integration|signing|encryption|account|master|shared|ngc|subscription)"
+    r"[_-]?key|client-key-data|dockerconfigjson|dockercfg|jfrog-art-api",
+    re.IGNORECASE,
+)
+# names of Secrets, fields and files, and the kind of a credential
+_NO_SECRET_KEY = re.compile(
+    r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|[_-](name|file|path)$|File$|Path$"
+    r"|^(name|namespace|type|mode|passwordKey)$|PullSecrets?$|existing_secret$|askpass$",
+)
+_LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<login>[^\s/]+)@")
+_URL_LOGIN = re.compile(r"(://)\S*@")
+_URL_QUERY = re.compile(r"(://[^\s?#]+[?#])[^\s'\"]+")
+_HEADER = re.compile(r"\b(?:Bearer|Basic)\s+(?P<value>[^\s'\",]+)", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    r"(?P<key>[A-Za-z][\w.-]*)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s&\"',;\[\]{}]+)"
+)
+
+
+def is_secret_key(key: str) -> bool:
+    """Whether the values below a key are secrets: `ssh_password`, `token`, `routing_key`."""
+    return bool(_SECRET_KEY.search(key)) and not _NO_SECRET_KEY.search(key)
+
+
+class SecretRegister:
+    """Secret values with their spellings."""
+
+    def __init__(self) -> None:
+        self._values: set[str] = set()
+        self._by_start: dict[str, list[str]] = {}
+
+    def add(self, value: str) -> None:
+        """Register a value, and each line of one with several."""
+        for secret in {value.strip(), *map(str.strip, value.splitlines())}:
+            is_frame = secret.startswith("-----") and secret.endswith("-----")
+            if len(secret) < SHORTEST or is_frame or secret in self._values:
+                continue
+            self._values.add(secret)
+            for text in spell_secret(secret):
+                known = self._by_start.setdefault(text[:START], [])
+                if text not in known:
+                    known.append(text)
+                    known.sort(key=len, reverse=True)
+
+    def hide(self, text: str) -> str:
+        if not self._values:
+            return text
+        parts: list[str] = []
+        end = 0  # of the text that is in `parts` or hidden
+        for at in range(len(text) - START + 1):
+            for secret in self._by_start.get(text[at : at + START], ()):
+                if text.startswith(secret, at):
+                    parts += [text[end:at], MASK] if at >= end else []
+                    end = max(end, at + len(secret))
+                    break
+        return "".join([*parts, text[end:]])
+
+
+REGISTER = SecretRegister()  # of this process
+
+
+def register_secret(value: str) -> None:
+    REGISTER.add(value)
+
+
+def hide_secrets(text: str) -> str:
+    """`text` with *** for each registered value."""
+    return REGISTER.hide(text)
+
+
+def spell_secret(value: str) -> set[str]:
+    """A value as it is, and as JSON, Python, HTML, shells, URLs and base64 write it."""
+    data = value.encode("utf-8", "replace")
+    found = {value, repr(value)[1:-1], html.escape(value), shlex.quote(value).strip("'")}
+    for ascii_only in (True, False):
+        found.add(quoted := json.dumps(value, ensure_ascii=ascii_only)[1:-1])
+        found.add(re.sub("[&<>]", lambda each: f"\\u{ord(each[0]):04x}", quoted))  # as Go does
+    found.add(value.replace("'", "'\\''"))
+    found.add(re.sub(r'([$`"\\])', r"\\\1", value))  # a shell's double quotes
+    found.add(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII))
+    for encoded in (quote_plus(data), *(quote(data, safe=safe) for safe in ("", "/", "!'()*"))):
+        found |= {encoded, re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), encoded)}
+    for before in range(3):  # the place where a value begins within a longer text in base64
+        letters = base64.b64encode(bytes(before) + data).decode()
+        part = letters[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
+        found |= {part, part.translate(str.maketrans("+/", "-_"))}
+    return {text for text in found if len(text) >= SHORTEST}
+
+
+def register_secrets_of(data: Any) -> None:
+    """Register the values below secret keys of an inventory's data, the logins in its URLs, and
+    what its texts assign to secret keys, as `--api-token=VALUE`."""
+    for keys, text in _leaves(data, ()):
+        if any(map(is_secret_key, keys)) and text not in ("None", "True", "False"):
+            register_secret(text)
+        for secret in _secrets_within(text):
+            register_secret(secret)
+
+
+def register_secrets_of_environment() -> None:
+    """Register the secrets in the variables of this process, as the login of a proxy."""
+    register_secrets_of(
+        {
+            name: value
+            for name, value in os.environ.items()
+            if not (value.startswith("/") and os.path.exists(value))
+        }
+    )
+
+
+def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Each text and number with the keys that lead to it, but for those above a name or a
+    reference."""
+    if isinstance(value, Mapping):
+        named = printed(value.get("name", ""), str)  # of an entry of a container's `env`
+        for key, inner in value.items():
+            name = printed(key, str)
+            own = named if name == "value" and named else name
+            yield from _leaves(inner, () if _NO_SECRET_KEY.search(own) else (*keys, own))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for inner in value:
+            yield from _leaves(inner, keys)
+    elif isinstance(value, bytes):
+        yield keys, value.decode("utf-8", "replace")
+    elif value is not None and not isinstance(value, bool):
+        yield keys, printed(value, str)
+
+
+def _secrets_within(text: str) -> Iterator[str]:
+    for found in _LOGIN.finditer(text):
+        user, colon, password = found["login"].partition(":")
+        if colon or len(user) >= MIN_TOKEN_CHARS:
+            yield unquote(password or user)
+    for found in _HEADER.finditer(text):
+        yield found["value"]
+    for found in _ASSIGNED.finditer(text):
+        if is_secret_key(found["key"]):
+            yield unquote(found["value"])
+
+
+def plain_urls(text: str) -> str:
+    """A text of another program's files, with the logins and queries of its URLs masked."""
+    return _URL_QUERY.sub(rf"\1{MASK}", _URL_LOGIN.sub(rf"\1{MASK}@", text))
