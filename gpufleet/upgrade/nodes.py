@@ -102,11 +102,9 @@ def why_not_begun(node: Node, machine: str = "") -> str:
     return "" if is_ready(node) else "the node is not Ready"
 
 
-def why_not_ours(node: Node | None, machine: str = "") -> str:
+def why_not_ours(node: Node, machine: str = "") -> str:
     """Why no run has a node out of service any more; "" if one has. `machine`: as for
     `why_not_begun`."""
-    if node is None:
-        return GONE
     if is_other(node, machine):
         return OTHER_MACHINE
     return "" if is_ours(node) else UNCORDONED

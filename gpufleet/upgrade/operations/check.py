@@ -14,20 +14,13 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
 from gpufleet.upgrade.nodes import Node, is_ready, taints_of, taken_of
 from gpufleet.upgrade.operations.listing import of_node
-from gpufleet.upgrade.pods import (
-    CHECK_LABEL,
-    CONTAINER,
-    Pod,
-    check_pod,
-    is_pod_ready,
-    label_of,
-    owner_name,
-    pull_pod,
-)
+from gpufleet.upgrade.pods import VISIBLE, Pod, is_pod_ready, owner_name
 
 POLL = 1.0  # seconds
 NO_GPU = "the node offers no GPU now"
 PODS = "/api/v1/namespaces/default/pods"
+CHECK = "gpufleet/upgrade-check"  # label of our pods, and the annotation with the node's name
+CONTAINER = "check"  # name of their container
 STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
@@ -92,7 +85,7 @@ def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in:
     name = node["metadata"]["name"]
     remove_pods(api, name)
     try:
-        pod = api.create(PODS, pull_pod(name, image, _keys(node)))
+        pod = api.create(PODS, _pull_pod(node, image))
     except ApiError as error:
         return Pull("node", _final(error))
     path = f"{PODS}/{pod['metadata']['name']}"
@@ -106,7 +99,7 @@ def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in:
                 return ended
             if time.monotonic() >= ends:
                 why = f"{image} is not on the node after {seconds:.0f} s: {_said(found)}"
-                return Pull("image" if _waits_for(found).startswith(NAMED) else "node", why)
+                return Pull("image" if _state_of(found)[1].startswith(NAMED) else "node", why)
         return Pull("later", "the run ends")
     finally:
         _delete(api, pod)
@@ -115,43 +108,27 @@ def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in:
 def _pull_ended(pod: Pod, image: str) -> Pull | None:
     """What a pod that pulls has come to; None while it is on its way."""
     status = pod.get("status") or {}
-    said = str(status.get("message") or "")
+    said, phase = str(status.get("message") or ""), status.get("phase")
     evicted = status.get("reason") == EVICTED
     if evicted and FILLED in said:
         return Pull("image", f"{image} does not stay on the node: {_said(pod)}")
-    if _has_image(pod):
+    state, waits_for = _state_of(pod)
+    ran = state.get("terminated", {"reason": LOST}).get("reason") != LOST or "running" in state
+    unseen = not status.get("containerStatuses") and phase in ("Running", "Succeeded")
+    if ran or unseen or waits_for.startswith(STARTING):
         return Pull()
-    if status.get("phase") != "Failed":
+    if phase != "Failed":
         return None
     full = evicted and FULL_DISK in said
     return Pull("disk" if full else "later", f"{image} was not pulled: {_said(pod)}")
 
 
-def _has_image(pod: Pod) -> bool:
-    """Whether the image of a pod's container is known to be on the node."""
-    state = _state_of(pod)
-    if state is None:
-        status = pod.get("status") or {}
-        known = status.get("phase") in ("Running", "Succeeded")
-        return known and not status.get("containerStatuses")
-    if ended := state.get("terminated"):
-        return bool(ended.get("reason") != LOST)
-    return "running" in state or _waits_for(pod).startswith(STARTING)
-
-
-def _waits_for(pod: Pod) -> str:
-    """The reason for which the container of a pod does not run; "" without one."""
-    waiting = (_state_of(pod) or {}).get("waiting") or {}
-    return str(waiting.get("reason") or "")
-
-
-def _state_of(pod: Pod) -> Mapping[str, Any] | None:
-    """The state of our container, beside those that a webhook has added."""
-    for container in (pod.get("status") or {}).get("containerStatuses") or ():
-        if container.get("name") == CONTAINER:
-            found: Mapping[str, Any] = container.get("state") or {}
-            return found
-    return None
+def _state_of(pod: Pod) -> tuple[Mapping[str, Any], str]:
+    """The state of our container, beside those that a webhook has added, and what it waits for."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    ours = [each for each in statuses if each.get("name") == CONTAINER]
+    state: Mapping[str, Any] = (ours[0].get("state") or {}) if ours else {}
+    return state, str((state.get("waiting") or {}).get("reason") or "")
 
 
 def run_pod(
@@ -187,9 +164,9 @@ def run_pod(
 def remove_pods(api: ClusterApi, node: str = "") -> None:
     """Delete the pods that a process which was killed has left: of one node, or of all. The Lease
     of the cluster keeps other runs away from theirs."""
-    selector = f"{CHECK_LABEL}={label_of(node)}" if node else CHECK_LABEL
-    for pod in api.list(PODS, labelSelector=selector):
-        _delete(api, pod)
+    for pod in api.list(PODS, labelSelector=CHECK):
+        if node in ("", (pod["metadata"].get("annotations") or {}).get(CHECK)):
+            _delete(api, pod)
 
 
 def _delete(api: ClusterApi, pod: Pod) -> None:
@@ -201,13 +178,44 @@ def _delete(api: ClusterApi, pod: Pod) -> None:
 
 
 def _gpu_pod(api: ClusterApi, node: Node, image: str, gpu: str) -> dict[str, Any]:
-    runtime = api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia")
-    name = node["metadata"]["name"]
-    return check_pod(name, image, gpu, "nvidia" if runtime else None, _keys(node))
+    """A pod that uses a GPU of a node that is out of service."""
+    pod = _pod_on(node, image, resources={"limits": {gpu: "1"}})
+    name = {"key": "metadata.name", "operator": "In", "values": [node["metadata"]["name"]]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [name]}]}
+    pod["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    }
+    if api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia"):
+        pod["spec"]["runtimeClassName"] = "nvidia"
+    return pod
 
 
-def _keys(node: Node) -> list[str]:
-    return [taint["key"] for taint in taints_of(node)]
+def _pull_pod(node: Node, image: str) -> dict[str, Any]:
+    """A pod that does nothing, so that its image is on a node. It sees no GPU, also where the
+    runtime of all containers would offer each of them every GPU. It has its node from the
+    beginning: a scheduler might end other pods to make room for it."""
+    pod = _pod_on(node, image, command=["true"], env=[{"name": VISIBLE, "value": "void"}])
+    pod["spec"]["nodeName"] = node["metadata"]["name"]
+    return pod
+
+
+def _pod_on(node: Node, image: str, **container: Any) -> dict[str, Any]:
+    """A pod whose image is pulled once: a registry may be away after the change."""
+    tolerated = ["node.kubernetes.io/unschedulable", "nvidia.com/gpu"]
+    tolerated += [taint["key"] for taint in taints_of(node)]
+    container |= {"name": CONTAINER, "image": image, "imagePullPolicy": "IfNotPresent"}
+    return {
+        "metadata": {
+            "generateName": "gpufleet-upgrade-",
+            "labels": {"app": "gpufleet-upgrade", CHECK: "true"},
+            "annotations": {CHECK: node["metadata"]["name"]},
+        },
+        "spec": {
+            "restartPolicy": "Never",
+            "tolerations": [{"key": key, "operator": "Exists"} for key in tolerated],
+            "containers": [container],
+        },
+    }
 
 
 def _said(pod: Pod) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from gpufleet.kube.findings import LEASE_LOST
@@ -34,7 +33,7 @@ from gpufleet.upgrade.nodes import (
 )
 from gpufleet.upgrade.operations import check
 from gpufleet.upgrade.operations.check import NO_GPU, POLL, Pull, why_not_as_before
-from gpufleet.upgrade.operations.cordon import NotKept, cordon, swap_taint, uncordon
+from gpufleet.upgrade.operations.cordon import NotKept, NotOurs, cordon, swap_taint, uncordon
 from gpufleet.upgrade.operations.drain import Evictions, Round
 from gpufleet.upgrade.operations.kured import KuredLock
 from gpufleet.upgrade.operations.listing import every_node, of_node, side_by_side
@@ -49,6 +48,7 @@ from gpufleet.upgrade.pods import (
 )
 from gpufleet.upgrade.states import Event
 
+STAYS = "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 NOTHING: Mapping[str, str] = {}
 
@@ -102,6 +102,8 @@ class ClusterNodes:
                 return None
             try:
                 return self._taken_out(host, policies[host])
+            except NotOurs as error:
+                return Round(given_up=str(error))
             except ApiError as error:
                 return Round(reasons=[str(error)])
 
@@ -111,53 +113,39 @@ class ClusterNodes:
         return found | self.evictions.evict(left)
 
     def _taken_out(self, host: str, policy: Policy) -> Round | Leaving:
-        """Cordon a node, unless it is; the pods that are to leave it first, or what came of it."""
-        name, machine = self.nodes[host], self.machines.get(host, "")
-        node = self._find(host)
-        if node is None:
-            return Round(reasons=[GONE])
+        """Cordon a node, unless it is; the pods that are to leave it first, or what came of it.
+        Raises NotOurs."""
+        node, name = self._find(host), self.nodes[host]
         known = taken_of(node)
         if known.run == self.run or host in self._cordoned:
-            if why := why_not_ours(node, machine):
-                return Round(given_up=why)
+            self._check_ours(host, node)
         else:
-            if why := why_not_begun(node, machine) or self._why_stays(name, policy):
-                return Round(given_up=why)
+            clients = sort_pods(of_node(self.api, name), policy).clients
+            stays = [STAYS.format(client=name_of(pod)) for pod in clients if tolerates(pod, TAINT)]
+            if why := why_not_begun(node, self.machines.get(host, "")) or "".join(stays[:1]):
+                raise NotOurs(why)
             taken = known if is_ours(node) else Taken(gpus=gpus_of(node))  # by an earlier run
             if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
                 return Round(reasons=[NO_GPU])  # what it is to offer after its change is not known
-            try:
-                node = cordon(self.api, node, replace(taken, run=self.run))
-            except NotKept as error:
-                return Round(given_up=str(error))
+            node = cordon(self.api, node, replace(taken, run=self.run))
             self._cordoned.add(host)
         leaving = sort_pods(of_node(self.api, name), policy)
         return self._without_clients(node, leaving) if leaving.empty else leaving
 
-    def _why_stays(self, name: str, policy: Policy) -> str:
-        """Why a node cannot be drained: a client would use the GPUs during the change; or ""."""
-        clients = sort_pods(of_node(self.api, name), policy).clients
-        if stays := [pod for pod in clients if tolerates(pod, TAINT)]:
-            return (
-                f"DaemonSet of {name_of(stays[0])} tolerates every taint: it would use the GPUs "
-                "during the change"
-            )
-        return ""
-
     def clear(self, host: str, policy: Policy) -> Round:
         """Let the clients of DaemonSets go and wait for their end; or why they did not."""
         ends = time.monotonic() + LEAVES
-        while True:
-            node = self._find(host)
-            if node is None or (why := why_not_ours(node, self.machines.get(host, ""))):
-                return Round(given_up=GONE if node is None else why)
-            leaving = sort_pods(of_node(self.api, self.nodes[host]), policy)
-            done = self._without_clients(node, leaving) if leaving.empty else Round()
-            if done.drained or done.given_up:
-                return done
-            if time.monotonic() > ends or self.stopping.wait(POLL):
-                there = [*map(name_of, (*leaving.evict, *leaving.clients))]
-                return Round(reasons=[*there, *leaving.waited, *leaving.going])
+        try:
+            while True:
+                node = self._ours(host)
+                leaving = sort_pods(of_node(self.api, self.nodes[host]), policy)
+                if leaving.empty and (done := self._without_clients(node, leaving)).drained:
+                    return done
+                if time.monotonic() > ends or self.stopping.wait(POLL):
+                    there = [*map(name_of, (*leaving.evict, *leaving.clients))]
+                    return Round(reasons=[*there, *leaving.waited, *leaving.going])
+        except NotOurs as error:
+            return Round(given_up=str(error))
 
     def _without_clients(self, node: Node, leaving: Leaving) -> Round:
         """Drained where none of the clients is on the node any more; else they are on their way."""
@@ -165,10 +153,7 @@ class ClusterNodes:
         clients = {owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)}
         if not clients <= {*taken.clients}:
             known = tuple(sorted(clients.union(taken.clients)))
-            try:
-                node = cordon(self.api, node, replace(taken, run=self.run, clients=known))
-            except NotKept as error:
-                return Round(given_up=str(error))
+            node = cordon(self.api, node, replace(taken, run=self.run, clients=known))
         swap_taint(self.api, node, self.run)
         self.evictions.delete_clients(leaving.clients)
         return Round(drained=not leaving.clients)
@@ -176,11 +161,17 @@ class ClusterNodes:
     def check_refused(self, host: str, image: str) -> str:
         """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
         created."""
-        return check.why_refused(self.api, self._get(host), image)
+        try:
+            return check.why_refused(self.api, self._find(host), image)
+        except NotOurs as error:
+            return str(error)
 
     def pull(self, host: str, image: str, seconds: float) -> Pull:
         """Pull the image of that pod to the node; one that has no GPU to check needs none."""
-        node = self._get(host)
+        try:
+            node = self._find(host)
+        except NotOurs as error:
+            return Pull("node", str(error))
         if host not in self.offering and not gpu_of({**taken_of(node).gpus, **gpus_of(node)}):
             return Pull()
         found = check.pull_image(self.api, node, image, seconds, self._is_over_in)
@@ -198,12 +189,11 @@ class ClusterNodes:
         while True:
             silent: ClusterProblem | None = None
             try:
-                found = self._find(host)
-                if found is None or (why := why_not_ours(found, self.machines.get(host, ""))):
-                    self.unchecked[host] = f"no GPU pod ran: {GONE if found is None else why}"
-                    return ""
-                node = swap_taint(self.api, found, None)
+                node = swap_taint(self.api, self._ours(host), None)
                 problem = why_not_as_before(self.api, node, offering=host in self.offering)
+            except NotOurs as error:
+                self.unchecked[host] = f"no GPU pod ran: {error}"
+                return ""
             except ClusterProblem as error:  # the API may be on this very host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
@@ -223,9 +213,10 @@ class ClusterNodes:
     def give_back(self, host: str) -> str:
         """Remove what the run has written on a node. What is to be said of it: that it is gone, or
         that another user cordoned it, too; "" if nothing."""
-        node = self._find(host)
-        if node is None:
-            return GONE
+        try:
+            node = self._find(host)
+        except NotOurs as error:
+            return str(error)
         node = uncordon(self.api, swap_taint(self.api, node, None))
         self._cordoned.discard(host)
         if is_other(node, self.machines.get(host, "")):
@@ -235,15 +226,15 @@ class ClusterNodes:
     def leave_behind(self, host: str, reason: str) -> None:
         """Keep everything away from the node, and say why on it. One that another user took back
         loses what the run has written."""
-        node = self._find(host)
-        if node is None or is_left_behind(node):  # a user may be at work on it
-            return
-        if why_not_ours(node, self.machines.get(host, "")):
-            uncordon(self.api, swap_taint(self.api, node, None))
-            return
-        node = swap_taint(self.api, node, self.run)
-        with suppress(NotKept):  # it stays cordoned and tainted, without the reason
-            cordon(self.api, node, taken_of(node), reason)
+        try:
+            node = self._ours(host)
+            if not is_left_behind(node):  # else a user may be at work on it
+                node = swap_taint(self.api, node, self.run)
+                cordon(self.api, node, taken_of(node), reason)
+        except NotKept:
+            return  # it stays cordoned and tainted, without the reason
+        except NotOurs:
+            self.give_back(host)
 
     def look(self) -> Seen:
         """At all nodes of the cluster."""
@@ -267,11 +258,22 @@ class ClusterNodes:
         if body:
             self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
-    def _find(self, host: str) -> Node | None:
-        return self.api.find(f"/api/v1/nodes/{self.nodes[host]}")
+    def _ours(self, host: str) -> Node:
+        """The node, while it is cordoned by gpufleet. Raises NotOurs."""
+        node = self._find(host)
+        self._check_ours(host, node)
+        return node
 
-    def _get(self, host: str) -> Node:
-        return self.api.get(f"/api/v1/nodes/{self.nodes[host]}")
+    def _check_ours(self, host: str, node: Node) -> None:
+        if why := why_not_ours(node, self.machines.get(host, "")):
+            raise NotOurs(why)
+
+    def _find(self, host: str) -> Node:
+        """Raises NotOurs for a node that is gone."""
+        node = self.api.find(f"/api/v1/nodes/{self.nodes[host]}")
+        if node is None:
+            raise NotOurs(GONE)
+        return node
 
     def _is_over_in(self, seconds: float) -> bool:
         """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""

@@ -37,8 +37,12 @@ NOT_KEPT = (
 )
 
 
-class NotKept(Exception):
-    """The cluster changed what was written; it was removed."""
+class NotOurs(Exception):
+    """A node is not the run's; why, in words."""
+
+
+class NotKept(NotOurs):
+    """The cluster changed what was written."""
 
 
 def cordon(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:

@@ -11,7 +11,7 @@ from typing import Any
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_id, unplaced
+from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 
 AT_ONCE = 16  # requests that a cluster is sent side by side
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
@@ -63,7 +63,8 @@ class Evictions:
         groups: dict[str, list[tuple[str, Pod]]] = {}
         for node, each in leaving.items():
             for pod in each.evict:
-                groups.setdefault(owner_id(pod), []).append((node, pod))
+                owner = owner_of(pod).get("uid") or pod["metadata"]["uid"]
+                groups.setdefault(owner, []).append((node, pod))
         if groups and not self._policy:  # Kubernetes has policy/v1 from 1.22 on
             newer = self.api.find("/apis/policy/v1") is not None
             self._policy = "policy/v1" if newer else "policy/v1beta1"
@@ -119,7 +120,11 @@ class Evictions:
     def _hint(self, pod: Pod) -> str:
         """Why a budget may never allow the eviction: the successor of a pod has no node; or ""."""
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
-        return unplaced(pod, self.api.list(path, fieldSelector="status.phase=Pending"))
+        for other in self.api.list(path, fieldSelector="status.phase=Pending"):
+            for condition in (other.get("status") or {}).get("conditions") or ():
+                if condition.get("reason") == "Unschedulable" and owner_of(other) == owner_of(pod):
+                    return f"{name_of(other)} has no node: {one_line(condition.get('message', ''))}"
+        return ""
 
     def delete_clients(self, clients: Sequence[Pod]) -> None:
         """Delete pods of DaemonSets: an eviction would only count them. Raises ApiError."""

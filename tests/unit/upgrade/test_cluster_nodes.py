@@ -255,7 +255,7 @@ def test_an_api_that_is_away_says_nothing_of_the_host(problem: ClusterProblem) -
 def test_a_node_that_is_gone() -> None:
     api, nodes = drained()
     del api.nodes["n"]
-    assert drain(nodes).reasons == [GONE]
+    assert drain(nodes).given_up == GONE
     assert nodes.clear("h", Policy()).given_up == GONE
     assert nodes.check("h", "image", 0.0) == ""
     assert GONE in nodes.unchecked["h"]

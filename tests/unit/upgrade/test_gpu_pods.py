@@ -10,13 +10,15 @@ import pytest
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations.check import (
+    CHECK,
+    CONTAINER,
     Pull,
     pull_image,
     remove_pods,
     run_pod,
     why_refused,
 )
-from gpufleet.upgrade.pods import CHECK_LABEL, CONTAINER, check_pod, label_of, pull_pod, uses_gpu
+from gpufleet.upgrade.pods import uses_gpu
 
 NODE = {
     "metadata": {"name": "n"},
@@ -31,21 +33,25 @@ class Api:
 
     status: Mapping[str, Any] = {"phase": "Succeeded"}
     code = 403
+    runtime = False  # whether there is a RuntimeClass nvidia
 
     def __init__(self, *refusals: Mapping[str, Any]) -> None:
-        self.refusals, self.pods, self.tried = list(refusals), {}, 0  # type: ignore[var-annotated]
+        self.refusals, self.tried = list(refusals), 0
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.created: list[Mapping[str, Any]] = []
 
     def find(self, path: str) -> dict[str, Any] | None:
+        if "runtimeclasses" in path:
+            return {"handler": "nvidia"} if self.runtime else None
         return self.pods.get(path.rpartition("/")[2])
 
     def list(self, path: str, labelSelector: str) -> list[Any]:
-        key, _, value = labelSelector.partition("=")
-        wanted = [pod for pod in self.pods.values() if key in pod["metadata"]["labels"]]
-        return [pod for pod in wanted if value in ("", pod["metadata"]["labels"][key])]
+        return [pod for pod in self.pods.values() if labelSelector in pod["metadata"]["labels"]]
 
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         self.try_create(path, body)
-        name = f"p{len(self.pods)}"
+        self.created.append(body)
+        name = f"p{len(self.created)}"
         about = {**body["metadata"], "name": name}
         self.pods[name] = {**body, "metadata": about, "status": self.status}
         return dict(self.pods[name])
@@ -197,39 +203,33 @@ def test_an_error_that_passes_refuses_no_host(ask: Callable[[Api], str]) -> None
 
 
 def test_the_pod_that_pulls_sees_no_gpu_and_ends_no_other() -> None:
-    spec = pull_pod("n", "image", ["mine"])["spec"]
+    api = Api()
+    pull(api)
+    spec = api.created[0]["spec"]
     assert (spec["nodeName"], "affinity" in spec) == ("n", False)  # no scheduler makes room
-    assert "nvidia.com/gpu" not in str(spec["containers"])
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in spec["containers"][0]["env"]
     assert not uses_gpu({"spec": spec})
+
+
+@pytest.mark.parametrize("runtime", [False, True])
+def test_the_pod_that_checks_a_node_runs_on_it_alone(runtime: bool) -> None:
+    api = Api()
+    api.runtime = runtime
+    assert run(api) == ""
+    spec = api.created[0]["spec"]
+    assert "'n'" in str(spec["affinity"])
+    assert spec.get("runtimeClassName") == ("nvidia" if runtime else None)
+    assert uses_gpu({"spec": spec})
+    keys = {each["key"] for each in spec["tolerations"]}
+    assert keys >= {"site/maintenance", "node.kubernetes.io/unschedulable"}
 
 
 def test_pods_of_a_killed_process_are_deleted() -> None:
     api = Api()
     for name, node in (("old", "n"), ("other", "m")):
-        labels = {CHECK_LABEL: node}
-        api.pods[name] = {"metadata": {"name": name, "labels": labels}}
+        about = {"name": name, "labels": {CHECK: "true"}, "annotations": {CHECK: node}}
+        api.pods[name] = {"metadata": about}
     assert run(api) == ""
     assert list(api.pods) == ["other"]
     remove_pods(client(api))
     assert not api.pods
-
-
-def test_long_names_of_nodes_fit_a_label() -> None:
-    long = "gpu-node-07." + "rack." * 12 + "example.org"
-    assert label_of("n") == "n"
-    assert len(label_of(long)) <= 63
-    assert label_of(long) != label_of(f"{long}a")
-    assert label_of(long)[0].isalnum()
-    assert label_of(long)[-1].isalnum()
-
-
-@pytest.mark.parametrize(("runtime", "spec"), [
-    ("nvidia", {"runtimeClassName": "nvidia"}), (None, {}),
-])  # fmt: skip
-def test_the_pod_has_the_runtime_class_of_the_node(
-    runtime: str | None, spec: dict[str, str]
-) -> None:
-    pod = check_pod("gpu-01", "image", "nvidia.com/gpu", runtime, ["own"])["spec"]
-    assert {key: value for key, value in pod.items() if key == "runtimeClassName"} == spec
-    assert "own" in [each["key"] for each in pod["tolerations"]]

@@ -11,11 +11,9 @@ from gpufleet.upgrade.nodes import TAINT
 from gpufleet.upgrade.pods import (
     STAYS,
     Policy,
-    check_pod,
     ending,
     sort_pods,
     tolerates,
-    unplaced,
     uses_gpu,
 )
 
@@ -143,7 +141,7 @@ def test_pods_that_have_ended_or_are_ending() -> None:
     ended = {**pod("ended", "Job"), "status": {"phase": "Succeeded"}}
     assert sort_pods([ended], Policy()).empty
     ending = sort_pods([pod("ending", deletionTimestamp="now")], Policy())
-    assert ending.going == ("ns/ending",)
+    assert ending.going == ["ns/ending"]
     assert not ending.empty
 
 
@@ -152,7 +150,7 @@ def test_clients_of_daemonsets_leave_last_and_others_stay() -> None:
     network = pod("network", "DaemonSet", spec={})
     found = sort_pods([plugin, network], Policy(every=True))
     assert found.empty
-    assert found.clients == (plugin,)
+    assert found.clients == [plugin]
 
 
 def test_static_pods_stay_in_a_drain_of_the_whole_node() -> None:
@@ -174,13 +172,6 @@ def test_who_tolerates_the_taint(toleration: dict[str, str], through: bool) -> N
     assert tolerates(pod("p", spec={"tolerations": [toleration]}), TAINT) is through
 
 
-def test_a_replacement_without_a_node_is_named() -> None:
-    condition = {"reason": "Unschedulable", "message": "0/3 nodes: Insufficient nvidia.com/gpu"}
-    successor = {**pod("next"), "status": {"phase": "Pending", "conditions": [condition]}}
-    assert "Insufficient" in unplaced(pod("old"), [successor])
-    assert unplaced(pod("old"), [pod("next")]) == ""
-
-
 def test_what_a_node_offers_less() -> None:
     offered = {"status": {"allocatable": {"nvidia.com/gpu": "7", "cpu": "4", "nvidia.com/x": "0"}}}
     assert gpus_of(offered) == {"nvidia.com/gpu": "7"}
@@ -189,11 +180,3 @@ def test_what_a_node_offers_less() -> None:
         assert less({"nvidia.com/gpu": before}, gpus_of(offered)) == ""
     assert less({"nvidia.com/gpu": "10"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 10"
     assert less({"nvidia.com/mig-1g.5gb": "7"}, gpus_of(offered))
-
-
-def test_the_pod_that_checks_a_node_runs_on_it_alone() -> None:
-    made = check_pod("n", "image", "nvidia.com/gpu", None, ["mine"])["spec"]
-    assert "n" in str(made["affinity"])
-    assert {each["key"] for each in made["tolerations"]} >= {
-        "mine", "node.kubernetes.io/unschedulable"
-    }  # fmt: skip
