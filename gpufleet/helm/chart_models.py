@@ -138,7 +138,6 @@ class OperatorOperands(Sourced):
     everywhere: tuple[Operand, ...]
     left_out: dict[str, str]
     chart_label: str
-    validators: tuple[str, ...]
     no_labels: str
     no_nodes: str
     hold: int

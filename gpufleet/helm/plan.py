@@ -14,14 +14,11 @@ from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.obstacles import left_out, missing_kinds, obstacles, taken_ports
-from gpufleet.helm.operands import awaited, operand_findings
-from gpufleet.helm.operated import operated_wait
-from gpufleet.helm.readiness import report_down, report_nodes, unready
+from gpufleet.helm.readiness import find_notes, find_unready, report_down
 from gpufleet.helm.release import (
     STALE,
     Action,
     HelmVersion,
-    OperandWait,
     Release,
     ReleasePlan,
     is_ours,
@@ -68,14 +65,8 @@ def plan_release(
         findings=tuple(problems),
     )
     if not plan.changes:
-        workloads = facts.workloads_of(wanted.ref)
-        nodes = report_nodes(wanted.ready, workloads, facts.nodes) if found else []
-        operands = wanted.ready.operands if action == "no-op" else None
-        policies = facts.cluster_policies
-        state = operand_findings(operands, wanted.ref, policies) if operands else []
-        objects = operated_wait(found.operated if found else (), facts.operated, workloads)
-        silent = objects.findings(wanted.ref)
-        return replace(plan, diff=(), findings=(*problems, *nodes, *state, *silent))
+        notes = find_notes(wanted, facts) if found else []
+        return replace(plan, diff=(), findings=(*problems, *notes))
     problems += obstacles(wanted, found, facts)
     return with_findings(plan, problems)
 
@@ -154,18 +145,11 @@ def _steady(
     wanted: Release, found: HelmRelease, facts: ClusterFacts, problems: list[Finding]
 ) -> tuple[Action, str, list[Finding]]:
     """For a release whose record is up to date: whether the cluster matches it."""
+    unready = find_unready(wanted, facts)
     gone = [str(ref) for ref in facts.missing_workloads(found)]
+    gone += [part.what for part in unready if part.missing]
+    waits = [str(part) for part in unready if not part.missing]
     behind = crds_behind(wanted, found.app_version, facts)
-    ready = replace(wanted.ready, labels={})
-    workloads = facts.workloads_of(wanted.ref)
-    waits = [*map(str, unready(ready, workloads, facts.nodes))]
-    waits += operated_wait(found.operated, facts.operated, workloads).lines(soon=False)
-    operands = wanted.ready.operands
-    beyond = awaited(operands, wanted.ref, facts) if operands else OperandWait()
-    if beyond and beyond.no_policy:
-        gone.append(beyond.policy)
-    elif beyond:
-        waits += beyond.lines
     if problems:  # it is newer: it is not changed
         gone, behind = [], []
     if gone:

@@ -1,77 +1,209 @@
-"""Whether the workloads of a release are ready. Pure.
+"""Whether a release is ready: its workloads, the objects that operators act on, its operands. Pure.
 
 What is expected of a DaemonSet is computed from the nodes as they are now: Ready, able to run its
-pods, and of its own placement.
+pods, and of its own placement. `helm --wait` counts what the controller wants, and so fails where
+one node is NotReady.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.visible import Count
 from gpufleet.helm.findings import readiness as findings
-from gpufleet.helm.findings.releases import NO_PODS
-from gpufleet.helm.release import Readiness, Unready
+from gpufleet.helm.findings.releases import NO_PODS, OPERATOR_FOUND_NO_GPU
+from gpufleet.helm.release import Operands, Release
 from gpufleet.helm.scheduling import fitting, why_none, why_not
-from gpufleet.kube.facts import ClusterNode, Placement, Workload
+from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placement, Workload
 
 VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
-SHOWN = 10  # nodes of one finding
+MAX_NODES = 10  # in one finding
+READY = "ready"  # state of a ClusterPolicy; ignored and notReady are others
 
 
-def unready(
-    expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
-) -> list[Unready]:
-    """The workloads of one release that are not ready, with reasons."""
-    found = []
-    for work in workloads:
-        reason = _reason(work, expected, nodes)
-        if reason:
-            found.append(Unready(work, reason))
+@dataclass(frozen=True, slots=True)
+class Unready:
+    """A part of a release that is not ready. `reason`: a clause such as "2 of 3 pods are ready".
+    `workload`: whose pods may say why. `operand`: the release's own operator makes it. `missing`:
+    it does not exist."""
+
+    what: str
+    reason: str
+    workload: Workload | None = None
+    operand: bool = False
+    missing: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
+
+
+def find_unready(wanted: Release, facts: ClusterFacts, *, soon: bool = False) -> list[Unready]:
+    """The parts of a release that are not ready: operands only if its own parts are.
+
+    `soon`: it was just changed, so programs in the cluster may still label nodes and set states.
+    """
+    ready, workloads = wanted.ready, facts.workloads_of(wanted.ref)
+    labels = ready.labels if soon else {}
+    found = [*_workloads(workloads, ready.nodes, labels, facts.nodes)]
+    release = facts.release(wanted.namespace, wanted.name)
+    makers = {work.maker for work in workloads}
+    for ref in release.operated if release else ():
+        state = facts.operated.get(ref)
+        if state is None and soon and ref not in makers:
+            state = "no operator has reported on it yet"
+        if state:
+            made = next((work for work in workloads if work.maker == ref), None)
+            found.append(Unready(f"{ref.kind} {ref.name}", state, made))
+    if not found and ready.operands:
+        found += _operands(ready.operands, wanted, facts, soon=soon)
     return found
 
 
-def _reason(work: Workload, expected: Readiness, nodes: Sequence[ClusterNode]) -> str:
+def find_silent(wanted: Release, facts: ClusterFacts) -> tuple[list[str], bool]:
+    """The nodes with a pod of the plugin that advertise no GPUs of any kind, and whether others do.
+
+    A pod of the plugin is ready before it has found a GPU, and between two crashes.
+    """
+    if not wanted.ready.offering:
+        return [], False
+    names = {
+        node.name
+        for work in facts.workloads_of(wanted.ref)
+        for node in fitting(work.placement, _usable(wanted.ready.nodes.get(work.name, ()), facts))
+    }
+    served = [node for node in facts.nodes if node.name in names]
+    silent = [
+        node.name
+        for node in served
+        if not any(name.startswith(VENDOR) and count for name, count in node.allocatable.items())
+    ]
+    return silent, len(silent) < len(served)
+
+
+def find_notes(wanted: Release, facts: ClusterFacts) -> list[Finding]:
+    """Warnings about a release that is ready."""
+    workloads, ready = facts.workloads_of(wanted.ref), wanted.ready
+    found = [*report_down(facts.nodes), *_without_pods(workloads, ready.nodes, facts.nodes)]
+    release = facts.release(wanted.namespace, wanted.name)
+    makers = {work.maker for work in workloads}
+    for ref in release.operated if release else ():
+        if ref not in facts.operated and ref not in makers:
+            name = f"{ref.kind} {ref.namespace}/{ref.name}"
+            found.append(
+                findings.OPERATOR_SILENT(object=name, release=wanted.ref, namespace=ref.namespace)
+            )
+    policy = _policy(wanted, facts)
+    if ready.operands and policy and policy.state == READY:
+        needed = ready.operands.nodes
+        made = [work for work in _made(ready.operands, wanted, facts) if work.name in needed]
+        found += _without_pods(made, needed, facts.nodes)
+        if policy.reason == ready.operands.known.no_nodes:
+            found.append(OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message))
+    return found
+
+
+def _workloads(
+    workloads: Iterable[Workload],
+    needed: Mapping[str, Sequence[str]],
+    labels: Mapping[str, str],
+    nodes: Sequence[ClusterNode],
+    *,
+    operand: bool = False,
+) -> Iterator[Unready]:
+    """Those that are not ready. `needed`: DaemonSet -> nodes that need a pod of it; `labels`: that
+    these nodes get soon."""
+    for work in workloads:
+        named = [node for node in nodes if node.name in needed.get(work.name, ()) and node.usable]
+        reason = _why_unready(work, named, labels, nodes)
+        if reason:
+            yield Unready(f"{work.kind} {work.name}", reason, work, operand)
+
+
+def _why_unready(
+    work: Workload,
+    named: Sequence[ClusterNode],
+    labels: Mapping[str, str],
+    nodes: Sequence[ClusterNode],
+) -> str | None:
     if not work.settled:
         return "its controller has not observed the update yet"
     wanted = work.wanted
     if work.kind == "DaemonSet":
-        few = _too_few(work, expected, nodes)
-        if few:
-            return few
-        wanted = _possible(work, nodes)
+        soon = fitting(work.placement, with_labels(labels, named))
+        if named and not wanted and not fitting(work.placement, named):
+            why = why_none(work.placement, nodes)
+            return f"0 desired pods, expected {len(soon) or len(named)}: {why}"
+        if wanted < len(soon):
+            return f"{counted(wanted, 'desired pod')}, expected {len(soon)}"
+        usable = [node for node in nodes if node.usable]
+        if len(usable) < len(nodes):  # its controller counts a node that is down, for a while
+            wanted = min(wanted, len(fitting(work.placement, usable)))
     if work.updated < wanted:
         return f"{work.updated} of {Count(wanted):pod is|pods are} updated"
     if work.old:
         return f"{Count(work.old):pod of the old version remains|pods of the old version remain}"
     if work.ready < wanted:
         return f"{work.ready} of {Count(wanted):pod is|pods are} ready"
-    return ""
+    return None
 
 
-def _possible(work: Workload, nodes: Sequence[ClusterNode]) -> int:
-    """How many of its desired pods a DaemonSet can have: its controller counts a node that is down
-    for a while, or as long as it tolerates the taint of it."""
-    usable = [node for node in nodes if node.usable]
-    if len(usable) == len(nodes):
-        return work.wanted
-    return min(work.wanted, len(fitting(work.placement, usable)))
+def _operands(
+    expected: Operands, wanted: Release, facts: ClusterFacts, *, soon: bool
+) -> Iterator[Unready]:
+    """What a GPU Operator has not finished. The state of its policy alone is not sufficient: see
+    `operands` in charts.yaml."""
+    known, policy = expected.known, _policy(wanted, facts)
+    if policy is None:
+        what = f"the ClusterPolicy of release {wanted.ref}"
+        yield Unready(what, "it is missing", operand=True, missing=True)
+        return
+    made = _made(expected, wanted, facts)
+    if policy.state != READY or policy.reason == known.no_labels:
+        others = [other.name for other in facts.cluster_policies if other.name != policy.name]
+        yield Unready(f"ClusterPolicy {policy.name}", _state(policy, others), operand=True)
+    else:
+        there = {work.name: work for work in made}
+        about = (policy.spec.get("daemonsets") or {}).get("labels") or {}
+        chart = about.get(known.chart_label)
+        for name in expected.nodes:
+            if name not in there:
+                yield Unready(f"DaemonSet {name}", "not created yet", operand=True)
+            elif chart and there[name].labels.get(known.chart_label) != chart:
+                yield Unready(f"DaemonSet {name}", f"not updated to {chart} yet", operand=True)
+    for work in made:  # the operator labels nodes with what its DaemonSets select
+        labels = work.placement.node_selector if soon else {}
+        yield from _workloads([work], expected.nodes, labels, facts.nodes, operand=True)
 
 
-def _too_few(work: Workload, expected: Readiness, nodes: Sequence[ClusterNode]) -> str:
-    """Why a DaemonSet wants fewer pods than there are usable nodes for it; "" if it does not."""
-    usable = _usable(expected.nodes.get(work.name, ()), nodes)
-    now = fitting(work.placement, usable)
-    soon = fitting(work.placement, with_labels(expected.labels, usable))
-    if usable and not now and not work.wanted:
-        count = len(soon) or len(usable)
-        return f"0 desired pods, expected {count}: {why_none(work.placement, nodes)}"
-    if work.wanted < len(soon):
-        return f"{counted(work.wanted, 'desired pod')}, expected {len(soon)}"
-    return ""
+def _state(policy: ClusterPolicy, others: Sequence[str]) -> str:
+    detail = policy.message or policy.reason
+    if policy.state in ("", "ignored") and others:  # v26.7.0 writes no state for one it ignores
+        return f"it is ignored: the operator reconciles only the oldest, and there is {others[0]}"
+    if not policy.state:
+        return "the operator has not set its state yet"
+    if policy.state == READY:
+        return f"ready with nothing to do: {detail}"
+    return f"{policy.state}: {detail}" if detail else policy.state
+
+
+def _policy(wanted: Release, facts: ClusterFacts) -> ClusterPolicy | None:
+    policies = facts.cluster_policies
+    return next((policy for policy in policies if policy.release == wanted.ref), None)
+
+
+def _made(expected: Operands, wanted: Release, facts: ClusterFacts) -> list[Workload]:
+    """The DaemonSets that the operator of a release created, in its own namespace."""
+    return [
+        work
+        for work in facts.workloads
+        if work.kind == "DaemonSet"
+        and work.namespace == wanted.namespace
+        and work.owner
+        and work.owner.kind in expected.known.owners
+    ]
 
 
 def with_labels(labels: Mapping[str, str], nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
@@ -79,32 +211,8 @@ def with_labels(labels: Mapping[str, str], nodes: Iterable[ClusterNode]) -> list
     return [replace(node, labels={**labels, **node.labels}) for node in nodes]
 
 
-def _usable(names: Collection[str], nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
-    return [node for node in nodes if node.name in names and node.usable]
-
-
-def find_served(
-    expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
-) -> list[ClusterNode]:
-    """The nodes that have to have a pod of the release."""
-    names = {
-        node.name
-        for work in workloads
-        for node in fitting(work.placement, _usable(expected.nodes.get(work.name, ()), nodes))
-    }
-    return [node for node in nodes if node.name in names]
-
-
-def not_offering(nodes: Iterable[ClusterNode]) -> list[str]:
-    """The nodes that advertise no GPUs of any kind.
-
-    A pod of the plugin is ready before it has found a GPU, and between two crashes.
-    """
-    return [
-        node.name
-        for node in nodes
-        if not any(name.startswith(VENDOR) and count for name, count in node.allocatable.items())
-    ]
+def _usable(names: Collection[str], facts: ClusterFacts) -> list[ClusterNode]:
+    return [node for node in facts.nodes if node.name in names and node.usable]
 
 
 def report_down(nodes: Iterable[ClusterNode]) -> list[Finding]:
@@ -120,25 +228,22 @@ def report_left_out(name: str, placement: Placement, nodes: Iterable[ClusterNode
     return [findings.NODES_LEFT_OUT(daemonset=name, nodes=_listed(out))] if out else []
 
 
-def _listed(texts: Sequence[str]) -> str:
-    more = len(texts) - SHOWN
-    return ", ".join(texts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def report_nodes(
-    expected: Readiness, workloads: Sequence[Workload], nodes: Sequence[ClusterNode]
-) -> list[Finding]:
-    """Warnings about a release that is ready: empty DaemonSets, and nodes that have no pod."""
-    found = report_down(nodes)
+def _without_pods(
+    workloads: Iterable[Workload],
+    needed: Mapping[str, Sequence[str]],
+    nodes: Sequence[ClusterNode],
+) -> Iterator[Finding]:
+    """Warnings about empty DaemonSets, and about nodes that have no pod."""
     for work in workloads:
         if work.kind != "DaemonSet" or not work.settled:
             continue
         name = f"{work.namespace}/{work.name}"
-        if work.wanted == 0 and work.name not in expected.nodes:
-            reason = why_none(work.placement, nodes)
-            found.append(NO_PODS(daemonset=name, reason=reason))
-        named = expected.nodes.get(work.name, ())
-        found += report_left_out(
-            name, work.placement, [node for node in nodes if node.name in named]
-        )
-    return found
+        if work.wanted == 0 and work.name not in needed:
+            yield NO_PODS(daemonset=name, reason=why_none(work.placement, nodes))
+        named = [node for node in nodes if node.name in needed.get(work.name, ())]
+        yield from report_left_out(name, work.placement, named)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = len(texts) - MAX_NODES
+    return ", ".join(texts[:MAX_NODES]) + (f" and {more} more" if more > 0 else "")

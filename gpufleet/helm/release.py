@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_models import OperatorOperands
-from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef, Workload
+from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
 
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
@@ -45,37 +45,6 @@ class ChartSource:
     def host(self) -> str:
         """Host, and port if it has one, of a repository or registry."""
         return self.location.split("://")[-1].split("/")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Unready:
-    """A workload that is not ready. `reason`: a clause such as "2 of 3 pods are ready"."""
-
-    workload: Workload
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.workload.kind} {self.workload.name}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class OperandWait:
-    """Operands that are not ready. `policy`: text about the ClusterPolicy, "" if it is ready;
-    `missing`: DaemonSets that are missing or not recreated yet, as text. `no_policy`: the release
-    has no ClusterPolicy, or the kind does not exist."""
-
-    policy: str = ""
-    missing: tuple[str, ...] = ()
-    unready: tuple[Unready, ...] = ()
-    no_policy: bool = False
-
-    @property
-    def lines(self) -> list[str]:
-        policy = f"{self.policy} is missing" if self.no_policy else self.policy
-        return [*filter(None, [policy]), *self.missing, *map(str, self.unready)]
-
-    def __bool__(self) -> bool:
-        return bool(self.lines)
 
 
 @dataclass(frozen=True, slots=True)

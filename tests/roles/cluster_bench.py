@@ -24,7 +24,6 @@ from gpufleet.gpu_stack.operations.removal import current_removal
 from gpufleet.gpu_stack.operations.stack import current_stack
 from gpufleet.helm.operations import cluster
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease
-from gpufleet.helm.operations.release_watch import Watch
 from gpufleet.helm.release import CrdStep, ReleasePlan
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.roles.cluster import apply_roles
@@ -64,11 +63,12 @@ class ClusterBench:
         monkeypatch.setattr(cluster, "Helm", self._helm)
         monkeypatch.setattr(Host, "noop", lambda _, why: self._needless(why))
         monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
-        monkeypatch.setattr(Watch, "_operands", lambda *about, changed: None)
         monkeypatch.setattr(Cluster, "_complete", lambda _, plan: self._with_chart(plan))
 
     def _with_chart(self, plan: ReleasePlan) -> PlannedRelease:
         gone = [ref for ref in self.recreated if ref.name == plan.release.name]
+        ready = replace(plan.release.ready, operands=None)
+        plan = replace(plan, release=replace(plan.release, ready=ready))
         plan = replace(plan, recreate=tuple(gone), crds=tuple(self.crds))
         return PlannedRelease(plan, Path("chart.tgz"))
 

@@ -11,7 +11,7 @@ from memory_cluster import DAEMONS
 from test_steps_of_clusters import RICH, WRITES
 
 from gpufleet.core.merge import merged
-from gpufleet.helm.operations import release_watch
+from gpufleet.helm.operations import release_wait
 from gpufleet.helm.release import CrdStep
 from gpufleet.kube.facts import ObjectRef
 
@@ -147,7 +147,7 @@ def test_a_release_that_is_not_ready_fails_and_is_rolled_back(
     clock = SimpleNamespace(
         monotonic=lambda: now[0], sleep=lambda seconds: now.append(now.pop() + seconds)
     )
-    monkeypatch.setattr(release_watch, "time", clock)
+    monkeypatch.setattr(release_wait, "time", clock)
     if upgrade:
         bench.run(install, **RICH)
     bench.api.available = 1

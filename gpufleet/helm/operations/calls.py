@@ -47,7 +47,6 @@ class Helm:
         archive: Path,
         strategy: HelmStrategy,
         timeout: int,
-        tick: Tick,
         *,
         adopted: bool = False,
     ) -> Result:
@@ -64,17 +63,17 @@ class Helm:
             *("--skip-crds", "--labels", ",".join(labels)),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
-        return self._in_cluster(words, strategy, timeout, tick, release.values)
+        return self._in_cluster(words, strategy, timeout, release.values)
 
     def rollback(
-        self, release: Release, revision: int, strategy: HelmStrategy, timeout: int, tick: Tick
+        self, release: Release, revision: int, strategy: HelmStrategy, timeout: int
     ) -> Result:
         """Roll a release back to a revision; 0 is the previous one."""
         words = [
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
-        return self._in_cluster(words, strategy, timeout, tick, {})
+        return self._in_cluster(words, strategy, timeout, {})
 
     def uninstall(
         self, ref: ReleaseRef, strategy: HelmStrategy, timeout: int, *, debug: bool = False
@@ -86,14 +85,13 @@ class Helm:
             *("--cascade", "foreground", "--wait", "--timeout", f"{timeout}s"),
             *(["--debug"] if debug else []),
         ]
-        return self._in_cluster(words, strategy, timeout, lambda _: None, {})
+        return self._in_cluster(words, strategy, timeout, {})
 
     def _in_cluster(
         self,
         words: Sequence[str],
         strategy: HelmStrategy,
         timeout: int,
-        tick: Tick,
         values: Mapping[str, Any],
     ) -> Result:
         """Run helm limited to the cluster of our facts: by a kubeconfig of only that context, which
@@ -105,7 +103,7 @@ class Helm:
             yaml.safe_dump(dict(self.kubeconfig.content), file)
         more = {"KUBECONFIG": str(path), **strategy.environment}
         try:
-            return self.run(words, timeout=timeout + GRACE, values=values, tick=tick, more=more)
+            return self.run(words, timeout=timeout + GRACE, values=values, more=more)
         finally:
             path.unlink()
 

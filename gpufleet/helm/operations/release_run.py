@@ -10,9 +10,14 @@ from gpufleet.core.process import Result
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
-from gpufleet.helm.operations.release_watch import Say, WaitResult, Watch
+from gpufleet.helm.operations.release_wait import (
+    Say,
+    explain,
+    read_release,
+    read_state,
+    wait_for_release,
+)
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
-from gpufleet.helm.pod_trial import explain_refusal
 from gpufleet.helm.release import ReleasePlan, is_ours
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
@@ -20,7 +25,7 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
 
-HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm call
+TIMEOUT = 300  # seconds for hooks and requests of one helm call
 AGAIN = "fix the cause and run again."
 
 
@@ -31,7 +36,6 @@ class Outcome:
     ok: bool = True
     changed: bool = False
     findings: list[Finding] = field(default_factory=list)
-    seconds: float = 0.0
 
     def fail(self, *found: Finding) -> Outcome:
         self.ok = False
@@ -60,37 +64,56 @@ class ReleaseRun:
         return outcome
 
     def _carry_out(self, outcome: Outcome) -> None:
-        watch = Watch(self.api, self.plan.release, self.say)
         if self.plan.changes:
-            self._say_what()
+            self.say(f"{self.plan.action}: {self.plan.reason}")
+            for line in self.plan.diff:
+                self.say(f"  {line}")
             outcome.changed = True
-            if not self._change(outcome, watch):
+            if not self._change(outcome):
                 return
-        waited = watch.until_ready(self.plan.release.ready, changed=outcome.changed)
-        outcome.findings += waited.findings
-        outcome.seconds = waited.seconds
-        if not waited.ready:
-            self._not_ready(outcome, watch, waited)
-
-    def _say_what(self) -> None:
-        self.say(f"{self.plan.action}: {self.plan.reason}")
-        for line in self.plan.diff:
-            self.say(f"  {line}")
-
-    def _change(self, outcome: Outcome, watch: Watch) -> bool:
-        """Namespace, CRDs, repair, helm; whether all succeeded."""
-        if self.plan.release.namespace not in self.facts.namespaces:
-            ensure_namespace(self.api, self.plan.release.namespace)
-        problem = write_crds(
-            self.api, self.plan.crds, self.plan.release, self.facts.server, self.say
+        release = self.plan.release
+        waited = wait_for_release(
+            self.api, release, self.facts, self.say, changed=self.plan.changes
         )
+        outcome.findings += waited.findings
+        reasons = "; ".join(waited.reasons)
+        seconds = f"{waited.seconds:.0f}"
+        if waited.operands:  # a rollback would interrupt the operator's work on nodes
+            outcome.fail(
+                findings.OPERATOR_NOT_READY(
+                    release=release.ref,
+                    seconds=seconds,
+                    reasons=reasons,
+                    namespace=release.namespace,
+                )
+            )
+        elif reasons:
+            outcome.fail(
+                findings.NOT_READY(
+                    release=release.ref,
+                    seconds=seconds,
+                    reasons=reasons,
+                    remedy=self._state().capitalize(),
+                )
+            )
+            self._go_back(outcome)
+
+    def _change(self, outcome: Outcome) -> bool:
+        """Namespace, CRDs, repair, helm; whether all succeeded."""
+        wanted = self.plan.release
+        if wanted.namespace not in self.facts.namespaces:
+            ensure_namespace(self.api, wanted.namespace)
+        problem = write_crds(self.api, self.plan.crds, wanted, self.facts.server, self.say)
         if problem:
             outcome.fail(problem)
             return False
-        if self.plan.rollback_to is not None:
-            self._repair(watch)
+        if self.plan.rollback_to is not None:  # a pending or failed release
+            self.say(f"rolling back to revision {self.plan.rollback_to} first")
+            result = self.helm.rollback(wanted, self.plan.rollback_to, self.plan.strategy, TIMEOUT)
+            if not result.ok:
+                self.say(f"rollback failed ({_said(result)}); trying the upgrade")
         self._remove_recreated()
-        return self._upgrade(outcome, watch)
+        return self._upgrade(outcome)
 
     def _remove_recreated(self) -> None:
         """Delete the workloads with immutable changes; helm recreates them."""
@@ -103,72 +126,39 @@ class ReleaseRun:
                 if not error.is_missing:
                     raise
 
-    def _repair(self, watch: Watch) -> None:
-        """Roll a pending or failed release back to a good revision.
-
-        If that fails, the upgrade that follows may still succeed; it reports the error.
-        """
-        revision = self.plan.rollback_to or 0
-        self.say(f"rolling back to revision {revision} first")
-        result = self._rollback(revision, watch)
-        if not result.ok:
-            self.say(f"rollback failed ({_said(result)}); trying the upgrade")
-
-    def _upgrade(self, outcome: Outcome, watch: Watch) -> bool:
+    def _upgrade(self, outcome: Outcome) -> bool:
         assert self.archive is not None, "a plan that changes something has its chart"
-        wanted = self.plan.release
+        wanted, before = self.plan.release, self.plan.before
         result = self.helm.upgrade(
             wanted,
             self.archive,
             self.plan.strategy,
-            HELM_TIMEOUT,
-            watch.during_helm,
-            adopted=self._adopts,
+            TIMEOUT,
+            adopted=before is not None and not is_ours(before),
         )
         if result.ok:
             outcome.findings += dropped_fields(result.stderr, wanted)
             return True
-        outcome.fail(self._explained(result, watch))
-        self._go_back(outcome, watch)
-        return False
-
-    @property
-    def _adopts(self) -> bool:
-        """Whether the release is there and was not created by gpufleet."""
-        before = self.plan.before
-        return before is not None and not is_ours(before)
-
-    def _explained(self, result: Result, watch: Watch) -> Finding:
-        wanted = self.plan.release
         what = "Upgrade" if self._good_before() else "Installation"
-        why = [*watch.hook_reasons, *map(str, watch.why(watch.workloads()))]
+        now = read_state(self.api, wanted, self.facts, nodes=False)
+        late = explain(self.api, now.workloads_of(wanted.ref), hooks_in=wanted.namespace)
+        why = [reason.text for reason in late]
         if result.code is None:
-            return findings.HELM_HANGS(
-                what=what,
-                release=wanted.ref,
-                seconds=HELM_TIMEOUT,
-                reasons="; ".join(why) or error_line(result.stderr),
-                state=self._state(),
+            outcome.fail(
+                findings.HELM_HANGS(
+                    what=what,
+                    release=wanted.ref,
+                    seconds=TIMEOUT,
+                    reasons="; ".join(why) or error_line(result.stderr),
+                    state=self._state(),
+                )
             )
-        stderr = "; ".join([result.stderr.rstrip(), *why]) if why else result.stderr
-        return explain_failure(Failure(what, stderr, self._state()), wanted, self.facts)
-
-    def _not_ready(self, outcome: Outcome, watch: Watch, waited: WaitResult) -> None:
-        ref = self.plan.release.ref
-        if waited.operands:  # a rollback would interrupt the operator's work on nodes
-            outcome.fail(waited.operands)
-            return
-        refused = [explain_refusal(each, ref.namespace, ref) for each in waited.reasons]
-        outcome.findings += dict.fromkeys(filter(None, refused))
-        outcome.fail(
-            findings.NOT_READY(
-                release=ref,
-                seconds=f"{waited.seconds:.0f}",
-                reasons="; ".join(waited.reasons),
-                remedy=self._state().capitalize(),
-            )
-        )
-        self._go_back(outcome, watch)
+        else:
+            stderr = "; ".join([result.stderr.rstrip(), *why]) if why else result.stderr
+            failure = Failure(what, stderr, self._state())
+            outcome.fail(explain_failure(failure, wanted, self.facts))
+        self._go_back(outcome)
+        return False
 
     def _good_before(self) -> int | None:
         """The revision to roll back to if the new one fails; None without one."""
@@ -183,42 +173,33 @@ class ReleaseRun:
             return f"the release is rolled back; {AGAIN}"
         return f"the release is left as it is, so that its pods can be inspected; {AGAIN}"
 
-    def _go_back(self, outcome: Outcome, watch: Watch) -> None:
+    def _go_back(self, outcome: Outcome) -> None:
         revision = self._good_before()
-        before = self.plan.before
-        if revision is None or before is None:
+        if revision is None:
             return
         self.say(f"rolling back to revision {revision}")
         self._remove_recreated()  # the rollback reverts their selectors
-        result = self._rollback(revision, watch)
-        ref = self.plan.release.ref
+        release = self.plan.release
+        result = self.helm.rollback(release, revision, self.plan.strategy, TIMEOUT)
         if result.ok:
+            now = read_release(self.api, release)
+            chart = f"{now.chart} {now.chart_version}" if now else "unknown"
             outcome.findings.append(
-                findings.ROLLED_BACK(release=ref, revision=revision, chart=_chart_of(watch))
+                findings.ROLLED_BACK(release=release.ref, revision=revision, chart=chart)
             )
             return
         outcome.fail(
             findings.ROLLBACK_FAILED(
-                release=ref,
+                release=release.ref,
                 revision=revision,
                 error=_said(result),
-                name=ref.name,
-                namespace=ref.namespace,
+                name=release.name,
+                namespace=release.namespace,
             )
         )
-
-    def _rollback(self, revision: int, watch: Watch) -> Result:
-        return self.helm.rollback(
-            self.plan.release, revision, self.plan.strategy, HELM_TIMEOUT, watch.during_helm
-        )
-
-
-def _chart_of(watch: Watch) -> str:
-    now = watch.current()
-    return f"{now.chart} {now.chart_version}" if now else "unknown"
 
 
 def _said(result: Result) -> str:
     if result.code is None:
-        return f"helm did not finish within {HELM_TIMEOUT} s"
+        return f"helm did not finish within {TIMEOUT} s"
     return error_line(result.stderr)

@@ -14,9 +14,16 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.operands import operand_findings, operand_wait, owned
-from gpufleet.helm.release import Operands, OperandWait
-from gpufleet.kube.facts import ClusterPolicy, ReleaseRef, Workload
+from gpufleet.helm.readiness import find_notes, find_unready
+from gpufleet.helm.release import ChartSource, Operands, Readiness, Release
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    ClusterNode,
+    ClusterPolicy,
+    ReleaseRef,
+    ServerVersion,
+    Workload,
+)
 from gpufleet.kube.parse import parse_cluster_policy, parse_workload
 from tests.unit.gpu_stack.gpu_clusters import node
 
@@ -30,87 +37,106 @@ LABELS = {f"nvidia.com/gpu.deploy.{part}": "true" for part in ("device-plugin", 
 NODES = [node(name, LABELS) for name in GPU_NODES]
 
 
+def operands(case: str) -> list[Workload]:
+    return [parse_workload("DaemonSet", item) for item in CASES[case]["daemonsets"]]
+
+
 def policies(case: str) -> list[ClusterPolicy]:
     return [parse_cluster_policy(item) for item in CASES[case]["policies"]]
 
 
-def operands(case: str) -> list[Workload]:
-    made = [parse_workload("DaemonSet", item) for item in CASES[case]["daemonsets"]]
-    return owned(EXPECTED, OURS, made)
+def cluster(
+    policies: list[ClusterPolicy], operands: list[Workload], nodes: list[ClusterNode] = NODES
+) -> ClusterFacts:
+    return ClusterFacts(
+        "test", ServerVersion(1, 36), nodes=tuple(nodes), workloads=tuple(operands),
+        cluster_policies=tuple(policies),
+    )  # fmt: skip
 
 
-def test_a_daemonset_elsewhere_is_none_of_the_operators_whatever_it_says() -> None:
-    first, *_ = operands("ready")
-    assert owned(EXPECTED, OURS, [replace(first, namespace="tenant")]) == []
+def released(expected: Operands = EXPECTED) -> Release:
+    source, ready = ChartSource("repository", ""), Readiness(operands=expected)
+    return Release(OURS.name, OURS.namespace, "gpu-operator", "v26.7.0", source, ready=ready)
 
 
-def wait(case: str, **changed: Any) -> OperandWait:
+def lines(facts: ClusterFacts, expected: Operands = EXPECTED) -> list[str]:
+    found = find_unready(released(expected), facts)
+    assert all(part.operand for part in found)
+    return [str(part) for part in found]
+
+
+def notes(facts: ClusterFacts, expected: Operands = EXPECTED) -> list[str]:
+    return [finding.code for finding in find_notes(released(expected), facts)]
+
+
+def wait(case: str, **changed: Any) -> list[str]:
     """What is waited for in a captured case. `changed`: fields of our policy that are otherwise."""
     found = [
         replace(policy, **changed) if policy.release == OURS else policy
         for policy in policies(case)
     ]
-    return operand_wait(EXPECTED, OURS, found, operands(case), NODES)
+    return lines(cluster(found, operands(case)))
+
+
+def test_a_daemonset_elsewhere_is_none_of_the_operators_whatever_it_says() -> None:
+    elsewhere = [replace(work, namespace="tenant") for work in operands("ready")]
+    assert lines(cluster(policies("ready"), elsewhere)) == [
+        f"DaemonSet {name}: not created yet" for name in (PLUGIN, VALIDATOR)
+    ]
 
 
 def test_ready_with_a_pod_on_every_node_is_done() -> None:
-    assert len(operands("ready")) == 6
-    assert not wait("ready")
-    assert operand_findings(EXPECTED, OURS, policies("ready")) == []
+    assert wait("ready") == []
+    labels = {**LABELS, "nvidia.com/gpu.deploy.operator-validator": "true"}
+    nodes = [node(name, labels) for name in GPU_NODES]
+    assert notes(cluster(policies("ready"), operands("ready"), nodes)) == []
+    assert notes(cluster(policies("ready"), operands("ready"))) == ["GF809"]
 
 
 def test_what_is_not_ready_is_named() -> None:
-    assert wait("operand-not-ready").lines == [
-        "ClusterPolicy cluster-policy is notReady: ClusterPolicy is not ready; states not ready: "
+    assert wait("operand-not-ready") == [
+        "ClusterPolicy cluster-policy: notReady: ClusterPolicy is not ready; states not ready: "
         "[state-device-plugin]",
         f"DaemonSet {PLUGIN}: 1 of 3 pods are updated",
     ]
 
 
 def test_an_operator_that_cannot_work_says_why() -> None:
-    first, *_ = wait("reconcile-failed").lines
-    assert first == (
-        "ClusterPolicy cluster-policy is notReady: failed to retrieve GPU node OS info: unable to "
-        "retrieve OS name from label feature.node.kubernetes.io/system-os_release.ID"
-    )
+    first, *_ = wait("reconcile-failed")
+    assert "failed to retrieve GPU node OS info: unable to retrieve OS name from label" in first
 
 
 def test_ready_without_pods_is_not_done_where_nodes_have_gpus() -> None:
     """The operator counts a DaemonSet that wants no pods as ready."""
-    found = wait("no-gpu-nodes")
-    assert [entry.workload.name for entry in found.unready] == [PLUGIN, VALIDATOR]
+    first, second = wait("no-gpu-nodes")
+    assert (PLUGIN in first, VALIDATOR in second) == (True, True)
     assert (
-        "none of the 3 nodes has the label nvidia.com/gpu.deploy.operator-validator=true"
-        in (found.lines[1])
+        "none of the 3 nodes has the label nvidia.com/gpu.deploy.operator-validator=true" in second
     )
 
 
 def test_ready_without_any_gpu_is_done_and_reported() -> None:
     nothing = Operands(EXPECTED.known, {})
-    case = policies("no-gpu-nodes")
-    assert not operand_wait(nothing, OURS, case, operands("no-gpu-nodes"), NODES)
-    (reported,) = operand_findings(nothing, OURS, case)
-    assert (reported.code, "No GPU node found" in reported.message) == ("GF883", True)
+    facts = cluster(policies("no-gpu-nodes"), operands("no-gpu-nodes"))
+    assert lines(facts, nothing) == []
+    assert notes(facts, nothing) == ["GF883"]
 
 
 def test_ready_without_labels_is_waited_for() -> None:
-    assert wait("no-nfd-labels").policy == (
-        "ClusterPolicy cluster-policy is ready with nothing to do: No NFD labels found"
-    )
+    first, *_ = wait("no-nfd-labels")
+    assert first == ("ClusterPolicy cluster-policy: ready with nothing to do: No NFD labels found")
 
 
 def test_an_ignored_policy_is_reported_with_the_oldest() -> None:
     """It writes no state for the younger one."""
-    both = [replace(policy, release=None) for policy in policies("two-policies")]
-    assert {policy.name: policy.state for policy in both} == {
-        "cluster-policy": "ready",
-        "another": "",
-    }
-    ours = [replace(policy, release=OURS if policy.name == "another" else None) for policy in both]
-    said = operand_wait(EXPECTED, OURS, ours, operands("ready"), NODES).policy
-    assert said.startswith("ClusterPolicy another: the operator has not set its state yet")
-    assert said.endswith(
-        "reconciles only the oldest ClusterPolicy, and there is also cluster-policy"
+    ours = [
+        replace(policy, release=OURS if policy.name == "another" else None)
+        for policy in policies("two-policies")
+    ]
+    first, *_ = lines(cluster(ours, operands("ready")))
+    assert first == (
+        "ClusterPolicy another: it is ignored: the operator reconciles only the oldest, and there "
+        "is cluster-policy"
     )
 
 
@@ -118,32 +144,30 @@ def test_an_ignored_policy_is_reported_with_the_oldest() -> None:
     ("state", "said"),
     [
         ("", "the operator has not set its state yet"),
-        ("ignored", "is ignored"),
-        ("notReady", "is notReady"),
+        ("ignored", "ignored"),
+        ("notReady", "notReady"),
     ],
 )
 def test_states_without_conditions_as_of_old_operators(state: str, said: str) -> None:
-    assert said in wait("ready", state=state, reason="", message="").policy
+    assert wait("ready", state=state, reason="", message="") == [
+        f"ClusterPolicy cluster-policy: {said}"
+    ]
 
 
 def test_operands_of_the_chart_before_are_not_taken_for_new_ones() -> None:
     labels = {"labels": {"helm.sh/chart": "gpu-operator-v26.8.0"}}
-    assert wait("ready", spec={"daemonsets": labels}).lines == [
+    assert wait("ready", spec={"daemonsets": labels}) == [
         f"DaemonSet {name}: not updated to gpu-operator-v26.8.0 yet" for name in (PLUGIN, VALIDATOR)
     ]
-    assert not wait("ready", spec={})  # before v22.9.2 operands have no such label
+    assert wait("ready", spec={}) == []  # before v22.9.2 operands have no such label
 
 
 def test_a_daemonset_that_is_not_there_is_waited_for() -> None:
     left = [work for work in operands("ready") if work.name != VALIDATOR]
-    found = operand_wait(EXPECTED, OURS, policies("ready"), left, NODES)
-    assert found.lines == [f"DaemonSet {VALIDATOR}: not created yet"]
+    assert lines(cluster(policies("ready"), left)) == [f"DaemonSet {VALIDATOR}: not created yet"]
 
 
-def test_a_missing_crd_and_a_missing_policy_are_reported() -> None:
-    assert operand_wait(EXPECTED, OURS, None, [], NODES).lines == [
-        "the CRD clusterpolicies.nvidia.com of its ClusterPolicy is missing"
-    ]
-    nothing = operand_wait(EXPECTED, OURS, [], [], NODES)
-    assert nothing.no_policy
-    assert nothing.lines == ["the ClusterPolicy of release gpu-operator/gpu-operator is missing"]
+def test_a_missing_policy_is_reported() -> None:
+    (found,) = find_unready(released(), cluster([], []))
+    assert found.missing
+    assert str(found) == "the ClusterPolicy of release gpu-operator/gpu-operator: it is missing"

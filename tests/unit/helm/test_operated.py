@@ -7,11 +7,19 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.operated import operated_wait
-from gpufleet.helm.pod_reasons import Stuck, claims_of, reasons
+from gpufleet.helm.pod_reasons import find_reasons
 from gpufleet.helm.pod_trial import explain_refusal, trial_pods
+from gpufleet.helm.readiness import find_notes, find_unready
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
-from gpufleet.kube.facts import HelmRelease, ObjectRef, Placement, ReleaseRef, Workload
+from gpufleet.kube.facts import (
+    ClusterFacts,
+    HelmRelease,
+    ObjectRef,
+    Placement,
+    ReleaseRef,
+    ServerVersion,
+    Workload,
+)
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 
 REF = ObjectRef("Prometheus", "monitoring", "main")
@@ -62,14 +70,19 @@ def stateful(ready: int, maker: str = "main") -> Workload:
 def test_an_object_without_a_report_is_judged_by_its_workload() -> None:
     """prometheus/prometheus#19254: no status, no StatefulSet, no event; older operators: no
     condition."""
-    silent = operated_wait([REF], {}, [])
-    assert silent.lines(soon=True) == ["Prometheus main: no operator has reported on it yet"]
-    assert silent.lines(soon=False) == []
-    assert [finding.code for finding in silent.findings(STACK)] == ["GF818"]
-    assert operated_wait([REF], {}, [stateful(1)]).findings(STACK) == []
-    broken = operated_wait([REF], {REF: "Available is False (x)"}, [stateful(0)])
-    assert broken.lines(soon=False) == ["Prometheus main: Available is False (x)"]
-    assert broken.made([stateful(0), stateful(0, "other")]) == [stateful(0)]
+    release = HelmRelease("stack", "monitoring", 1, "deployed", "c", "1", "", {}, operated=(REF,))
+    wanted = Release("stack", "monitoring", "c", "1", ChartSource("repository", ""))
+    silent = ClusterFacts("test", ServerVersion(1, 36), releases=(release,))
+    assert [str(part) for part in find_unready(wanted, silent, soon=True)] == [
+        "Prometheus main: no operator has reported on it yet"
+    ]
+    assert find_unready(wanted, silent) == []
+    assert [finding.code for finding in find_notes(wanted, silent)] == ["GF818"]
+    works = replace(silent, workloads=(stateful(1),))
+    assert (find_unready(wanted, works, soon=True), find_notes(wanted, works)) == ([], [])
+    broken = replace(works, operated={REF: "Available is False (x)"})
+    (found,) = find_unready(wanted, broken)
+    assert (str(found), found.workload) == ("Prometheus main: Available is False (x)", stateful(1))
 
 
 def test_what_an_operator_makes_of_a_release_belongs_to_it() -> None:
@@ -89,34 +102,20 @@ SECURITY = 'pods "x-7d" is forbidden: violates PodSecurity "baseline:latest": ho
 
 
 @pytest.mark.parametrize(
-    ("found", "stays", "final"),
+    ("message", "stays"),
     [
-        (event("ReplicaSet", "FailedCreate", f"Error creating: {SCOPES}"), True, True),
-        (event("DaemonSet", "FailedCreate", f'Error creating: pods "x-7d" is forbidden: {SCOPES}'),
-         True, True),
-        (event("DaemonSet", "FailedCreate", f"Error creating: {SECURITY}"), True, True),
-        (event("ReplicaSet", "FailedCreate", "exceeded quota: q, requested: pods=1"), True, False),
-        (event("ReplicaSet", "FailedCreate", "failed quota: q: must specify limits.cpu"), True,
-         False),
-        (event("DaemonSet", "FailedCreate", "failed calling webhook"), False, False),
-        (event("PersistentVolumeClaim", "ProvisioningFailed", "storageclass not found"), True,
-         False),
-        ({**event("PersistentVolumeClaim", "FailedBinding", "no storage class is set"),
-          "type": "Normal"}, True, False),
+        (f"Error creating: {SCOPES}", True),
+        (f"Error creating: {SECURITY}", True),
+        ("exceeded quota: q, requested: pods=1", True),
+        ("failed calling webhook", False),
     ],
-)  # fmt: skip
-def test_which_events_end_a_wait(found: dict[str, Any], stays: bool, final: bool) -> None:
+)
+def test_which_failures_to_create_a_pod_end_a_wait(message: str, stays: bool) -> None:
     """NVIDIA/aicr#915: ten minutes for a quota that can never be met."""
-    (reason,) = reasons([], [found], "2026-01-01T00:00:05Z")
-    assert (reason.stays, reason.final) == (stays, final)
-    assert Stuck(60).after([reason], 2) is final
-    (over,) = reasons([], [found], "2026-01-01T00:00:10Z")  # of an earlier run
-    assert (over.stays, over.final) == (False, False)
-
-
-def test_the_claims_of_a_pod_are_known() -> None:
-    volumes = [{"persistentVolumeClaim": {"claimName": "data-0"}}, {"emptyDir": {}}]
-    assert claims_of([{"spec": {"volumes": volumes}}, {"spec": {}}]) == ["data-0"]
+    failed = event("ReplicaSet", "FailedCreate", message)
+    assert [why.stays for why in find_reasons([], [failed], "2026-01-01T00:00:05Z")] == [stays]
+    (over,) = find_reasons([], [failed], "2026-01-01T00:00:10Z")  # of an earlier run
+    assert not over.stays
 
 
 def test_pods_are_tried_as_their_controller_would_create_them() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.pod_reasons import Reason, Stuck, failed_jobs, reasons
+from gpufleet.helm.pod_reasons import Reason, find_reasons
 
 
 def pod(name: str = "p", phase: str = "Pending", **status: Any) -> dict[str, Any]:
@@ -46,7 +46,7 @@ ENDED = {"terminated": {"exitCode": 1, "reason": "Error", "message": "no device"
     ],
 )  # fmt: skip
 def test_the_state_of_a_pod(broken: dict[str, Any], text: str, stays: bool) -> None:
-    assert reasons([broken], []) == [Reason(text, stays)]
+    assert find_reasons([broken], []) == [Reason(text, stays)]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +60,12 @@ def test_the_state_of_a_pod(broken: dict[str, Any], text: str, stays: bool) -> N
     ],
 )
 def test_a_pod_without_a_reason(healthy: dict[str, Any]) -> None:
-    assert reasons([healthy], []) == []
+    assert find_reasons([healthy], []) == []
 
 
 def test_an_init_container_counts_too() -> None:
     container = waiting("ErrImagePull")["status"]["containerStatuses"][0]
-    assert "cannot be pulled" in str(reasons([pod(initContainerStatuses=[container])], [])[0])
+    assert "cannot be pulled" in str(find_reasons([pod(initContainerStatuses=[container])], [])[0])
 
 
 def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> None:
@@ -77,12 +77,13 @@ def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> Non
         "initContainers": [{"name": "driver-validation"},
                            {"name": "proxy", "restartPolicy": "Always"}]
     }  # fmt: skip
-    assert reasons([found], []) == [Reason("waiting for init container driver-validation")]
+    assert find_reasons([found], []) == [Reason("waiting for init container driver-validation")]
 
 
 def test_pods_with_one_reason_are_counted() -> None:
-    (found,) = reasons([waiting("ErrImagePull", "x")] * 3, [])
-    assert str(found) == "3 pods: the image r/x:1 cannot be pulled (ErrImagePull: x)"
+    pods = [{**waiting("ErrImagePull", "x"), "metadata": {"name": name}} for name in "abc"]
+    (found,) = find_reasons(pods, [])
+    assert found.text == "3 pods: the image r/x:1 cannot be pulled (ErrImagePull: x)"
 
 
 def test_what_events_add() -> None:
@@ -90,45 +91,14 @@ def test_what_events_add() -> None:
     events = [
         event("DaemonSet", "d", "FailedCreate", refused.format("abcde")),
         event("DaemonSet", "d", "FailedCreate", refused.format("fghij")),
+        event("Pod", "p", "BackOff", "before"),
         event("Pod", "p", "Unhealthy", "Readiness probe failed: 503"),
-        event("Pod", "p", "BackOff", "omitted: the state explains it"),
-        event("Pod", "p", "Pulled", "fine", type="Normal"),
+        event("Pod", "gone", "Failed", "Failed to pull image r/x:1"),
+        event("Pod", "gone-too", "Unhealthy", "omitted: it may have ended in order"),
     ]
-    assert [(str(found), found.stays) for found in reasons([pod()], events)] == [
+    assert [(found.text, found.stays) for found in find_reasons([pod()], events)] == [
         ("Unhealthy: Readiness probe failed: 503", False),
         ('DaemonSet d: Error creating: pods is forbidden: violates PodSecurity "restricted:latest"',
          True),
+        ("Failed to pull image r/x:1", False),
     ]  # fmt: skip
-
-
-def test_an_event_that_says_the_same_is_not_repeated() -> None:
-    said = event("Pod", "p", "FailedScheduling", UNSCHEDULED["message"])
-    assert len(reasons([pod(conditions=[UNSCHEDULED])], [said])) == 2
-    assert len(reasons([], [said, said])) == 1
-
-
-def test_jobs_that_failed() -> None:
-    condition = {"type": "Failed", "status": "True", "reason": "DeadlineExceeded",
-                 "message": "Job was active longer than specified deadline"}  # fmt: skip
-    jobs = [
-        {"metadata": {"name": "hook"}, "status": {"conditions": [condition]}},
-        {"metadata": {"name": "done"}, "status": {"succeeded": 1}},
-        *(
-            {"metadata": {"name": "other"}, "status": {"conditions": [{**condition, **changed}]}}
-            for changed in ({"type": "Complete"}, {"type": "Suspended"}, {"status": "False"})
-        ),
-    ]
-    assert failed_jobs(jobs) == [
-        "Job hook failed: DeadlineExceeded: Job was active longer than specified deadline"
-    ]
-
-
-def test_only_a_reason_that_stays_ends_the_wait() -> None:
-    stuck = Stuck(patience=10)
-    pull, schedule = Reason("image", stays=True), Reason("no room")
-    assert [stuck.after([pull], second) for second in (1, 5, 10, 11)] == [False] * 3 + [True]
-    stuck = Stuck(patience=10)
-    assert not stuck.after([pull], 1)
-    assert not stuck.after([schedule], 9)  # it went away
-    assert not stuck.after([pull], 12)
-    assert stuck.after([pull, schedule], 22)

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.plan import with_objects
-from gpufleet.helm.readiness import find_served, not_offering, report_nodes, unready
+from gpufleet.helm.readiness import find_notes, find_silent, find_unready
 from gpufleet.helm.release import ChartSource, Readiness, Release, ReleasePlan
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterNode,
+    HelmRelease,
     Placement,
+    ReleaseRef,
     ServerVersion,
     Taint,
     Workload,
@@ -42,12 +44,27 @@ def daemon(wanted: int, ready: int, updated: int | None = None, **more: Any) -> 
     )  # fmt: skip
 
 
+def released(names: Any, **more: Any) -> Release:
+    ready = Readiness(names, **more)
+    return Release("r", "n", "r", "1.0.0", ChartSource("repository", ""), ready=ready)
+
+
+def cluster(work: Workload, nodes: list[ClusterNode]) -> ClusterFacts:
+    """A cluster with a release that has this workload."""
+    work = replace(work, release=ReleaseRef("n", "r"))
+    record = HelmRelease("r", "n", 1, "deployed", "r", "1.0.0", "", {}, workloads=(work.ref,))
+    return ClusterFacts(
+        "test", ServerVersion(1, 36), nodes=tuple(nodes), workloads=(work,), releases=(record,)
+    )
+
+
 def reason(work: Workload, nodes: list[ClusterNode], *, names: Any = NAMES, **more: Any) -> str:
-    return "".join(entry.reason for entry in unready(Readiness(names, **more), [work], nodes))
+    found = find_unready(released(names, **more), cluster(work, nodes), soon=bool(more))
+    return "".join(entry.reason for entry in found)
 
 
 def codes(work: Workload, nodes: list[ClusterNode], names: Any = NAMES) -> dict[str, str]:
-    return {f.code: f.message for f in report_nodes(Readiness(names), [work], nodes)}
+    return {f.code: f.message for f in find_notes(released(names), cluster(work, nodes))}
 
 
 @pytest.mark.parametrize(
@@ -188,18 +205,19 @@ def test_many_nodes_are_counted() -> None:
     ("resource", "offered"),
     [("nvidia.com/gpu", 8), ("nvidia.com/gpu.shared", 32), ("nvidia.com/mig-1g.10gb", 7)],
 )
-def test_a_node_offers_gpus_of_any_kind(resource: str, offered: int) -> None:
-    assert not_offering([node("a", allocatable={resource: offered})]) == []
-    assert not_offering([node("a", allocatable={resource: 0, "rdma/hca": 4})]) == ["a"]
-
-
-def test_only_nodes_with_a_pod_must_offer_gpus() -> None:
-    nodes = [*THREE, node("e"), node("f", down=DOWN)]
-    names = {"d": ("a", "b", "c", "f")}
+def test_a_node_with_a_pod_must_offer_gpus_of_any_kind(resource: str, offered: int) -> None:
+    wanted = released({"d": ("a", "b", "c", "f")}, offering=True)
+    nodes = [
+        node("a", allocatable={resource: offered}),
+        node("b", labels={}),
+        node("c", allocatable={resource: 0, "rdma/hca": 4}),
+        node("e"),
+        node("f", down=DOWN),
+    ]
     narrow = daemon(1, 1, placement=Placement({"x": "y"}))
-    nodes[1] = node("b", labels={})
-    found = find_served(Readiness(names), [narrow], nodes)
-    assert [each.name for each in found] == ["a", "c"]
+    assert find_silent(wanted, cluster(narrow, nodes)) == (["c"], True)
+    assert find_silent(wanted, cluster(narrow, nodes[1:])) == (["c"], False)
+    assert find_silent(released(NAMES), cluster(narrow, nodes)) == ([], False)
 
 
 def test_only_an_unlisted_empty_daemonset_is_warned_about() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.helm.readiness import unready
-from gpufleet.helm.release import Readiness
+from gpufleet.helm.readiness import find_unready
+from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.facts import (
     ClusterFacts,
+    HelmRelease,
     ObjectRef,
     ReleaseRef,
     Revision,
@@ -136,7 +138,10 @@ def test_quantities_of_extended_resources(text: str, number: int) -> None:
 
 def available(work: Workload) -> bool:
     """Whether a release does not wait for it."""
-    return not unready(Readiness(), [work], [])
+    work = replace(work, release=ReleaseRef("n", "r"))
+    record = HelmRelease("r", "n", 1, "deployed", "c", "1", "", {}, workloads=(work.ref,))
+    there = ClusterFacts("test", ServerVersion(1, 36), workloads=(work,), releases=(record,))
+    return not find_unready(Release("r", "n", "c", "1", ChartSource("repository", "")), there)
 
 
 def deployment(**status: int) -> Workload:
