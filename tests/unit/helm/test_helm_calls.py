@@ -69,11 +69,11 @@ def test_helm_uses_only_the_opened_context(
     strategy = HelmStrategy(environment={"HELM_EXPERIMENT": "1"})
     if what == "upgrade":
         archive = tmp_path / "tiny.tgz"
-        result = called.upgrade(RELEASE, archive, strategy, 10, lambda spent: None)
+        result = called.upgrade(RELEASE, archive, strategy, 10)
     elif what == "uninstall":
         result = called.uninstall(RELEASE.ref, strategy, 10)
     else:
-        result = called.rollback(RELEASE, 1, strategy, 10, lambda spent: None)
+        result = called.rollback(RELEASE, 1, strategy, 10)
     assert result.code == code
     environment = (tmp_path / "environment").read_text()
     assert "HELM_KUBE" not in environment
@@ -100,7 +100,7 @@ def test_a_release_that_was_there_before_is_labelled(
 ) -> None:
     called = helm(tmp_path, opened)
     archive = tmp_path / "tiny.tgz"
-    called.upgrade(RELEASE, archive, HelmStrategy(), 10, lambda spent: None, adopted=adopted)
+    called.upgrade(RELEASE, archive, HelmStrategy(), 10, adopted=adopted)
     words = (tmp_path / "words").read_text()
     assert "--labels gpufleet=me,gpufleet-values=" in words
     assert (f",{ADOPTED_LABEL}=true" in words) is adopted
