@@ -33,7 +33,6 @@ INDEX = Limit("an index of charts", 128 * MIB, 300)
 # kube-prometheus-stack has less than 1 MB; helm itself unpacks at most 100 MiB.
 CHART = Limit("a chart", 32 * MIB, 300)
 UNPACKED_CHART = 100 * MIB
-CHART_ENTRIES = 20_000  # files and folders of its archive
 # The archives of helm have 15 to 25 MB.
 HELM = Limit("the archive of helm", 256 * MIB, 900)
 # 500 objects of an API server, at most 1.5 MB each and mostly 5 to 20 kB.

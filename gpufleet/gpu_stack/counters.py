@@ -27,6 +27,7 @@ from gpufleet.gpu_stack import findings
 from gpufleet.helm.builder import EXPORTER
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.chart_models import ChartCatalog
+from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.settings import MonitoringSettings
 
@@ -34,6 +35,7 @@ PART = "exporter-counters"
 CONFIG_MAP = "gpufleet-exporter-counters"  # and the fingerprint; alone: the volume's name
 FOLDER, FILE = "/etc/gpufleet", "counters.csv"
 CHECKSUM = "gpufleet/counters"  # annotation of the exporter's pods: they restart with the list
+IMMUTABLE_SINCE = ServerVersion(1, 19)  # of a ConfigMap: beta, and on by default
 VALUE, VOLUMES, MOUNTS = "customMetrics", "extraConfigMapVolumes", "extraVolumeMounts"
 
 Values = Mapping[str, Any]
@@ -85,11 +87,21 @@ def plan_counters(
     return replace(plan, findings=tuple(doubts))
 
 
-def list_objects(wanted: MonitoringSettings, text: str | None) -> ObjectSet:
-    """Our ConfigMap with a list, in the namespace of the chart's objects; none for None."""
+def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVersion) -> ObjectSet:
+    """Our ConfigMap with a list, in the namespace of the chart's objects; none for None. Where the
+    server can, it is immutable: exporters read it once."""
     namespace = exporter_namespace(wanted)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    return ObjectSet(namespace, path, PART, () if text is None else (_config_map(text),))
+    if text is None:
+        return ObjectSet(namespace, path, PART, ())
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": config_map_name(text)},
+        "data": {FILE: text},
+        **({"immutable": True} if server >= IMMUTABLE_SINCE else {}),
+    }
+    return ObjectSet(namespace, path, PART, (body,))
 
 
 def exporter_namespace(wanted: MonitoringSettings) -> str:
@@ -201,12 +213,3 @@ def digest(text: str) -> str:
 def config_map_name(text: str) -> str:
     """The name of our ConfigMap with that list."""
     return f"{CONFIG_MAP}-{digest(text)}"
-
-
-def _config_map(text: str) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": config_map_name(text)},
-        "data": {FILE: text},
-    }

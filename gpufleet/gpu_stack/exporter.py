@@ -54,7 +54,7 @@ def no_exporter(build: StackBuilder) -> ExporterPlan:
     """Nothing is installed. Our objects stay as long as the release of an earlier run uses them."""
     wanted = build.settings.monitoring
     monitor = None if build.managed(EXPORTER) else _monitors(wanted, ())
-    return ExporterPlan(None, None, list_objects(wanted, None), monitor)
+    return ExporterPlan(None, None, list_objects(wanted, None, build.facts.server), monitor)
 
 
 def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
@@ -92,7 +92,7 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
         build.findings += monitors.not_selected(chosen.get("additionalLabels") or {})
     if chosen.get("enabled") or monitor.objects:
         build.findings += monitors.not_read(wanted, build.facts, exporter_namespace(wanted))
-    lists = list_objects(wanted, counters.text)
+    lists = list_objects(wanted, counters.text, build.facts.server)
     return ExporterPlan(release, counters.collected, lists, monitor)
 
 

@@ -16,10 +16,6 @@ import yaml
 from gpufleet.core.merge import merged
 from gpufleet.kube.manifests import load_manifests
 
-# A limit against charts made to use up memory or time, far above any real one.
-LARGEST = 100_000  # values, names and CRDs, of the subcharts too
-DEEPEST = 20  # levels of subcharts
-LONGEST = 50  # parts of the path of a value
 _USED = re.compile(rb"\.Values((?:\.[A-Za-z_]\w*)+)|index \$?\.Values((?: +\"[^\"]+\")+)")
 _TESTS = (b"if ", b"if(", b"else")  # actions that only ask whether there is a value
 
@@ -52,7 +48,6 @@ class ChartContent:
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
     used: tuple[Path, ...] = ()  # sorted paths of values used in its templates
     rendered: frozenset[Path] = frozenset()  # those that are more than asked for: a map is whole
-    size: int = 0  # its values, names used and CRDs, and those of its subcharts
 
     def known_values(self) -> dict[str, Any]:
         """Its default values, including subcharts under their keys and their conditions.
@@ -108,13 +103,6 @@ def _add(values: dict[str, Any], path: str) -> None:
     values.setdefault(last, True)
 
 
-def _keys(values: Any) -> int:
-    """The number of keys of a mapping, at every depth."""
-    if not isinstance(values, Mapping):
-        return 0
-    return len(values) + sum(map(_keys, values.values()))
-
-
 def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
     for path in condition:
         found: Any = values
@@ -133,54 +121,41 @@ def parse_chart(files: Mapping[str, bytes]) -> ChartContent:
         raise BrokenChart(f"invalid structure: {error}") from error
 
 
-def _parse(files: Mapping[str, bytes], depth: int = 0) -> ChartContent:
-    if depth > DEEPEST:
-        raise BrokenChart(f"its subcharts are nested more than {DEEPEST} levels deep")
+def _parse(files: Mapping[str, bytes]) -> ChartContent:
     metadata = _load(files, "Chart.yaml")
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
         raise BrokenChart("Chart.yaml lacks name or version")
-    values, crds = _load(files, "values.yaml"), tuple(_crds(files))
-    subcharts, used = _uses(files, metadata, depth), _used(files)
-    size = 1 + _keys(values) + len(used) + len(crds)
-    size += sum(1 + len(sub.condition) + sub.chart.size for sub in subcharts)
-    if size > LARGEST:
-        raise BrokenChart(f"it has more than {LARGEST} values, with those of its subcharts")
+    used = _used(files)
     return ChartContent(
         name=metadata["name"],
         version=str(metadata["version"]),
         app_version=str(metadata.get("appVersion") or ""),
-        values=values,
-        crds=crds,
-        subcharts=subcharts,
+        values=_load(files, "values.yaml"),
+        crds=tuple(_crds(files)),
+        subcharts=_uses(files, metadata),
         used=tuple(sorted(used)),
         rendered=frozenset(path for path, rendered in used.items() if rendered),
-        size=size,
     )
 
 
-def _uses(
-    files: Mapping[str, bytes], metadata: Mapping[str, Any], depth: int
-) -> tuple[Subchart, ...]:
+def _uses(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> tuple[Subchart, ...]:
     """Every use of a subchart. One that Chart.yaml does not list is used once."""
     listed: dict[str, dict[str, Any]] = {}
     for entry in _entries(files, metadata):
         listed.setdefault(entry["name"], {})[str(entry.get("alias") or entry["name"])] = entry
     found = []
     for folder, inner in _subcharts(files).items():
-        chart = _parse(inner, depth + 1)
+        chart = _parse(inner)
         for key, entry in (listed.get(chart.name) or {folder: {}}).items():
             condition = str(entry.get("condition") or "")
             paths = tuple(part.strip() for part in condition.split(",") if part.strip())
-            if any(path.count(".") >= LONGEST for path in paths):
-                raise BrokenChart(f"a condition of {key} has more than {LONGEST} parts")
             found.append(Subchart(key, paths, chart))
     return tuple(found)
 
 
 def _used(files: Mapping[str, bytes]) -> dict[Path, bool]:
-    """Paths of values in the templates, cut after LONGEST parts, and whether an action does more
-    with the value than ask for it; `global` is shared by all charts and accepts any key. Raises
-    BrokenChart."""
+    """Paths of values in the templates, and whether an action does more with the value than ask for
+    it; `global` is shared by all charts and accepts any key."""
     found: dict[Path, bool] = {}
     for path, text in files.items():
         for part in text.split(b"{{") if path.startswith("templates/") else ():
@@ -188,8 +163,6 @@ def _used(files: Mapping[str, bytes]) -> dict[Path, bool]:
             for name in _names(part):
                 if name[0] != "global":
                     found[name] = found.get(name, False) or not is_test
-                if len(found) > LARGEST:
-                    raise BrokenChart(f"its templates use more than {LARGEST} values")
     return found
 
 
@@ -197,9 +170,9 @@ def _names(text: bytes) -> Iterator[Path]:
     """The values in a part of a template: .Values.a.b, or index .Values "a" "b.c"."""
     for dotted, quoted in _USED.findall(text):
         if dotted:
-            yield tuple(dotted.decode()[1:].split(".", LONGEST)[:LONGEST])
+            yield tuple(dotted.decode()[1:].split("."))
         else:
-            yield tuple(re.findall(r'"([^"]+)"', quoted.decode())[:LONGEST])
+            yield tuple(re.findall(r'"([^"]+)"', quoted.decode()))
 
 
 def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:

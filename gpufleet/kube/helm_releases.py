@@ -110,14 +110,6 @@ def decode_release(secret: Answer) -> HelmRelease:
     )
 
 
-def mentions(secret: Answer, text: str) -> bool:
-    """Whether a stored revision contains an ASCII text; True if it cannot be read."""
-    try:
-        return text.encode() in _unpacked(secret)
-    except _BROKEN:
-        return True
-
-
 def _unpacked(secret: Answer) -> bytes:
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)  # gzip

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from gpufleet.gpu_stack.operations import counters
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, STACK
 from gpufleet.host.operation import role
-from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations import objects
 from gpufleet.monitoring import operations as alertmanager
 
@@ -35,20 +33,18 @@ def install_exporter(stack: Stack) -> None:
     """Apply the plan of dcgm-exporter: one pod on every node with GPUs.
 
     What it needs beside its release is there before, so that a release that fails leaves neither
-    pods without their list nor exporters without a scrape; what it no longer needs goes after.
+    pods without their list nor exporters without a scrape. Lists of earlier revisions stay for
+    `helm rollback`.
     """
     plan, api = stack.plan, stack.run.cluster.api
     if stack.run.report.failed:
         return
-    exporters = stack.daemonsets(EXPORTER)
-    counters.apply_list("Apply the list of counters", api, plan.counters, exporters)
+    objects.apply_objects("Apply the list of counters", api, plan.counters, objects.NEEDED)
     monitor = plan.exporter_monitor
     objects.apply_objects("Apply the exporter's monitor", api, monitor, objects.NEEDED)
     stack.apply("Install dcgm-exporter", EXPORTER)
     if not stack.run.report.failed:
-        release = ReleaseRef(stack.run.settings.monitoring.namespace, EXPORTER)
         objects.apply_objects("Remove the exporter's monitor", api, monitor, objects.STALE)
-        counters.remove_lists("Remove lists of counters", api, plan.counters, release)
 
 
 @role("Monitoring")

@@ -10,7 +10,6 @@ from cluster_bench import ClusterBench, install, take_away
 from memory_cluster import DAEMONS
 from test_steps_of_clusters import RICH, WRITES
 
-from gpufleet.core.merge import merged
 from gpufleet.helm.operations import release_wait
 from gpufleet.helm.release import CrdStep
 from gpufleet.kube.facts import ObjectRef
@@ -21,20 +20,6 @@ MORE = {**RICH, "monitoring_exporter_memory": "3Gi"}
 
 def writes(steps: list[str]) -> list[str]:
     return [line.strip() for line in steps if line.startswith(WRITES)]
-
-
-def test_a_list_that_others_changed_is_put_back_and_read_again(bench: ClusterBench) -> None:
-    bench.run(install, **RICH)
-    (path,) = (path for path in bench.api.objects if "counters" in path)
-    bench.api.objects[path] = merged(bench.api.objects[path], {"data": {"counters.csv": "x"}})
-    steps, part = bench.run(install, **RICH)
-    put_back, restart = writes(steps)
-    assert put_back == f"apply {LIST}"
-    assert restart.startswith(
-        "merge apps/v1/namespaces/monitoring/daemonsets/dcgm-exporter gpufleet/restored="
-    )
-    assert (part.status, part.changed) == ("changed", 1)
-    assert writes(bench.run(install, **RICH)[0]) == []
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,6 @@ Monitoring | Install dcgm-exporter
   helm upgrade monitoring/dcgm-exporter dcgm-exporter
 Monitoring | Remove the exporter's monitor
   - objects are up to date
-Monitoring | Remove lists of counters
-  - every list of counters is in use
 Monitoring | Install prometheus-adapter
   helm upgrade monitoring/prometheus-adapter prometheus-adapter
 Monitoring | Install node-problem-detector
@@ -66,11 +64,10 @@ NEEDLESS = """\
   - every GPU node has the label
   - RuntimeClass nvidia exists
   - nvidia-device-plugin: revision 1 is up to date
-  - the exporter's list of counters is up to date
+  - objects are up to date
   - objects are up to date
   - dcgm-exporter: revision 1 is up to date
   - objects are up to date
-  - every list of counters is in use
   - prometheus-adapter: revision 1 is up to date
   - node-problem-detector: revision 1 is up to date
 """

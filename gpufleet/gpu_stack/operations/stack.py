@@ -19,7 +19,6 @@ from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
 from gpufleet.host.operation import Commands
-from gpufleet.kube.facts import ObjectRef
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
@@ -43,12 +42,6 @@ class Stack:
     def release(self, chart: str) -> Release | None:
         """The release of a chart, where the plan has one."""
         return next((found for found in self.plan.releases if found.chart == chart), None)
-
-    def daemonsets(self, chart: str) -> tuple[ObjectRef, ...]:
-        """The DaemonSets that the chart's release has in the cluster."""
-        release = self.release(chart)
-        works = self.run.facts.workloads_of(release.ref) if release else ()
-        return tuple(work.ref for work in works if work.kind == "DaemonSet")
 
     def apply(self, sentence: str, chart: str) -> None:
         """Apply the release of a chart, where the plan has one and nothing has failed yet."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import tarfile
 import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.limits import CHART, CHART_ENTRIES, MIB, UNPACKED_CHART
+from gpufleet.core.limits import CHART, MIB, UNPACKED_CHART
 from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
@@ -24,8 +24,6 @@ from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
 
 PULLED_IN = 180  # time limit of a download, in seconds
-HEADERS = 100  # global headers of an archive; git writes one
-READS_AT_END = 100  # tarfile needs two or three
 # of tarfile, which does not check all numbers in headers
 _UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, IndexError)
 
@@ -120,43 +118,18 @@ def read_chart(archive: Path, release: Release) -> ChartContent:
     return content
 
 
-class _Bounded:
-    """The unpacked bytes of an archive, up to the size limit of a chart. Raises BrokenChart.
-
-    tarfile reads on at the end, as far as the size in a header goes.
-    """
-
-    def __init__(self, source: gzip.GzipFile) -> None:
-        self._source, self._left, self._empty = source, UNPACKED_CHART, 0
-
-    def read(self, size: int) -> bytes:
-        data = self._source.read(min(size, self._left + 1))
-        self._left -= len(data)
-        self._empty += not data
-        if self._left < 0:
-            raise BrokenChart(f"it unpacks to more than {UNPACKED_CHART // MIB} MiB")
-        if self._empty > READS_AT_END:
-            raise BrokenChart("it is truncated")
-        return data
-
-
 def _files(archive: Path) -> dict[str, bytes]:
-    """The files of an archive, by path in the chart's folder. Raises BrokenChart, also for a
-    sparse file: tarfile fills its holes with zeros, which are not in the archive."""
-    found = {}
+    """The files of an archive, by path in the chart's folder. Raises BrokenChart."""
     with gzip.open(archive) as source:
-        stream = cast(IO[bytes], _Bounded(source))
-        with tarfile.open(fileobj=stream, mode="r|") as files:
-            for count, member in enumerate(files, start=1):
-                if count > CHART_ENTRIES:
-                    raise BrokenChart(f"it has more than {CHART_ENTRIES} files and folders")
-                if len(files.pax_headers) > HEADERS:  # tarfile copies them for each member
-                    raise BrokenChart(f"it has more than {HEADERS} global headers")
-                if member.issparse():
-                    raise BrokenChart(f"{member.name} is a sparse file")
-                content = files.extractfile(member) if member.isfile() else None
-                if content:
-                    found[member.name.removeprefix("./").split("/", 1)[-1]] = content.read()
+        unpacked = source.read(UNPACKED_CHART + 1)
+    if len(unpacked) > UNPACKED_CHART:
+        raise BrokenChart(f"it unpacks to more than {UNPACKED_CHART // MIB} MiB")
+    found = {}
+    with tarfile.open(fileobj=io.BytesIO(unpacked), mode="r:") as files:
+        for member in files:
+            content = files.extractfile(member) if member.isfile() else None
+            if content and not member.issparse():  # its holes are not in the archive
+                found[member.name.removeprefix("./").split("/", 1)[-1]] = content.read()
     return found
 
 

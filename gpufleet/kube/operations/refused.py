@@ -13,18 +13,7 @@ from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 CAUSES = 10  # of one answer
 MAX_ANSWER_CHARS = 64 * 1024
-SERVED = (  # by every API server
-    " /api/v1/",
-    " /apis/apps/v1/",
-    " /apis/apiextensions.k8s.io/v1/",
-    " /apis/coordination.k8s.io/v1/",
-)
-UNSERVED = (  # what one says of paths that it does not know; the last one in a Status
-    "",
-    "404 page not found",
-    "the server could not find the requested resource",
-)
-FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made of another answer
+UNSERVED = ("", "404 page not found")  # what an API server says of paths that it does not know
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _MISSING = 404
 
@@ -44,7 +33,9 @@ class ApiError(ClusterProblem):
         self.answer = said[:MAX_ANSWER_CHARS]  # as it came, for programs alone
         self.message = quote_field(said)
         self.causes = tuple(_causes_of(answer.get("details")))
-        self.is_missing = status == _MISSING and _is_missing(request, answer)
+        self.is_missing = status == _MISSING and (
+            answer.get("kind") == "Status" or answer.get("message") in UNSERVED
+        )
         super().__init__(*refusals([self]))
 
     def __str__(self) -> str:
@@ -83,30 +74,6 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
         ]
         found.append(missing_permissions(forbidden[0].context, messages))
     return found
-
-
-def _is_missing(request: str, answer: Mapping[str, Any]) -> bool:
-    """Whether an answer with status 404 is the API server's about what was asked for. Under paths
-    that each has, it names the object: proxies that are built with client-go say the rest, too."""
-    is_served = any(path in request for path in SERVED)
-    if answer.get("kind") != "Status" or answer.get("reason") != "NotFound":
-        return not is_served and answer.get("message") in UNSERVED
-    details = answer.get("details")
-    about = details if isinstance(details, dict) else {}
-    kind, name = about.get("kind"), about.get("name")
-    if not is_served:
-        return (not name or name in request.split("/")) and not _is_foreign(about.get("causes"))
-    return f"/{kind}/{name}/" in f"{request}/" and FOREIGN not in str(about.get("causes"))
-
-
-def _is_foreign(causes: Any) -> bool:
-    """Whether client-go made a Status of what a load balancer said, not of what an API server says
-    of paths that it does not know."""
-    listed = [each for each in causes if isinstance(each, dict)] if isinstance(causes, list) else []
-    return any(
-        each.get("reason") == FOREIGN and str(each.get("message", "")).strip() not in UNSERVED
-        for each in listed
-    )
 
 
 def _causes_of(details: Any) -> list[str]:

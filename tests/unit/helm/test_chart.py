@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.helm.chart import (
-    DEEPEST,
-    LARGEST,
-    LONGEST,
-    BrokenChart,
-    ChartContent,
-    parse_chart,
-)
+from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
 
 
 def crd(name: str) -> str:
@@ -132,50 +124,6 @@ def test_crds_of_subcharts_that_are_used(values: dict[str, Any], found: list[str
 def test_charts_that_are_broken(changes: dict[str, str], said: str) -> None:
     with pytest.raises(BrokenChart, match=said):
         chart(**changes)
-
-
-def many(count: int) -> str:
-    return " ".join(f".Values.k{number}" for number in range(count))
-
-
-def depending(aliases: int) -> str:
-    entries = "".join(f"- {{name: b, alias: b{number}}}\n" for number in range(aliases))
-    return f"name: b\nversion: 1.0.0\ndependencies:\n{entries}"
-
-
-NESTED = {f"{'charts/b/' * level}Chart.yaml": depending(10) for level in range(15)}
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"templates/x": many(LARGEST + 1)}, f"its templates use more than {LARGEST} values"),
-        ({"values.yaml": "".join(f"k{n}: 1\n" for n in range(LARGEST))}, "more than"),
-        (NESTED, f"more than {LARGEST} values, with those of its subcharts"),
-        ({f"{'charts/a/' * level}Chart.yaml": "name: a\nversion: 1" for level in range(900)},
-         f"more than {DEEPEST} levels deep"),
-        ({"Chart.yaml": "name: a\nversion: 1\ndependencies: [{name: nfd, condition: "
-          f"{'a.' * LONGEST}b}}]"}, f"a condition of nfd has more than {LONGEST} parts"),
-    ],
-    ids=["names", "values", "aliases", "subcharts", "condition"],
-)  # fmt: skip
-def test_a_chart_is_read_to_a_limit(changes: dict[str, str], said: str) -> None:
-    with pytest.raises(BrokenChart, match=said):
-        chart(**changes)
-
-
-def test_the_time_grows_with_what_templates_name() -> None:
-    found = chart(**{"templates/x": many(90_000)})
-    before = time.process_time()
-    assert len(found.known_values()) > 90_000
-    assert time.process_time() - before < 3  # 0.2 s; with a copy for each name, 15 s
-
-
-def test_a_name_with_many_parts_is_known_to_its_fiftieth() -> None:
-    found: Any = chart(**{"templates/x": ".Values" + ".k" * 100_000}).known_values()
-    for _ in range(LONGEST):
-        found = found["k"]
-    assert found == {}
 
 
 def test_no_chart_at_all() -> None:

@@ -198,8 +198,6 @@ HOSTILE = dict(
         ("map without an end", pax(b"x", **{"GNU.sparse.major": "1", "GNU.sparse.minor": "0"})
          + header(512, b"0")),
         ("chained", pax(b"x", a="b") * 2000),
-        ("global headers", pax(b"g", **{f"k{n}": "" for n in range(200)}) + header(0, b"0")),
-        ("many files", header(0, b"0") * (limits.CHART_ENTRIES + 1)),
     ]
 )  # fmt: skip
 READ = """
@@ -235,10 +233,6 @@ def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path) -> None:
     said = dict(zip(HOSTILE, done.stdout.splitlines(), strict=False))
     assert set(said) == set(HOSTILE), done.stderr
     assert {line[:5] for line in said.values()} == {"GF842"}
-    assert all("is a sparse file" in said[name] for name in HOSTILE if name.startswith("sparse"))
-    assert "it is truncated" in said["truncated"]
-    assert "global headers" in said["global headers"]
-    assert "files and folders" in said["many files"]
 
 
 def talking(folder: Path, text: str) -> Helm:

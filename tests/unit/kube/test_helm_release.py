@@ -20,7 +20,6 @@ from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
     histories,
-    mentions,
     newest_revisions,
     revision_of,
 )
@@ -64,13 +63,6 @@ def test_a_release_as_helm_writes_it() -> None:
     assert (found.ref, found.revision, found.status) == (OURS, 1, "deployed")
     assert (found.chart, found.chart_version, found.values) == ("dcgm-exporter", "4.8.2", {"a": 1})
     assert found.created == 1_795_341_600
-
-
-def test_a_revision_that_cannot_be_read_may_contain_any_text() -> None:
-    """What it names is not deleted."""
-    assert mentions(secret({"manifest": "dcgm-counters"}), "dcgm-counters")
-    assert not mentions(secret(), "dcgm-counters")
-    assert mentions({"data": {"release": "x"}}, "dcgm-counters")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
 
 import pytest
 import yaml
@@ -15,17 +14,12 @@ from gpufleet.kube.helm_releases import objects_in
 from gpufleet.kube.manifests import load_manifests
 
 DEEP = "[" * 60_000  # more than PyYAML's C code can handle
-BOMB = "a: &a [x, x]\n" + "".join(
-    f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in pairwise("abcdefghij")
-)
-
-
 TAGS = "".join(f"%TAG !a{number}! tag:x\n" for number in range(60_000)) + "---\na: 1\n"
-TEXTS = {"flow": f"a: {DEEP}", "block": "- " * 60_000, "bomb": BOMB, "directives": TAGS}
+TEXTS = {"flow": f"a: {DEEP}", "block": "- " * 60_000, "directives": TAGS}
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_too_deep_or_too_large_is_rejected(text: str) -> None:
+def test_too_deep_is_rejected(text: str) -> None:
     with pytest.raises(yaml.YAMLError, match="more than"):
         load_manifests(text)
     with pytest.raises(yaml.YAMLError):
