@@ -91,6 +91,16 @@ PROMETHEUS_MISSING = warning(
     'in addition, set monitoring_prometheus = "install".',
 )
 
+SEVERAL_PROMETHEUSES = warning(
+    "GF979",
+    "Several Prometheuses",
+    "Prometheus {used} is to scrape the exporter and to evaluate the alerts; the cluster also has "
+    "{others}.",
+    "If another one is to do that, set monitoring_monitor_labels to labels that only its "
+    "serviceMonitorSelector selects, and monitoring_prometheus_url to its URL. To remove one that "
+    "nothing uses: kubectl delete prometheus NAME -n NAMESPACE",
+)
+
 COUNTERS_NOT_PASSED = warning(
     "GF877",
     "Exporter does not get the list of counters",

@@ -61,6 +61,7 @@ def plan_stack(
     `hosts`: names of machines that the inventory has in gpu_nodes, as far as they are nodes.
     """
     access = settings.cluster
+    plugin, catalog_labels = settings.device_plugin, catalog.gpu_labels.labels
     charts = choose_charts(catalog, facts.server.full, access.charts, access.chart_versions)
     labelled = tuple(node.name for node in facts.nodes if _has_gpu(node, catalog))
     named = tuple(node.name for node in facts.nodes if node.name in hosts)
@@ -74,6 +75,7 @@ def plan_stack(
         charts=charts,
         gpu_nodes=known,
         settings=settings,
+        labels=catalog_labels if plugin.nfd is not False or plugin.label_nodes else {},
     )
     monitoring = settings.monitoring
     operator = access.stack == "gpu-operator"
@@ -84,8 +86,8 @@ def plan_stack(
     if operator:
         parts.append(plan_operator(build, monitors, named))
     else:
-        plugin = plan_plugin(build)
-        parts += [plan_nfd(build, plugin, labels_nodes=bool(label_nodes)), plugin]
+        advertising = plan_plugin(build)
+        parts += [plan_nfd(build, advertising, labels_nodes=bool(label_nodes)), advertising]
         exporter = plan_exporter(build, monitors)
         parts.append(exporter.release)
     parts += [
@@ -95,7 +97,7 @@ def plan_stack(
     releases = tuple(release for release in parts if release)
     if not known:
         build.findings.append(_no_gpu_nodes(settings, catalog))
-    label, value = next(iter(catalog.gpu_labels.labels.items()))
+    label, value = next(iter(catalog_labels.items()))
     grafana = grafana_of(prometheus)
     dashboards, too_large = plan_dashboards(
         monitoring, grafana, others=not monitors.install and loads_dashboards(facts)
@@ -147,6 +149,11 @@ def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
         operated=bool(operators),
     )
     build.findings += monitors.findings
+    several = [f"{found.namespace}/{found.name}" for found in build.facts.running_prometheuses]
+    if wanted.enabled and not monitors.install and len(several) > 1:
+        build.findings.append(
+            findings.SEVERAL_PROMETHEUSES(used=several[0], others=", ".join(several[1:]))
+        )
     _report_operators(build, monitors, operators)
     if wanted.enabled and build.facts.prometheus and not (offered or monitors.install):
         build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))

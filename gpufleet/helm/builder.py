@@ -28,7 +28,8 @@ ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
 class ReleaseBuilder:
     """State that the planners of a cluster share.
 
-    `ours`: chart -> the release of it that gpufleet manages, enabled or not.
+    `ours`: chart -> the release of it that gpufleet manages, enabled or not. `labels`: what GPU
+    nodes are labelled with during the run.
     """
 
     access: ClusterAccess
@@ -37,6 +38,7 @@ class ReleaseBuilder:
     catalog: ChartCatalog
     charts: Mapping[str, ChartChoice]
     gpu_nodes: tuple[str, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def release(
@@ -65,7 +67,7 @@ class ReleaseBuilder:
             version=choice.version,
             source=chart_source(choice, access),
             values=combined(known, merged(values, choice.values), wanted),
-            ready=Readiness(nodes, access.timeout, labels=self.catalog.gpu_labels.labels),
+            ready=Readiness(nodes, access.timeout, labels=self.labels),
             crd_version=crd_version,
             adopt=access.adopt_releases,
             left_by=known.left_by,

@@ -259,9 +259,21 @@ class ClusterFacts:
         return api_version == "v1" or api_version in self.apis
 
     @property
+    def running_prometheuses(self) -> list[PrometheusInstance]:
+        """Those with pods, by name: those that work first, as far as their operator says so."""
+
+        def order(found: PrometheusInstance) -> tuple[bool, str, str]:
+            state = self.operated.get(ObjectRef("Prometheus", found.namespace, found.name))
+            return bool(state), found.namespace, found.name
+
+        return sorted(
+            (one for one in self.prometheuses if one.spec.get("replicas") != 0), key=order
+        )
+
+    @property
     def prometheus(self) -> PrometheusInstance | None:
-        """The Prometheus of the cluster; with several, the first by name."""
-        return min(self.prometheuses, key=lambda found: (found.namespace, found.name), default=None)
+        """The Prometheus of the cluster; with several, the first that works."""
+        return next(iter(self.running_prometheuses), None)
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:
         """The existing workloads of a release's manifest that Helm created."""

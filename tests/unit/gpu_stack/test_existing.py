@@ -12,6 +12,7 @@ from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterNode,
     ClusterPolicy,
+    ObjectRef,
     ReleaseRef,
     Workload,
 )
@@ -22,6 +23,7 @@ from tests.unit.gpu_stack.gpu_clusters import (
     codes,
     named,
     names,
+    prometheus,
     released,
     stack,
     work,
@@ -267,3 +269,27 @@ def test_a_foreign_operator_has_a_plugin_and_ours_excludes_one() -> None:
     ours = replace(FACTS, releases=(named("gpu-operator", "gpu-operator", OURS),))
     assert [finding.code for finding in stack(ours).blockers] == ["GF870"]
     assert stack(ours, device_plugin_enabled=False).blockers == ()
+
+
+def test_of_several_prometheuses_one_that_works_is_used_and_the_others_are_named() -> None:
+    facts = prometheus({})
+    (main,) = facts.prometheuses
+    idle = replace(main, name="a", spec={**main.spec, "replicas": 0})
+    broken, other = replace(main, name="b"), replace(main, name="c")
+    down = {ObjectRef("Prometheus", "infra", "b"): "Available is False (x)"}
+    several = replace(facts, prometheuses=(main, idle, broken, other), operated=down)
+    (found,) = (each for each in stack(several).findings if each.code == "GF979")
+    assert "Prometheus infra/c is to scrape" in found.message
+    assert "infra/main, infra/b." in found.message
+    only = replace(facts, prometheuses=(idle,))
+    assert "GF979" not in codes(stack(replace(facts, prometheuses=(idle, main))))
+    assert "kube-prometheus-stack" in names(stack(only))
+
+
+def test_no_label_of_nodes_is_expected_where_nothing_sets_one() -> None:
+    def labels(**data: Any) -> Any:
+        return stack(**data).releases[-1].ready.labels
+
+    assert labels().items() >= LABEL.items()
+    assert labels(device_plugin_nfd=False) == {}
+    assert labels(device_plugin_nfd=False, device_plugin_label_nodes=True) == labels()
