@@ -1,8 +1,10 @@
 """Kubernetes cluster -> GPU cluster: Prometheus, device plugin or GPU Operator, exporter."""
 
 from gpufleet.gpu_stack.operations.stack import current_stack
+from gpufleet.host.boundary import one_host
 from gpufleet.roles.cluster import apply_roles
 
-stack = current_stack()  # settings validated, API read once; a blocker stops only this cluster
-if stack:
-    apply_roles(stack)
+with one_host():  # a problem of one cluster stops only that one
+    stack = current_stack()  # settings validated, API read once
+    if stack:
+        apply_roles(stack)

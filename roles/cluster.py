@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 from gpufleet.gpu_stack.operations.stack import Stack
-from gpufleet.kube.operations.boundary import cluster_boundary
 
 from .monitoring.install import (
     install_adapter,
@@ -20,12 +19,11 @@ gpu_operator = import_module("gpufleet.roles.gpu-operator.install")
 
 def apply_roles(stack: Stack) -> None:
     """Prometheus, then GPUs and their metrics, then their consumers."""
-    with cluster_boundary():
-        install_prometheus(stack)
-        if stack.uses_operator:
-            gpu_operator.install(stack)
-        else:
-            device_plugin.install(stack)
-        install_exporter(stack)
-        install_adapter(stack)
-        install_detector(stack)
+    install_prometheus(stack)
+    if stack.uses_operator:
+        gpu_operator.install(stack)
+    else:
+        device_plugin.install(stack)
+    install_exporter(stack)
+    install_adapter(stack)
+    install_detector(stack)

@@ -14,7 +14,6 @@ from gpufleet.core.paths import expanded
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import cluster_findings
 from gpufleet.kubernetes.access import authorities
 from gpufleet.kubernetes.findings import access as found
 from gpufleet.kubernetes.members import (
@@ -171,8 +170,7 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
-        text = " ".join(f"{each.code} {each.message}" for each in cluster_findings(error))
-        raise Unknown(text) from error
+        raise Unknown(f"the API sent an unexpected response: {type(error).__name__}") from error
 
 
 def _file(path: str) -> Path:

@@ -70,13 +70,6 @@ NAMED_TWICE = blocker(
     'Give each cluster a name: ("@cluster/prod", {{"cluster_context": "prod"}}), ("@cluster/lab", '
     "…).",
 )
-UNEXPECTED = blocker(
-    "GF821",
-    "Internal error",
-    "Internal error in gpufleet at {place}: {error}.",
-    "This cluster was not changed further; other clusters and hosts continued. The likely cause "
-    "is an unexpected response of its API: see what that line reads, fix it and run again.",
-)
 RUN_IN_PROGRESS = blocker(
     "GF899",
     "Cluster is locked by another run",

@@ -12,10 +12,10 @@ from pyinfra.api import FunctionCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.host.boundary import failing
-from gpufleet.host.operation import Commands
+from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation, write
+from gpufleet.kube.operations.objects import write
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
@@ -28,7 +28,7 @@ from gpufleet.monitoring.alertmanager import (
 from gpufleet.monitoring.findings import RECEIVERS_WRONG
 
 
-@cluster_operation
+@operation
 def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
     """
     Write Alertmanager's configuration; its content is never printed.

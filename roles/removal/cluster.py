@@ -6,14 +6,12 @@ from gpufleet.gpu_stack.operations import removal as operations
 from gpufleet.gpu_stack.operations.removal import ClusterRemoval
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import role
-from gpufleet.kube.operations.boundary import cluster_boundary
 
 
 @role("Removal")
 def remove_stack(removal: ClusterRemoval) -> None:
     """The objects go last: releases use them."""
-    with cluster_boundary():
-        for name, chart in reversed(load_charts().charts.items()):
-            operations.uninstall(f"Uninstall {chart.title}", removal, name)
-        operations.delete_objects("Delete the objects of gpufleet", removal)
-        operations.unlabel_nodes("Remove the label of the GPU nodes", removal)
+    for name, chart in reversed(load_charts().charts.items()):
+        operations.uninstall(f"Uninstall {chart.title}", removal, name)
+    operations.delete_objects("Delete the objects of gpufleet", removal)
+    operations.unlabel_nodes("Remove the label of the GPU nodes", removal)

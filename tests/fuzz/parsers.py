@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -23,7 +22,6 @@ from gpufleet.helm.output import error_line
 from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
 from gpufleet.kube.kubeconfig import KubeconfigError
-from gpufleet.kube.operations.boundary import cluster_findings
 from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.rpm_trial import read_trial
 from gpufleet.toolkit.config import containerd, crio, docker
@@ -101,15 +99,11 @@ def _odd_answers(rng: Random) -> bytes:
 
 
 def _parse_answers(data: bytes) -> object:
-    """Facts, or the cluster boundary's finding for the error, with its location."""
+    """Facts, or the error, which is a finding at the boundary of a host."""
     try:
         return cluster_facts("fuzzed", Answers(**json.loads(data)))
-    except Exception as error:  # noqa: BLE001 - as the boundary does
-        (found,) = cluster_findings(error)
-        place = r"Internal error in gpufleet at gpufleet/kube/\w+\.py:\d+ "
-        assert re.match(place, found.message), found.message
-        assert len(found.message) < MAX_QUOTE_CHARS + 200, f"{len(found.message)} characters"
-        return found
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return type(error).__name__
 
 
 @cache

@@ -105,9 +105,9 @@ def test_an_invalid_response_stops_only_its_cluster_and_names_the_place(tmp_path
     sound = found.pop("@cluster/sound")
     assert len(found) == len(ODD)
     for name, part in found.items():
-        assert codes(part) == ["GF821"], name
-        assert "gpufleet/kube/" in part["findings"][0]["message"]
-    assert "GF821" not in codes(sound)
+        assert codes(part) == ["GF503"], name
+        assert "gpufleet.kube." in part["findings"][0]["message"]
+    assert "GF503" not in codes(sound)
     assert len(sound["plan"]["releases"]) == 4
 
 

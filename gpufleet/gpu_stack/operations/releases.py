@@ -15,10 +15,9 @@ from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
 from gpufleet.helm.release import Release, ReleasePlan
-from gpufleet.host.operation import Commands
+from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.boundary import cluster_operation
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -142,7 +141,7 @@ def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
     return plan
 
 
-@cluster_operation
+@operation
 def _apply(run: ClusterRun, planned: PlannedRelease) -> Commands:
     """
     Apply the plan of one Helm release and wait until it is ready.

@@ -28,14 +28,14 @@ from gpufleet.gpu_stack.removal import (
 )
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.release import OWNER_LABEL
-from gpufleet.host.operation import Commands
+from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.facts import HelmRelease, ObjectRef
 from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
-from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.kube.operations.gather import Ask, ask_all
+from gpufleet.kube.operations.objects import write
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
@@ -60,10 +60,8 @@ def current_removal() -> ClusterRemoval | None:
     """The removal of this deploy's cluster; None for a host that is no cluster, or is stopped."""
     if CLUSTERS not in host.groups:
         return None
-    with cluster_boundary():
-        run = None if is_named_twice() else current_cluster()
-        return _removal(run) if run else None
-    return None
+    run = None if is_named_twice() else current_cluster()
+    return _removal(run) if run else None
 
 
 def _removal(run: ClusterRun) -> ClusterRemoval | None:
@@ -165,7 +163,7 @@ def _is_labelled(item: Mapping[str, Any]) -> bool:
     return OURS.items() <= (item["metadata"].get("labels") or {}).items()
 
 
-@cluster_operation
+@operation
 def uninstall(removal: ClusterRemoval, name: str) -> Commands:
     """
     Uninstall one of gpufleet's releases, and wait until its objects are gone.
@@ -189,7 +187,7 @@ def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmR
     return True
 
 
-@cluster_operation
+@operation
 def delete_objects(removal: ClusterRemoval) -> Commands:
     """
     Delete the objects with gpufleet's label.
@@ -203,7 +201,7 @@ def delete_objects(removal: ClusterRemoval) -> Commands:
         yield write(f"delete {found.ref}", call, secret=found.ref.kind == "Secret")
 
 
-@cluster_operation
+@operation
 def unlabel_nodes(removal: ClusterRemoval) -> Commands:
     """
     Remove the label that gpufleet set on nodes.

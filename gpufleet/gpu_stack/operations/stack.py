@@ -18,12 +18,12 @@ from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, cu
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
 from gpufleet.helm.release import Release
-from gpufleet.host.operation import Commands
+from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import cluster_boundary, cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
+from gpufleet.kube.operations.objects import write
 from gpufleet.run.reporting import RunReport
 
 
@@ -59,13 +59,6 @@ def current_stack(*, preview: bool = False) -> Stack | None:
     if CLUSTERS not in host.groups:
         report.left_out.add(host.name)
         return None
-    with cluster_boundary():
-        return _stack(preview=preview)
-    return None
-
-
-def _stack(*, preview: bool) -> Stack | None:
-    report = RunReport.of(state)
     if is_named_twice():
         return None
     run = current_cluster(supported_only=True, preview=preview)
@@ -100,7 +93,7 @@ def _node_names() -> list[str]:
     return [name for found in hosts for name in {found.name, found.name.split(".")[0]}]
 
 
-@cluster_operation
+@operation
 def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -> Commands:
     """
     Label nodes, so that charts select the ones with GPUs.
@@ -122,7 +115,7 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
     yield write("label nodes", label_all)
 
 
-@cluster_operation
+@operation
 def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     """
     Create the RuntimeClass by which pods select the container runtime of that name.
@@ -147,7 +140,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     yield write(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 
-@cluster_operation
+@operation
 def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) -> Commands:
     """
     Generate Grafana's password once; it is stored only in the Secret.

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 
 from pyinfra import host
-from pyinfra.api import FunctionCommand
+from pyinfra.api import FunctionCommand, Host, State
 
-from gpufleet.host.operation import Commands
-from gpufleet.kube.findings import OBJECT_OF_OTHERS
+from gpufleet.host.operation import Commands, operation
+from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
 from gpufleet.kube.objects import Action, Body, ObjectChange, ObjectSet, changes, is_ours
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.boundary import cluster_operation, write
 from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
 
 NEEDED: tuple[Action, ...] = ("create", "change")
 STALE: tuple[Action, ...] = ("delete",)
+
+
+def write(action: str, call: Callable[[], object], *, secret: bool = False) -> FunctionCommand:
+    """The command of a write that the API server may reject; the finding then names `action`.
+
+    `secret`: the object is secret, and the server's message may quote it.
+    """
+    return FunctionCommand(_write, (action, call, secret), {})
+
+
+def _write(state: State, host: Host, action: str, call: Callable[[], object], secret: bool) -> bool:
+    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    try:
+        call()
+    except ApiError as error:
+        reason = error.reason if secret else error
+        raise ClusterProblem(WRITE_REFUSED(action=action, reason=reason)) from error
+    return True
 
 
 def live_objects(api: ClusterApi, wanted: ObjectSet) -> list[Body]:
@@ -46,7 +63,7 @@ def pending(
     return tuple(found)
 
 
-@cluster_operation
+@operation
 def apply_objects(
     api: ClusterApi, wanted: ObjectSet | None, actions: Collection[Action] = (*NEEDED, *STALE)
 ) -> Commands:
