@@ -6,12 +6,7 @@ from importlib import import_module
 
 from gpufleet.gpu_stack.operations.stack import Stack
 
-from .monitoring.install import (
-    install_adapter,
-    install_detector,
-    install_exporter,
-    install_prometheus,
-)
+from .monitoring.install import install_exporter, install_prometheus, install_rest
 
 device_plugin = import_module("gpufleet.roles.device-plugin.install")
 gpu_operator = import_module("gpufleet.roles.gpu-operator.install")
@@ -25,5 +20,4 @@ def apply_roles(stack: Stack) -> None:
     else:
         device_plugin.install(stack)
     install_exporter(stack)
-    install_adapter(stack)
-    install_detector(stack)
+    install_rest(stack)

@@ -23,5 +23,5 @@ def install(stack: Stack) -> None:
         stack.run.cluster.api,
         stack.run.settings.device_plugin.runtime_class,
     )
-    stack.apply("Install node-feature-discovery", NFD)
-    stack.apply("Install the device plugin", PLUGIN)
+    stack.apply(NFD)
+    stack.apply(PLUGIN)

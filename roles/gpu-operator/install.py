@@ -10,4 +10,4 @@ from gpufleet.host.operation import role
 @role("GPU Operator")
 def install(stack: Stack) -> None:
     """Apply the plan of the operator's release."""
-    stack.apply("Install the GPU Operator", OPERATOR)
+    stack.apply(OPERATOR)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
-from gpufleet.helm.builder import ADAPTER, DETECTOR, EXPORTER, STACK
+from gpufleet.helm.builder import EXPORTER, STACK
 from gpufleet.host.operation import role
 from gpufleet.kube.operations import objects
 from gpufleet.monitoring import operations as alertmanager
@@ -22,7 +22,7 @@ def install_prometheus(stack: Stack) -> None:
     alertmanager.ensure_config(
         "Configure Alertmanager's receivers", stack.run.cluster.api, stack.plan.receivers
     )
-    stack.apply("Install Prometheus and Grafana", STACK)
+    stack.apply(STACK)
     if not stack.run.report.failed:
         objects.apply_objects("Apply the alert rules", stack.run.cluster.api, stack.plan.alerts)
         objects.apply_objects("Apply the dashboards", stack.run.cluster.api, stack.plan.dashboards)
@@ -42,18 +42,12 @@ def install_exporter(stack: Stack) -> None:
     objects.apply_objects("Apply the list of counters", api, plan.counters, objects.NEEDED)
     monitor = plan.exporter_monitor
     objects.apply_objects("Apply the exporter's monitor", api, monitor, objects.NEEDED)
-    stack.apply("Install dcgm-exporter", EXPORTER)
+    stack.apply(EXPORTER)
     if not stack.run.report.failed:
         objects.apply_objects("Remove the exporter's monitor", api, monitor, objects.STALE)
 
 
 @role("Monitoring")
-def install_adapter(stack: Stack) -> None:
-    """Apply the plan of prometheus-adapter: it serves Prometheus' GPU metrics to autoscalers."""
-    stack.apply("Install prometheus-adapter", ADAPTER)
-
-
-@role("Monitoring")
-def install_detector(stack: Stack) -> None:
-    """Apply the plan of node-problem-detector: node conditions and events about GPUs."""
-    stack.apply("Install node-problem-detector", DETECTOR)
+def install_rest(stack: Stack) -> None:
+    """Apply the plans of the other charts: consumers of metrics, and watchers of nodes."""
+    stack.apply_rest()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 
@@ -17,7 +17,6 @@ from gpufleet.gpu_stack.model import NODE_MARK, StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
-from gpufleet.helm.release import Release
 from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.objects import OURS
@@ -33,21 +32,26 @@ class Stack:
 
     run: ClusterRun
     plan: StackPlan
+    applied: set[str] = field(default_factory=set)  # charts
 
     @property
     def uses_operator(self) -> bool:
         """Whether NVIDIA's operator installs plugin and exporter."""
         return self.run.settings.cluster.stack == "gpu-operator"
 
-    def release(self, chart: str) -> Release | None:
-        """The release of a chart, where the plan has one."""
-        return next((found for found in self.plan.releases if found.chart == chart), None)
-
-    def apply(self, sentence: str, chart: str) -> None:
+    def apply(self, chart: str) -> None:
         """Apply the release of a chart, where the plan has one and nothing has failed yet."""
-        release = self.release(chart)
+        self.applied.add(chart)
+        release = next((found for found in self.plan.releases if found.chart == chart), None)
         if release and not self.run.report.failed:
-            apply_release(sentence, self.run, release)
+            title = load_charts().charts[chart].title
+            apply_release(f"Install {title}", self.run, release)
+
+    def apply_rest(self) -> None:
+        """Apply the releases that need nothing beside them."""
+        for release in self.plan.releases:
+            if release.chart not in self.applied:
+                self.apply(release.chart)
 
 
 def current_stack(*, preview: bool = False) -> Stack | None:
