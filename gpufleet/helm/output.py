@@ -93,7 +93,7 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
             release=release.ref, status="pending", age="a moment", stale=f"{STALE // 60} minutes"
         )
     if _KUBERNETES.search(error):
-        return findings.KUBERNETES_REFUSED(**chart, server=facts.server)
+        return findings.FIELD_REFUSED(**of, server=facts.server)
     if _SCHEMA.search(error):
         return findings.VALUES_REFUSED(**chart)
     if kind := _KIND.search(error):
@@ -108,11 +108,10 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
         return _conflict(failure, release, conflict["object"], conflict["conflicts"])
     if _IMMUTABLE.search(error):
         return findings.IMMUTABLE_FIELD(**of, object=_object(error, release))
-    if _HOOK.search(error):
-        return findings.HOOK_FAILED(**of, state=failure.state)
     if _REFUSED.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
-    return findings.HELM_FAILED(**of, state=failure.state)
+    advice = "See the log of the hook's pod; " if _HOOK.search(error) else "See helm's output; "
+    return findings.HELM_FAILED(**of, state=advice + failure.state)
 
 
 def is_gone(stderr: str) -> bool:
@@ -155,10 +154,15 @@ def explain_pull(stderr: str, release: Release) -> Finding:
     if _NOT_OFFERED.search(error):
         return charts.VERSION_NOT_OFFERED(**release.origin, offers="the tag does not exist")
     if _OTHER_CONTENT.search(error):
-        return charts.DIGEST_WRONG(**release.origin, error=error)
+        return digest_wrong(release, error)
     if _NO_TLS.search(error):
-        return charts.PLAIN_HTTP(**release.origin)
+        error = "it responds without TLS, which cluster_chart_plain_http = True allows"
     return findings.CHART_UNREACHABLE(**release.origin, error=error)
+
+
+def digest_wrong(release: Release, error: str) -> Finding:
+    what = f"{release.chart} {release.version}"
+    return charts.DIGEST_WRONG(what=what, source=release.source.location, error=error)
 
 
 def login_refused(release: Release, error: str) -> Finding:

@@ -97,7 +97,7 @@ def test_another_helm_than_the_catalogs_is_refused(
     with chart_repository(chosen) as served:
         done = current.deploy(cluster_helm=None, cluster_helm_url=served.url)
         assert done.returncode == 1
-        assert "GF855" in done.codes
+        assert "GF812" in done.codes
         (chosen / HELM_ARCHIVE).unlink()
         done = current.deploy(cluster_helm=None, cluster_helm_url=served.url)
         assert done.codes >= {"GF854"}

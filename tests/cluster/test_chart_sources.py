@@ -154,8 +154,8 @@ def a_truncated_response(offered: Repository) -> None:
     [
         (of_another_version, "GF810", "its newest are 1.1.0"),
         pytest.param(of_another_chart, "GF810", "no chart with that name", marks=EXTENDED),
-        (a_login_page, "GF813", "not a mapping"),
-        pytest.param(a_truncated_index, "GF813", "did not find expected", marks=EXTENDED),
+        (a_login_page, "GF841", "not a mapping"),
+        pytest.param(a_truncated_index, "GF841", "did not find expected", marks=EXTENDED),
         (no_index, "GF841", "index.yaml: it answers 404"),
         pytest.param(no_archive, "GF841", "tiny-1.0.0.tgz: it answers 404", marks=EXTENDED),
         (another_digest, "GF812", f"expected sha256 {'ab' * 32} from the index"),
@@ -188,7 +188,7 @@ def test_a_faulty_registry(site: Site, pushed: Registry, cache: Path) -> None:
     refused(site, cache, oci(pushed), "GF812")
     blob.write_bytes(sound)
     if "helm4" in site.helm.name:  # helm 3 uses no TLS for loopback
-        refused(site, cache, oci(pushed, plain=False), "GF815")
+        refused(site, cache, oci(pushed, plain=False), "GF841")
     assert site.apply({}, source=oci(pushed)).ok
 
 

@@ -39,7 +39,7 @@ def test_values_that_the_chart_rejects(place: Site) -> None:
 @pytest.mark.extended
 def test_a_chart_for_another_kubernetes(place: Site) -> None:
     run = place.apply({}, edit=lambda path, text: text.replace(">= 1.16.0-0", "< 1.16.0-0"))
-    assert f"incompatible with Kubernetes v{place.cluster.version}" in run.finding("GF846").message
+    assert f"incompatible with Kubernetes v{place.cluster.version}" in run.finding("GF844").message
     untouched(place, run)
 
 

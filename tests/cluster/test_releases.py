@@ -111,7 +111,7 @@ def test_a_failed_hook_job_is_reported_with_the_reason(site: Site) -> None:
     hook = {"enabled": True, "deadline": 8, "annotations": {WAITING: "ImagePullBackOff"}}
     run = site.apply({"hook": hook, "settings": {"new": True}})
     assert not run.ok
-    found = run.finding("GF852")
+    found = run.finding("GF840")
     assert "Job one-hook" in found.message
     assert "cannot be pulled" in found.message
     assert site.apply({}).plan.action == "no-op"

@@ -60,27 +60,14 @@ LOGIN_REFUSED = blocker(
 )
 DIGEST_WRONG = blocker(
     "GF812",
-    "Chart checksum mismatch",
-    "Checksum mismatch for {chart} {version} from {source}: {error}. The archive was not used.",
-    "Regenerate the repository's index (helm repo index), or push the chart again. If it is not "
-    "your repository, find out what modifies downloads in transit.",
-)
-INDEX_BROKEN = blocker(
-    "GF813",
-    "Not a Helm repository",
-    "{url} is not a Helm repository index: {reason}.",
-    "Check that the URL is the folder that contains index.yaml, and that it does not redirect to "
-    "a login page.",
+    "Checksum mismatch",
+    "Checksum mismatch for {what} from {source}: {error}. It was not used.",
+    "If it is your mirror or repository, upload the right archive, and regenerate the index of "
+    "charts (helm repo index). Otherwise find out what modifies downloads in transit.",
 )
 LOGIN_FILE = blocker(
     "GF814",
     "Credentials file cannot be used",
     "{path}, set in cluster_chart_logins, cannot be used: {reason}.",
     "Write lines `machine HOST login USER password PASSWORD`, then chmod 600 {path}",
-)
-PLAIN_HTTP = blocker(
-    "GF815",
-    "Registry does not use TLS",
-    "{source} responds without TLS; {chart} {version} was not downloaded.",
-    "Configure TLS on the registry. On a network that you trust: cluster_chart_plain_http = True.",
 )

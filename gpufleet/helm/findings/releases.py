@@ -108,7 +108,8 @@ HELM_FAILED = blocker(
     "GF840",
     "helm failed",
     "{what} of release {release} failed: {error}",
-    "See helm's output; {state}",
+    "{state}",
+    advice="Fix the cause and run again. The finding says in which state the release is.",
 )
 CHART_UNREACHABLE = blocker(
     "GF841",
@@ -132,7 +133,7 @@ KIND_MISSING = blocker(
 )
 FIELD_REFUSED = blocker(
     "GF844",
-    "API server rejected the chart's objects",
+    "Chart does not support this Kubernetes version",
     "{what} of release {release} was rejected: {error}",
     "This chart version does not support Kubernetes {server}: `gpufleet catalog charts "
     "--kubernetes {server}` lists one that does.",
@@ -143,12 +144,6 @@ FIELD_CONFLICT = blocker(
     "{what} of release {release} stopped: {manager} owns {fields} of {object}.",
     "Revert that change or move it to the values; to override it, set cluster_force_conflicts = "
     "True.",
-)
-KUBERNETES_REFUSED = blocker(
-    "GF846",
-    "Chart requires another Kubernetes version",
-    "Chart {chart} {version} rejects this cluster: {error}",
-    "`gpufleet catalog charts --kubernetes {server}` lists the version that supports it.",
 )
 NOT_READY = blocker(
     "GF847",
@@ -184,12 +179,6 @@ VALUES_REFUSED = blocker(
     "Chart {chart} {version} rejects its values: {error}",
     "Correct the values listed; `helm show values` prints what the chart expects.",
 )
-HOOK_FAILED = blocker(
-    "GF852",
-    "Chart hook failed",
-    "{what} of release {release} stopped at a hook: {error}",
-    "See the log of the Job's pod; {state}",
-)
 IMMUTABLE_FIELD = blocker(
     "GF853",
     "Immutable field",
@@ -198,36 +187,16 @@ IMMUTABLE_FIELD = blocker(
 )
 HELM_MISSING = blocker(
     "GF854",
-    "helm not found",
-    "helm was not found on this machine ({looked}), and could not be installed: {reason}.",
+    "No helm that can be used",
+    "{reason}.",
     "Install helm {oldest} or newer, set cluster_helm to its path, or set cluster_helm_url to a "
     "folder that this machine reaches.",
-)
-HELM_CHECKSUM = blocker(
-    "GF855",
-    "helm checksum mismatch",
-    "Checksum mismatch for {url}: expected {wanted}, found {found}. The file was not used.",
-    "If it is your mirror, upload the right archive; otherwise find out what modifies downloads "
-    "in transit. Or set cluster_helm.",
-)
-HELM_UNUSABLE = blocker(
-    "GF856",
-    "helm cannot be used",
-    "{path} cannot be used: {reason}.",
-    "Install helm {oldest} or newer, or set cluster_helm to it.",
 )
 CRD_REFUSED = blocker(
     "GF857",
     "CRD could not be updated",
     "CRD {crd} of chart {chart} could not be applied: {error}",
     "The release was not changed. Fix the cause and run again.",
-)
-HELM_HANGS = blocker(
-    "GF858",
-    "helm timed out",
-    "{what} of release {release} timed out after {seconds} s: {reasons}.",
-    "{state}",
-    advice="Fix the cause and run again. The finding says in which state the release is.",
 )
 NEWER_INSTALLED = warning(
     "GF859",

@@ -19,7 +19,7 @@ from gpufleet.helm.operations.download import (
     leaves_tls,
     same_origin,
 )
-from gpufleet.helm.output import login_refused
+from gpufleet.helm.output import digest_wrong, login_refused
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.packages.logins import RepositoryLogin
@@ -38,12 +38,8 @@ def archive_from_repository(release: Release, login: RepositoryLogin | None) -> 
     data = _get(release, url, CHART, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
     if entry.digest and digest != entry.digest:
-        raise ClusterProblem(
-            charts.DIGEST_WRONG(
-                **release.origin,
-                error=f"expected sha256 {entry.digest} from the index, found {digest}",
-            )
-        )
+        error = f"expected sha256 {entry.digest} from the index, found {digest}"
+        raise ClusterProblem(digest_wrong(release, error))
     return data
 
 
@@ -51,7 +47,9 @@ def _entry(release: Release, url: str, login: RepositoryLogin | None) -> IndexEn
     try:
         entries = parse_index(_get(release, url, INDEX, login), release.chart)
     except BrokenIndex as error:
-        raise ClusterProblem(charts.INDEX_BROKEN(url=url, reason=error)) from error
+        why = f"{url} is not the index of a Helm repository: {error}"
+        found = findings.CHART_UNREACHABLE(**release.origin, error=why)
+        raise ClusterProblem(found) from error
     wanted = release.version.removeprefix("v")
     for entry in entries:
         if entry.version.removeprefix("v") == wanted:

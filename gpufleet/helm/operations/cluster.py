@@ -12,7 +12,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.paths import cache_dir
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.findings.releases import HELM_HANGS
+from gpufleet.helm.findings.releases import HELM_FAILED
 from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
@@ -123,11 +123,10 @@ class Cluster:
         if result.ok or is_gone(result.stderr):
             return None
         if result.code is None:
-            return HELM_HANGS(
+            return HELM_FAILED(
                 what="Removal",
                 release=release.ref,
-                seconds=timeout,
-                reasons=error_line(result.stderr),
+                error=f"it did not end within {timeout} s: {error_line(result.stderr)}",
                 state="Fix the cause and run again: the removal continues where it stopped.",
             )
         return explain_uninstall(result.stderr, release.ref, self.facts.context)

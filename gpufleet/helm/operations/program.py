@@ -17,6 +17,7 @@ from gpufleet.core.paths import expanded
 from gpufleet.core.process import Process
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.findings.charts import DIGEST_WRONG
 from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.operations.download import DownloadFailed, download
 from gpufleet.helm.release import HelmVersion
@@ -59,7 +60,9 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
 
     def unusable(reason: str) -> ClusterProblem:
         return ClusterProblem(
-            findings.HELM_UNUSABLE(path=path, reason=" ".join(reason.split()), oldest=oldest)
+            findings.HELM_MISSING(
+                reason=f"{path} cannot be used: {' '.join(reason.split())}", oldest=oldest
+            )
         )
 
     try:
@@ -88,7 +91,8 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
 
     def missing(reason: str) -> ClusterProblem:
         oldest = catalog.oldest.version
-        return ClusterProblem(findings.HELM_MISSING(looked=looked, reason=reason, oldest=oldest))
+        why = f"{looked}; it cannot be downloaded: {reason}"
+        return ClusterProblem(findings.HELM_MISSING(reason=why, oldest=oldest))
 
     system = f"{platform.system().lower()}-{_MACHINES.get(platform.machine(), platform.machine())}"
     checksum = wanted.sha256.get(system)
@@ -104,7 +108,8 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
             raise missing(f"{url}: {error}") from error
         found = hashlib.sha256(data).hexdigest()
         if found != checksum:
-            raise ClusterProblem(findings.HELM_CHECKSUM(url=url, found=found, wanted=checksum))
+            error = f"expected {checksum}, found {found}"
+            raise ClusterProblem(DIGEST_WRONG(what="helm", source=url, error=error))
         _write(folder / name, data, 0o644)
     program = _member(data, wanted.member.format(platform=system))
     target = folder / "helm"

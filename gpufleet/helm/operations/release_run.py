@@ -144,13 +144,11 @@ class ReleaseRun:
         late = explain(self.api, now.workloads_of(wanted.ref), hooks_in=wanted.namespace)
         why = [reason.text for reason in late]
         if result.code is None:
+            reasons = "; ".join(why) or error_line(result.stderr)
+            error = f"helm did not end within {TIMEOUT} s: {reasons}"
             outcome.fail(
-                findings.HELM_HANGS(
-                    what=what,
-                    release=wanted.ref,
-                    seconds=TIMEOUT,
-                    reasons="; ".join(why) or error_line(result.stderr),
-                    state=self._state(),
+                findings.HELM_FAILED(
+                    what=what, release=wanted.ref, error=error, state=self._state().capitalize()
                 )
             )
         else:

@@ -29,10 +29,10 @@ RELEASE = Release("one", "space", "tiny", "1.0.0", ChartSource("archive", "/tiny
 EXPECTED = {
     "busy": ("GF832", "space/one"),
     "conflict": ("GF845", "kubectl owns .spec.replicas of cap-4/c1 apps/v1, Kind=Deployment"),
-    "hook": ("GF852", "h1-hook"),
+    "hook": ("GF840", "h1-hook"),
     "immutable": ("GF853", "deployment/i1 -n space"),
     "kind": ("GF843", "kind ServiceMonitor (monitoring.coreos.com/v1)"),
-    "kubernetes": ("GF846", "chart requires kubeVersion: < 1.16.0-0"),
+    "kubernetes": ("GF844", "chart requires kubeVersion: < 1.16.0-0"),
     "node-port": ("GF834", "which Service other/web uses"),
     "unknown-field": ("GF844", "noSuchField"),
     "values": ("GF851", "at '/deployment/replicas': got string, want integer"),
