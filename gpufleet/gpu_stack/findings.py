@@ -192,17 +192,10 @@ LEFT_IN_CLUSTER = info(
     "{objects:object of gpufleet or of its releases stays|objects of gpufleet or of its releases "
     "stay}: others may use them, or have data in them.",
     "Delete what nothing needs: {commands}",
-    description="CRDs, namespaces and PersistentVolumeClaims stay: with a CRD go all objects of "
-    "its kind, with a namespace all that is in it, with a claim its data. What the programs of a "
-    "release created stays too, and the Secret with Grafana's password while a claim may hold "
-    "Grafana's database.",
-)
-
-CLASS_IN_USE = warning(
-    "GF976",
-    "RuntimeClass stays",
-    "RuntimeClass {name} stays, because {count:pod selects|pods select} it, such as {pods}.",
-    "Delete it when no pod needs it: kubectl delete runtimeclass {name}",
+    description="CRDs, namespaces, RuntimeClasses and PersistentVolumeClaims stay: with a CRD go "
+    "all objects of its kind, with a namespace all that is in it, with a claim its data. What the "
+    "programs of a release created stays too, and the Secret with Grafana's password while a claim "
+    "may hold Grafana's database.",
 )
 
 HELM_WOULD_DELETE = blocker(

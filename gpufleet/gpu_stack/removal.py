@@ -7,7 +7,7 @@ claims stay: whoever deletes one deletes all that others have in it. A finding h
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -28,10 +28,7 @@ Item = Mapping[str, Any]
 ADVERTISING = (PLUGIN, OPERATOR)
 SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
 SHOWN = 3  # objects of others in a finding
-COMMANDS = {  # kind -> the end of `kubectl delete`
-    "CustomResourceDefinition": "crd {0.name}",
-    "Namespace": "namespace {0.name}",
-}
+SHORT_KINDS = {"CustomResourceDefinition": "crd"}  # for kubectl
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +41,21 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is there beside the releases. `objects`, `crds` and `namespaces`: with gpufleet's label.
-    `nodes`: node -> the label that gpufleet set. `left`: chart -> what its programs created and
-    helm does not delete. `pods`: all of the cluster. `elsewhere`: releases with gpufleet's label in
-    namespaces that the settings do not name. `users`: CRD that is part of a release -> its objects
-    that neither gpufleet nor that release created."""
+    """What is there beside the releases. `objects`: with gpufleet's label. `shared`: CRDs,
+    RuntimeClasses and namespaces with that label. `nodes`: node -> the label that gpufleet set.
+    `left`: chart -> what its programs created and helm does not delete. `pods`: all of the cluster.
+    `elsewhere`: releases with gpufleet's label in namespaces that the settings do not name.
+    `users`: CRD that is part of a release -> its objects that neither gpufleet nor that release
+    created."""
 
     objects: tuple[Owned, ...] = ()
-    nodes: Mapping[str, str] | None = None
-    crds: tuple[ObjectRef, ...] = ()
-    namespaces: tuple[ObjectRef, ...] = ()
+    shared: tuple[ObjectRef, ...] = ()
+    nodes: Mapping[str, str] = field(default_factory=dict)
     claims: tuple[ObjectRef, ...] = ()
-    left: Mapping[str, tuple[ObjectRef, ...]] | None = None
+    left: Mapping[str, tuple[ObjectRef, ...]] = field(default_factory=dict)
     pods: Sequence[Item] = ()
     elsewhere: tuple[ReleaseRef, ...] = ()
-    users: Mapping[str, tuple[ObjectRef, ...]] | None = None
+    users: Mapping[str, tuple[ObjectRef, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,36 +107,25 @@ def plan_stack_removal(
         for found in there
         if found and not is_installed(found) and found.status != "uninstalled"
     )
-    going = {work.ref for each in releases for work in facts.workloads_of(each.ref)}
     spaces = {claim.namespace for claim in remains.claims}
-    selected = {
-        name: pods
-        for name, pods in _selecting(remains.pods, going).items()
-        if any(each.ref == ObjectRef("RuntimeClass", "", name) for each in remains.objects)
-    }
-    passwords = {  # Grafana's database, which a claim may hold, has the password
-        each.ref
+    passwords = [  # Grafana's database, which a claim may hold, has the password
+        each
         for each in remains.objects
         if each.ref.name == GRAFANA_SECRET and each.ref.namespace in spaces
-    }
-    kept = {ObjectRef("RuntimeClass", "", name) for name in selected} | passwords
+    ]
     notes = [
         *(RELEASE_UNREADABLE(release=ref, reason=why) for ref, why in facts.unreadable.items()),
         *_disrupted(settings, releases, remains, catalog),
         *_lost(releases, facts, remains),
         *_staying(foreign, remains.elsewhere),
-        *(
-            findings.CLASS_IN_USE(name=name, count=len(pods), pods=some(pods))
-            for name, pods in selected.items()
-        ),
     ]
     if not any(note.blocks for note in notes):
-        notes += _left(releases, remains, passwords)
+        notes += _left(releases, remains, [each.ref for each in passwords])
     return StackRemoval(
         releases=releases,
         foreign=foreign,
-        objects=tuple(each for each in remains.objects if each.ref not in kept),
-        nodes=tuple(sorted((remains.nodes or {}).items())),
+        objects=tuple(each for each in remains.objects if each not in passwords),
+        nodes=tuple(sorted(remains.nodes.items())),
         findings=tuple(dict.fromkeys(notes)),
     )
 
@@ -178,13 +164,12 @@ def _lost(
     releases: Iterable[HelmRelease], facts: ClusterFacts, remains: Remains
 ) -> Iterator[Finding]:
     """Blockers where helm would delete data or objects of others together with a release."""
-    users = remains.users or {}
     for release in releases:
         claims = [claim for claim in release.claims if claim in remains.claims]
-        crds = [name for name in users if facts.crds[name].release == release.ref]
-        of_crds = [ref for name in crds for ref in users[name]]
+        crds = [name for name in remains.users if facts.crds[name].release == release.ref]
+        of_crds = [ref for name in crds for ref in remains.users[name]]
         if claims or of_crds:
-            parts = [*map(str, claims), *(f"CRD {name}" for name in crds if users[name])]
+            parts = [*map(str, claims), *(f"CRD {name}" for name in crds if remains.users[name])]
             yield findings.HELM_WOULD_DELETE(
                 release=release.ref,
                 parts=", ".join(parts),
@@ -213,18 +198,18 @@ def _left(
     releases: Collection[HelmRelease], remains: Remains, passwords: Collection[ObjectRef]
 ) -> Iterator[Finding]:
     """What gpufleet or its releases created and a removal does not delete, with the commands."""
-    spaces = {each.namespace for each in releases} | {each.name for each in remains.namespaces}
-    claims = [each for each in remains.claims if each.namespace in spaces - set(SYSTEM)]
-    left = [each for one in releases for each in (remains.left or {}).get(one.chart, ())]
-    objects = [*remains.crds, *claims, *left, *sorted(passwords), *remains.namespaces]
+    spaces = {each.namespace for each in releases} - set(SYSTEM)
+    spaces |= {each.name for each in remains.shared if each.kind == "Namespace"}
+    claims = [each for each in remains.claims if each.namespace in spaces]
+    left = [each for one in releases for each in remains.left.get(one.chart, ())]
+    objects = [*claims, *left, *passwords, *remains.shared]
     if objects:
-        commands = [f"kubectl delete {_target(each)}" for each in objects]
+        commands = []
+        for each in objects:
+            space = f" -n {each.namespace}" if each.namespace else ""
+            kind = SHORT_KINDS.get(each.kind, each.kind.lower())
+            commands.append(f"kubectl delete {kind} {each.name}{space}")
         yield findings.LEFT_IN_CLUSTER(objects=len(objects), commands="; ".join(commands))
-
-
-def _target(ref: ObjectRef) -> str:
-    usual = "{1} {0.name} -n {0.namespace}"
-    return COMMANDS.get(ref.kind, usual).format(ref, ref.kind.lower())
 
 
 def ref_of(item: Item, kind: str) -> ObjectRef:
@@ -248,33 +233,18 @@ def some(refs: Sequence[ObjectRef]) -> str:
     return ", ".join(map(str, refs[:SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
-def _runs(pod: Item) -> bool:
-    return (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
-
-
 def _has_gpus(pod: Item, resource: str) -> bool:
     """Whether a pod on a node has GPUs, shared GPUs or MIG devices."""
     spec = pod["spec"]
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return (
         bool(spec.get("nodeName"))
-        and _runs(pod)
+        and not ended
         and any(
             is_gpu(name, resource) and str(count) != "0"
             for each in limits
             for name, count in each.items()
         )
     )
-
-
-def _selecting(pods: Iterable[Item], going: Collection[ObjectRef]) -> dict[str, list[ObjectRef]]:
-    """RuntimeClass -> the pods that select it, without those of the workloads that go."""
-    found: dict[str, list[ObjectRef]] = {}
-    for pod in pods:
-        name, ref = pod["spec"].get("runtimeClassName"), ref_of(pod, "Pod")
-        owners = pod["metadata"].get("ownerReferences") or ()
-        made = {ObjectRef(each["kind"], ref.namespace, each["name"]) for each in owners}
-        if name and _runs(pod) and not made & set(going):
-            found.setdefault(str(name), []).append(ref)
-    return found

@@ -96,19 +96,20 @@ Removal | Delete the objects of gpufleet
   delete monitoring.coreos.com/v1/namespaces/monitoring/prometheusrules/gpufleet-gpu
   delete namespaces/monitoring/secrets/gpufleet-grafana
   delete namespaces/monitoring/secrets/gpufleet-alertmanager
-  delete node.k8s.io/v1/runtimeclasses/nvidia
 Removal | Remove the label of the GPU nodes
   merge nodes/gpu-1 nvidia.com/gpu.present=None gpufleet-labelled=None
   merge nodes/gpu-2 nvidia.com/gpu.present=None gpufleet-labelled=None
 """
 STAYS = """\
+kubectl delete service kube-prometheus-stack-kubelet -n kube-system; \
+kubectl delete runtimeclass nvidia; \
 kubectl delete crd prometheusrules.monitoring.coreos.com; \
 kubectl delete crd servicemonitors.monitoring.coreos.com; \
-kubectl delete service kube-prometheus-stack-kubelet -n kube-system; \
 kubectl delete namespace monitoring"""
 LEFT = (
     f"{NAMESPACES}/monitoring",
     f"{NAMESPACES}/kube-system/services/kube-prometheus-stack-kubelet",
+    "/apis/node.k8s.io/v1/runtimeclasses/nvidia",
     f"{CRDS}/prometheusrules.monitoring.coreos.com",
     f"{CRDS}/servicemonitors.monitoring.coreos.com",
 )

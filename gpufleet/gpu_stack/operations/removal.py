@@ -41,6 +41,7 @@ from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
 
 LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in OURS.items())}
+SHARED = ("RuntimeClass", "CustomResourceDefinition", "Namespace")  # others may use them
 PLURALS = {"Secret": "secrets", "Service": "services"}
 
 
@@ -108,16 +109,15 @@ def gather_remains(run: ClusterRun) -> Remains:
     asks["pods"] = Ask("/api/v1/pods")
     found = ask_all(api, asks)
     labelled = {kind: [ref_of(item, kind) for item in found[kind]] for kind in paths}
-    crds, namespaces = labelled.pop("CustomResourceDefinition"), labelled.pop("Namespace")
+    shared = [ref for kind in SHARED for ref in labelled.pop(kind)]
     known = our_releases(run.settings)
     revisions = [revision_of(item) for item in found["releases"]]
     return Remains(
         objects=tuple(
             Owned(ref, f"{paths[kind]}/{ref.name}") for kind in labelled for ref in labelled[kind]
         ),
+        shared=tuple(shared),
         nodes=marked_nodes(found["nodes"]),
-        crds=tuple(crds),
-        namespaces=tuple(namespaces),
         claims=tuple(ref_of(item, "PersistentVolumeClaim") for item in found["claims"]),
         left=_left_behind(api, {ref.name: ref.namespace for ref in known}),
         pods=found["pods"],

@@ -12,7 +12,7 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL
 from gpufleet.kube.facts import ClusterFacts, Crd, HelmRelease, ObjectRef, ReleaseRef
-from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS, work
+from tests.unit.gpu_stack.gpu_clusters import CATALOG, FACTS
 
 OURS = {OWNER_LABEL: "1234"}
 SPACES = {PLUGIN: "kube-system", NFD: "node-feature-discovery", OPERATOR: "gpu-operator"}
@@ -158,8 +158,14 @@ def test_objects_of_others_of_a_crd_that_helm_would_delete_stop_it(
 def test_what_may_have_data_of_others_stays_with_the_commands_that_delete_it() -> None:
     left = {STACK: (ObjectRef("Service", "kube-system", "kubelet"),)}
     remains = Remains(
-        crds=(ObjectRef("CustomResourceDefinition", "", RULES),),
-        namespaces=(ObjectRef("Namespace", "", "monitoring"),),
+        shared=tuple(
+            ObjectRef(kind, "", name)
+            for kind, name in (
+                ("RuntimeClass", "nvidia"),
+                ("CustomResourceDefinition", RULES),
+                ("Namespace", "monitoring"),
+            )
+        ),
         claims=(claim("monitoring"), claim("kube-system"), claim("team")),
         left=left,
     )
@@ -167,9 +173,10 @@ def test_what_may_have_data_of_others_stays_with_the_commands_that_delete_it() -
     assert plan.objects == ()
     commands = said(plan, "GF973").partition("Delete what nothing needs: ")[2].split("; ")
     assert commands == [
-        f"kubectl delete crd {RULES}",
         "kubectl delete persistentvolumeclaim data -n monitoring",
         "kubectl delete service kubelet -n kube-system",
+        "kubectl delete runtimeclass nvidia",
+        f"kubectl delete crd {RULES}",
         "kubectl delete namespace monitoring",
     ]
     assert codes(removal(FACTS, Remains(left=left))) == []  # of a release that is not ours
@@ -185,22 +192,6 @@ def test_grafanas_password_stays_with_its_database() -> None:
     for claims in ((), (claim("other"),)):
         there = Remains(objects=(secret,), claims=claims)
         assert removal(cluster(release(STACK)), there).objects == (secret,)
-
-
-def test_a_runtime_class_that_other_pods_select_stays() -> None:
-    plugin = replace(work("nvidia-device-plugin", "k8s-device-plugin"), namespace="kube-system")
-    plugin = replace(plugin, release=ReleaseRef("kube-system", PLUGIN))
-    facts = cluster(release(PLUGIN, workloads=(plugin.ref,)), workloads=(plugin,))
-    own = pod(namespace="kube-system", runtimeClassName="nvidia")
-    own["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "name": plugin.name}]
-    objects = (made("RuntimeClass", "nvidia"),)
-    ended = pod(runtimeClassName="nvidia", phase="Failed")
-    assert removal(facts, Remains(objects=objects, pods=[own, ended])).objects == objects
-    theirs = pod(runtimeClassName="nvidia")
-    plan = removal(facts, Remains(objects=objects, pods=[own, theirs]))
-    assert plan.objects == ()
-    assert "Pod team/train" in said(plan, "GF976")
-    assert codes(removal(facts, Remains(pods=[theirs]))) == []  # the class is not ours
 
 
 def test_a_plan_is_described_for_the_report() -> None:
