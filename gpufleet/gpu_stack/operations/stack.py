@@ -21,8 +21,7 @@ from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.kube.objects import OURS
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.namespaces import ensure_namespace
-from gpufleet.kube.operations.objects import write
+from gpufleet.kube.operations.objects import ensure_namespace, write
 from gpufleet.run.reporting import RunReport
 
 

@@ -108,8 +108,8 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
             raise missing(f"{url}: {error}") from error
         found = hashlib.sha256(data).hexdigest()
         if found != checksum:
-            error = f"expected {checksum}, found {found}"
-            raise ClusterProblem(DIGEST_WRONG(what="helm", source=url, error=error))
+            why = f"expected {checksum}, found {found}"
+            raise ClusterProblem(DIGEST_WRONG(what="helm", source=url, error=why))
         _write(folder / name, data, 0o644)
     program = _member(data, wanted.member.format(platform=system))
     target = folder / "helm"

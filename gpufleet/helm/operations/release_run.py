@@ -22,7 +22,7 @@ from gpufleet.helm.release import ReleasePlan, is_ours
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.namespaces import ensure_namespace
+from gpufleet.kube.operations.objects import ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
 
 TIMEOUT = 300  # seconds for hooks and requests of one helm call

@@ -10,11 +10,11 @@ from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
-from gpufleet.kube.objects import Action, Body, ObjectChange, ObjectSet, changes, is_ours
+from gpufleet.kube.objects import OURS, Action, Body, ObjectChange, ObjectSet, changes, is_ours
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.namespaces import ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.parse import POD_SECURITY
 
 NEEDED: tuple[Action, ...] = ("create", "change")
 STALE: tuple[Action, ...] = ("delete",)
@@ -38,31 +38,6 @@ def _write(state: State, host: Host, action: str, call: Callable[[], object], se
     return True
 
 
-def live_objects(api: ClusterApi, wanted: ObjectSet) -> list[Body]:
-    """The objects of the set that are in the cluster. Raises ApiError if the API rejects it."""
-    try:
-        return api.list(wanted.path, labelSelector=wanted.selector)
-    except ApiError as error:
-        if not error.is_missing:  # a kind or group that the API does not serve
-            raise
-        return []
-
-
-def pending(
-    api: ClusterApi, wanted: ObjectSet, live: list[Body], actions: Collection[Action]
-) -> tuple[ObjectChange, ...]:
-    """The writes of these kinds that are needed. Raises ClusterProblem if the name of an object is
-    taken by one that is not ours."""
-    found = [change for change in changes(wanted, live) if change.action in actions]
-    for change in found:
-        there = api.find(f"{wanted.path}/{change.name}") if change.action == "create" else None
-        if there and not is_ours(there):
-            kind = change.body["kind"]
-            about = OBJECT_OF_OTHERS(kind=kind, namespace=wanted.namespace, name=change.name)
-            raise ClusterProblem(about)
-    return tuple(found)
-
-
 @operation
 def apply_objects(
     api: ClusterApi, wanted: ObjectSet | None, actions: Collection[Action] = (*NEEDED, *STALE)
@@ -74,20 +49,29 @@ def apply_objects(
     + wanted: the set; None for no change
     + actions: NEEDED or STALE alone, where the others are an operation of their own
     """
-    found = pending(api, wanted, live_objects(api, wanted), actions) if wanted else ()
+    live: list[Body] = []
+    if wanted:
+        try:
+            live = api.list(wanted.path, labelSelector=wanted.selector)
+        except ApiError as error:
+            if not error.is_missing:  # a kind or group that the API does not serve
+                raise
+    found = changes(wanted, live) if wanted else ()
+    found = tuple(change for change in found if change.action in actions)
     if not wanted or not found:
         host.noop("objects are up to date")
         return
+    for change in found:  # before any is written
+        there = api.find(f"{wanted.path}/{change.name}") if change.action == "create" else None
+        if there and not is_ours(there):
+            kind = change.body["kind"]
+            taken = OBJECT_OF_OTHERS(kind=kind, namespace=wanted.namespace, name=change.name)
+            raise ClusterProblem(taken)
     for change in found:
-        yield written(api, wanted, change)
-
-
-def written(api: ClusterApi, wanted: ObjectSet, change: ObjectChange) -> FunctionCommand:
-    """The command of one change of a set."""
-    path = f"{wanted.path}/{change.name}"
-    deleted = partial(api.delete, path)
-    applied = partial(_apply, api, wanted.namespace, path, change)
-    return write(f"{change.action} {path}", deleted if change.action == "delete" else applied)
+        path = f"{wanted.path}/{change.name}"
+        delete = partial(api.delete, path)
+        apply = partial(_apply, api, wanted.namespace, path, change)
+        yield write(f"{change.action} {path}", delete if change.action == "delete" else apply)
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:
@@ -100,3 +84,14 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
             raise
         ensure_namespace(api, namespace)
         api.apply(path, change.body)
+
+
+def ensure_namespace(api: ClusterApi, name: str) -> None:
+    """Create a namespace unless it exists; an existing one is not changed. Its pods may use ports,
+    network and device nodes of their node."""
+    labels = {f"{POD_SECURITY}enforce": "privileged", **OURS}
+    try:
+        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+    except ApiError as error:
+        if error.reason != "AlreadyExists":
+            raise

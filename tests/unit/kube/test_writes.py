@@ -8,8 +8,7 @@ import pytest
 
 from gpufleet.kube.objects import OURS, ObjectChange
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.namespaces import ensure_namespace
-from gpufleet.kube.operations.objects import _apply, write
+from gpufleet.kube.operations.objects import _apply, ensure_namespace, write
 from gpufleet.kube.operations.refused import ApiError
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
