@@ -34,15 +34,15 @@ class Reason:
 
 
 def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") -> list[Reason]:
-    """The last reason of each pod that is not ready, of those that are gone, and of those that
-    cannot be created, each text once. `events`: warnings about them and their controllers, oldest
+    """The last reason of each pod that is not ready, of those that are gone or cannot be created,
+    and of failed Jobs, each text once. `events`: warnings about them and their controllers, oldest
     first. `since`: what was reported before this time may be over."""
     said = {_about(event): event for event in events}
     known = {("Pod", str(pod["metadata"]["name"])): pod for pod in pods}
     found = [why for pod in known.values() if not is_ready(pod) if (why := _why(pod, said))]
     for (kind, name), event in said.items():
         message = short(event.get("message"))
-        if event.get("reason") == "FailedCreate":
+        if event.get("reason") == "FailedCreate" or kind == "Job":
             refused = "is forbidden" in message or QUOTA in message
             stays = refused and event_time(event) >= since
             found.append(Reason(f"{kind} {name}: {_MADE.sub('pods', message)}", stays))
