@@ -30,14 +30,11 @@ NEVER_ONE = {  # file -> texts whose number is a limit of the code, and more tha
     "gpufleet/core/openpgp.py": ("{} primary keys",),  # any number but one
     "gpufleet/exporter/findings.py": ("{} seconds",),
     "gpufleet/facts/script.py": ("{} paths",),
-    "gpufleet/helm/chart.py": ("{} levels", "{} values", "{} parts"),
-    "gpufleet/helm/operations/charts.py": ("{} files", "{} global headers"),
     "gpufleet/helm/output.py": ("{} minutes",),
     "gpufleet/helm/plan.py": ("{} minutes",),
     "gpufleet/host/findings.py": ("{} seconds",),
     "gpufleet/host/liveness.py": ("{} seconds",),
     "gpufleet/kube/helm_releases.py": ("{} bytes",),
-    "gpufleet/kube/manifests.py": ("{} values",),
     "gpufleet/kubernetes/access.py": ("{} characters",),
     "gpufleet/kubernetes/findings/cluster.py": ("{} hosts",),  # an even number
     "gpufleet/kubernetes/preflight.py": ("{} processors",),

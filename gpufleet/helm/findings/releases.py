@@ -188,7 +188,7 @@ IMMUTABLE_FIELD = blocker(
 HELM_MISSING = blocker(
     "GF854",
     "No helm that can be used",
-    "{reason}.",
+    "helm cannot be used on this machine: {reason}.",
     "Install helm {oldest} or newer, set cluster_helm to its path, or set cluster_helm_url to a "
     "folder that this machine reaches.",
 )

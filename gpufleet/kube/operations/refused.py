@@ -13,6 +13,7 @@ from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 CAUSES = 10  # of one answer
 MAX_ANSWER_CHARS = 64 * 1024
+CORE = " /api/v1/"  # of every API server
 UNSERVED = ("", "404 page not found")  # what an API server says of paths that it does not know
 PASSING = (408, 409, 429)  # statuses of a client's error that pass
 _MISSING = 404
@@ -33,9 +34,8 @@ class ApiError(ClusterProblem):
         self.answer = said[:MAX_ANSWER_CHARS]  # as it came, for programs alone
         self.message = quote_field(said)
         self.causes = tuple(_causes_of(answer.get("details")))
-        self.is_missing = status == _MISSING and (
-            answer.get("kind") == "Status" or answer.get("message") in UNSERVED
-        )
+        unserved = answer.get("message") in UNSERVED and CORE not in request
+        self.is_missing = status == _MISSING and (answer.get("kind") == "Status" or unserved)
         super().__init__(*refusals([self]))
 
     def __str__(self) -> str:

@@ -175,17 +175,14 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     ("path", "body", "missing"),
     [
         ("/api/v1/nodes/n", json.dumps(STATUS).encode(), True),
-        ("/api/v1/nodes/m", json.dumps(STATUS).encode(), False),  # of what a proxy asked for
         ("/api/v1/nodes/n", b"default backend - 404", False),
         ("/api/v1/nodes/n", UNSERVED, False),
         ("/api/v1/nodes/n", b"", False),
         ("/api/v1/nodes/n", UNKNOWN, False),
-        ("/api/v1/nodes/n", NAMELESS, False),
         ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/n", UNKNOWN, False),
         ("/apis/apps/v1/namespaces/a/daemonsets/n", UNKNOWN, False),
         (f"{CRDS}/n", UNKNOWN, False),
-        (f"{CRDS}/n", json.dumps(STATUS).encode(), False),  # of another kind
-        ("/apis/policy/v1", UNKNOWN, True),
+        ("/apis/policy/v1", UNKNOWN, False),
         ("/apis/policy/v1", NAMELESS, True),
         ("/apis/policy/v1", UNSERVED, True),
         ("/openapi/v3/apis/x/v1", b"", True),
