@@ -37,7 +37,7 @@ def test_what_is_not_ready_is_reported_with_the_reason(bench: Bench) -> None:
         done = deploy(bench, cluster_timeout=15)
     assert done.returncode == 1
     text = message(done, "GF882")
-    assert f"ClusterPolicy {POLICY} : notReady" in text
+    assert f"ClusterPolicy {POLICY}: notReady" in text
     objects: Any = client.CustomObjectsApi(bench.cluster.api)
     if "conditions" in objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]:
         assert "states not ready: [state-device-plugin]" in text  # the CRD of v1.8.2 drops them
@@ -57,7 +57,7 @@ def test_a_deleted_crd_is_reported_and_restored(current: Bench) -> None:
         extensions.delete_custom_resource_definition(CRD)
         done = deploy(current)
         assert done.returncode == 0, done.output
-        assert f"the ClusterPolicy of release gpu-operator/gpu-operator is missing" in done.output
+        assert "the ClusterPolicy of release gpu-operator/gpu-operator is missing" in done.output
     objects: Any = client.CustomObjectsApi(current.cluster.api)
     assert objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]["state"] == "ready"
 
