@@ -13,7 +13,6 @@ from random import Random
 from typing import Any
 
 from gpufleet.core.openpgp import OpenPgpError, certificate
-from gpufleet.core.quoting import MAX_QUOTE_CHARS
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
 from gpufleet.helm.chart import BrokenChart, parse_chart

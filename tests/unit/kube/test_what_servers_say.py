@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import urllib3
 
-from gpufleet.core.quoting import MAX_QUOTE_CHARS
 from gpufleet.core.secrets import register_secret
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
