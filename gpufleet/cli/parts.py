@@ -22,13 +22,13 @@ import click
 from gpufleet.cli.deploy import Question, chosen, confirmed, deploy_file, needed
 from gpufleet.cli.part import MAX_REASON_CHARS, Outcome, Part, hosts_of, not_reached, run_part
 from gpufleet.cli.pyinfra_options import parse_options
-from gpufleet.core.deadline import within
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
 from gpufleet.core.names import counted
 from gpufleet.core.process import signal_running
 from gpufleet.core.progress import elapsed
+from gpufleet.core.responses import within
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings

@@ -16,13 +16,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
 
-from gpufleet.core.openpgp_bindings import binds
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
 UNKNOWN = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
 _SUBKEY = 14
 _OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
+_SUBKEY_BINDING = 0x18
+_HASHES: dict[int, hashes.HashAlgorithm] = {
+    2: hashes.SHA1(),  # keys of 2014 bind with it; a second preimage is out of reach
+    8: hashes.SHA256(),
+    9: hashes.SHA384(),
+    10: hashes.SHA512(),
+    11: hashes.SHA224(),
+}
+_RSA, _EDDSA = (1, 3), 22
+_ED25519 = bytes.fromhex("092b06010401da470f01")  # its object identifier, after the length
 _CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
 
 
@@ -79,7 +92,7 @@ def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
         if tag != _SUBKEY:
             continue
         own = takewhile(lambda packet: packet[0] == _SIGNATURE, packets[place + 1 :])
-        if len(subkey) > 0xFFFF or not any(binds(body, primary, subkey) for _, body in own):
+        if not any(_binds(body, primary, subkey) for _, body in own):
             raise OpenPgpError("it has a subkey that its primary key did not sign")
 
 
@@ -108,43 +121,26 @@ def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
 
 
 def dearmor(data: bytes) -> bytes:
-    """The binary form of `data`: every armored public key block in it, or `data` if it has none.
+    """The binary form of `data`: every armored public key in it, or `data` if it has none.
 
     Raises OpenPgpError for an armor that is cut off or damaged.
     """
     if b"-----BEGIN PGP" not in data:
         return data
+    _, *blocks = data.split(b"-----BEGIN PGP PUBLIC KEY BLOCK-----")
+    if len(blocks) != data.count(b"-----BEGIN PGP"):
+        raise OpenPgpError("an armor that is no public key")
     binary = b""
-    lines = iter(data.decode("ascii", "replace").splitlines())
-    for line in lines:
-        if line.strip() == "-----BEGIN PGP PUBLIC KEY BLOCK-----":
-            binary += _armored_block(lines)
-    if not binary:
-        raise OpenPgpError("no public key block in the armor")
-    return binary
-
-
-def _armored_block(lines: Iterator[str]) -> bytes:
-    encoded, checksum, in_headers = "", "", True
-    for line in (line.strip() for line in lines):
-        if line.startswith("-----END PGP"):
-            break
-        if in_headers and (not line or ": " in line or line.endswith(":")):
-            in_headers = bool(line)
-        elif line.startswith("=") and len(line) == 5:
-            checksum = line[1:]
-        else:
-            in_headers = False
-            encoded += line
-    else:
-        raise OpenPgpError("the armor has no end: it is cut off")
-    try:
-        binary = base64.b64decode(encoded, validate=True)
-        expected = base64.b64decode(checksum, validate=True)
-    except ValueError as error:  # binascii's too; text that is not ASCII is another one
-        raise OpenPgpError(f"the armor is damaged: {error}") from None
-    if expected and int.from_bytes(expected, "big") != _crc24(binary):
-        raise OpenPgpError("the armor is damaged: its checksum does not match")
+    for block in blocks:
+        body, end, _ = block.partition(b"-----END PGP PUBLIC KEY BLOCK-----")
+        if not end:
+            raise OpenPgpError("the armor has no end: it is cut off")
+        lines = [line.strip() for line in body.splitlines()]
+        encoded = [line for line in lines if b": " not in line and not line.startswith(b"=")]
+        try:
+            binary += base64.b64decode(b"".join(encoded), validate=True)
+        except ValueError as error:
+            raise OpenPgpError(f"the armor is damaged: {error}") from None
     return binary
 
 
@@ -202,3 +198,57 @@ def _fingerprint(body: bytes) -> str:
     prefix = b"\x99" + len(body).to_bytes(2, "big")
     # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
     return hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest().upper()
+
+
+def _binds(signature: bytes, primary: bytes, subkey: bytes) -> bool:
+    """Whether `signature` is the primary key's own binding of the subkey (RFC 4880, 5.2.4), with
+    RSA or Ed25519. False also for what is damaged."""
+    if len(signature) < 6 or signature[0] != 4 or signature[1] != _SUBKEY_BINDING:
+        return False
+    chosen = _HASHES.get(signature[3])
+    if chosen is None or primary[5] != signature[2] or len(subkey) > 0xFFFF or not subkey:
+        return False
+    end = 6 + int.from_bytes(signature[4:6], "big")
+    unhashed = int.from_bytes(signature[end : end + 2], "big")
+    numbers = signature[end + 2 + unhashed + 2 :]  # after the first two bytes of the digest
+    keys = (b"\x99" + len(key).to_bytes(2, "big") + key for key in (primary, subkey))
+    signed = b"".join(keys) + signature[:end] + b"\x04\xff" + end.to_bytes(4, "big")
+    digest = hashlib.new(chosen.name, signed, usedforsecurity=False).digest()
+    try:
+        if signature[2] in _RSA:
+            _verify_rsa(primary[6:], numbers, digest, chosen)
+        elif signature[2] == _EDDSA:
+            _verify_ed25519(primary[6:], numbers, digest)
+        else:
+            return False
+    except (InvalidSignature, UnsupportedAlgorithm, LookupError, ValueError):
+        return False
+    return True
+
+
+def _verify_rsa(key: bytes, numbers: bytes, digest: bytes, chosen: hashes.HashAlgorithm) -> None:
+    modulus, exponent = (int.from_bytes(number, "big") for number in _integers(key))
+    (signature,) = _integers(numbers)
+    public = rsa.RSAPublicNumbers(exponent, modulus).public_key()
+    padded = signature.rjust((public.key_size + 7) // 8, b"\0")
+    public.verify(padded, digest, padding.PKCS1v15(), Prehashed(chosen))
+
+
+def _verify_ed25519(key: bytes, numbers: bytes, digest: bytes) -> None:
+    (point,) = _integers(key[len(_ED25519) :])
+    if not key.startswith(_ED25519) or point[:1] != b"\x40":
+        raise ValueError("another curve")
+    r, s = (part.rjust(32, b"\0") for part in _integers(numbers))
+    ed25519.Ed25519PublicKey.from_public_bytes(point[1:]).verify(r + s, digest)
+
+
+def _integers(data: bytes) -> list[bytes]:
+    """The multiprecision integers in `data`, without their lengths."""
+    found = []
+    while data:
+        size = (int.from_bytes(data[:2], "big") + 7) // 8
+        if len(data) < 2 + size:
+            raise ValueError("an integer is cut off")
+        found.append(data[2 : 2 + size])
+        data = data[2 + size :]
+    return found

@@ -1,78 +1,74 @@
-"""HTTP responses of servers that are not trusted, read within limits."""
+"""Responses of servers that are not trusted: read within a size and a time."""
 
 from __future__ import annotations
 
 import threading
-import zlib
-from typing import Any
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any, TypeVar
 
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import DecodeError, HTTPError
 
-from gpufleet.core.deadline import within
 from gpufleet.core.limits import API_ANSWER, Limit
 
-CHUNK = 1 << 14  # bytes
-ENCODINGS = ("gzip", "x-gzip", "deflate")
+T = TypeVar("T")
+CHUNK = 1 << 16  # bytes
+ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 
 
 class ResponseRefused(HTTPError):
     """A response that is not read to its end; the text says why."""
 
 
-class _Content:
-    """The decoded bytes of a response. Raises ResponseRefused where there are more than `limit`:
-    compressed data can grow a thousandfold, and again for each encoding of several."""
+def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
+    """What `work` returns or raises; TimeoutError where it takes longer than `seconds`.
 
-    def __init__(self, encoding: str, limit: Limit) -> None:
-        self.data = bytearray()
-        self._limit = limit
-        encoding = encoding.strip().lower()
-        if encoding not in ("", "identity", *ENCODINGS):
-            raise ResponseRefused(f"it is encoded as {encoding[:80]}, which was not requested")
-        self._unpacker = _unpacker() if encoding in ENCODINGS else None
+    It runs in a thread: no time limit of a socket covers names, TLS, heads and redirects. The event
+    that it is given is set when no caller waits for it any more.
+    """
+    given_up = threading.Event()
+    done: futures.Future[T] = futures.Future()
 
-    def add(self, chunk: bytes) -> None:
-        while chunk:
-            chunk = self._add(chunk)
-            if len(self.data) > self._limit.bytes:
-                raise ResponseRefused(self._limit.too_large)
-
-    def _add(self, chunk: bytes) -> bytes:
-        """Decode a part; what is left of it."""
-        if self._unpacker is None:
-            self.data += chunk
-            return b""
-        if self._unpacker.eof:
-            self._unpacker = _unpacker()  # another gzip member
+    def run() -> None:
         try:
-            self.data += self._unpacker.decompress(chunk, self._limit.bytes + 1 - len(self.data))
-        except zlib.error as error:
-            raise ResponseRefused(f"it cannot be decompressed: {error}") from error
-        return bytes(self._unpacker.unused_data)
+            done.set_result(work(given_up))
+        except BaseException as error:  # noqa: BLE001 raised again in the thread that waits
+            done.set_exception(error)
 
-    def end(self) -> bytes:
-        if self._unpacker and self.data and not self._unpacker.eof:
-            raise ResponseRefused("it is truncated")
-        return bytes(self.data)
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return done.result(seconds)
+    except futures.TimeoutError:  # before Python 3.11 another one than Python's own
+        raise TimeoutError from None
+    finally:
+        given_up.set()
 
 
-def _unpacker() -> Any:
-    return zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, after its header
+def _read_part(response: Any) -> bytes:
+    try:
+        return bytes(response.read1(CHUNK, decode_content=True))
+    except DecodeError as error:
+        raise ResponseRefused(f"it cannot be decompressed: {error}") from error
 
 
 def read_response(response: Any, limit: Limit, given_up: threading.Event) -> bytes:
     """The decoded content of a urllib3 response that is not read yet. Raises ResponseRefused, also
     when `given_up` is set, and the errors of urllib3."""
+    encoding = (response.headers.get("Content-Encoding") or "").strip().lower()
+    data = bytearray()
     try:
-        content = _Content(response.headers.get("Content-Encoding") or "", limit)
-        while chunk := response.read1(CHUNK, decode_content=False):
-            content.add(chunk)
+        if encoding not in ENCODINGS:  # several of them grow a millionfold
+            raise ResponseRefused(f"it is encoded as {encoding[:80]}, which was not requested")
+        while chunk := _read_part(response):
+            data += chunk
+            if len(data) > limit.bytes:
+                raise ResponseRefused(limit.too_large)
             if given_up.is_set():
                 raise ResponseRefused(limit.too_slow)
     except BaseException:
         response.close()  # the rest of it must not be read as the next response
         raise
-    return content.end()
+    return bytes(data)
 
 
 def bound_answers(rest: Any) -> None:

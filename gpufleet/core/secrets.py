@@ -117,7 +117,7 @@ def spell_secret(value: str) -> set[str]:
 
 def register_secrets_of(data: Any) -> None:
     """Register the values below secret keys of an inventory's data, the logins in its URLs, and
-    what its texts assign to secret keys, as `--api-token=VALUE`."""
+    what its texts assign to secret keys, as `--api-token=VALUE`, and private keys."""
     for keys, text in _leaves(data, ()):
         if any(map(is_secret_key, keys)) and text not in ("None", "True", "False"):
             register_secret(text)
@@ -155,6 +155,8 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 def _secrets_within(text: str) -> Iterator[str]:
+    if "PRIVATE KEY-----" in text:
+        yield text
     for found in _LOGIN.finditer(text):
         user, colon, password = found["login"].partition(":")
         if colon or len(user) >= MIN_TOKEN_CHARS:

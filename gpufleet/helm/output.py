@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import STALE, Release
@@ -59,7 +60,8 @@ def error_line(stderr: str) -> str:
     starts = [i for i, line in enumerate(lines) if line.startswith("Error:")]
     chosen = lines[starts[-1] :] if starts else lines
     text = " ".join(line for line in chosen if not _NOISE.match(line))
-    return _middle_out(" ".join(text.removeprefix("Error:").split())) or "helm printed no error"
+    shown = hide_secrets(" ".join(text.removeprefix("Error:").split()))
+    return _middle_out(shown) or "helm printed no error"
 
 
 def _middle_out(text: str) -> str:

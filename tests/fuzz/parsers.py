@@ -22,7 +22,7 @@ from gpufleet.kube.answers import Answers, cluster_facts
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release
 from gpufleet.kube.kubeconfig import KubeconfigError
 from gpufleet.packages.operations.logins import LoginFileError
-from gpufleet.packages.rpm_trial import read_trial
+from gpufleet.packages.trial import read_rpm_trial
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.upgrade.alerts import firing
@@ -243,7 +243,7 @@ PARSERS: Sequence[Parser] = (
         of_texts(*CONTAINERD),
     ),
     Parser("crio-toml", lambda data: crio.merge(text_of(data), DESIRED), of_texts(*CRIO)),
-    Parser("yum-trial", lambda data: read_trial(text_of(data).splitlines()), of_texts(*TRIAL)),
+    Parser("yum-trial", lambda data: read_rpm_trial(text_of(data).splitlines()), of_texts(*TRIAL)),
     Parser(
         "helm-output",
         lambda data: error_line(text_of(data)),

@@ -12,9 +12,8 @@ from urllib.request import getproxies, proxy_bypass
 import urllib3
 from urllib3.util import parse_url
 
-from gpufleet.core.deadline import within
 from gpufleet.core.limits import Limit
-from gpufleet.core.responses import read_response
+from gpufleet.core.responses import read_response, within
 from gpufleet.packages.logins import RepositoryLogin
 
 TIMEOUT = urllib3.Timeout(connect=10, read=60)

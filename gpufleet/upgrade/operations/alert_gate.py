@@ -8,10 +8,9 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from gpufleet.core.deadline import within
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.quoting import quote_field
-from gpufleet.core.responses import read_response
+from gpufleet.core.responses import read_response, within
 from gpufleet.upgrade.alerts import QUERY, firing
 
 TIMEOUT = 10.0  # seconds to connect, and between two parts of the answer

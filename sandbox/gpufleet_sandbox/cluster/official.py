@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from gpufleet.core.deadline import within
+from gpufleet.core.responses import within
 
 CHUNK = 1 << 16
 TIMEOUT = 10.0  # seconds without a byte, before building from source

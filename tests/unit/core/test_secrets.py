@@ -39,6 +39,10 @@ FORMS: dict[str, tuple[Any, str]] = {
     "signature": ({"webhook_configs": [{"url": "https://a/?v=1&sig=s3c%2Fret"}]}, "s3c/ret"),
     "sigv4": ({"sigv4": {"secretKey": "a/b+715"}}, "a/b+715"),
     "line of a key": ({"privateKey": "-----BEGIN X-----\nMIIE715\n-----END X-----"}, "MIIE715"),
+    "key of a certificate": (
+        {"tls": {"key": "-----BEGIN PRIVATE KEY-----\nMIIE716\n-----END PRIVATE KEY-----"}},
+        "MIIE716",
+    ),
     "login": ({"http_proxy": "http://user:hun%40ter2@proxy:3128"}, "hun@ter2"),
     "token in a URL": ({"mirror": "https://ghp_0123456789abcde@m/x"}, "ghp_0123456789abcde"),
     "header": ({"headers": {"Authorization": ["Bearer a.b-715"]}}, "a.b-715"),

@@ -149,7 +149,7 @@ LARGE = "it sends more than 1 MiB, the limit for a test"
         ("/twice", "it is encoded as gzip, gzip, which was not requested"),
         ("/unknown", "it is encoded as br, which was not requested"),
         ("/damaged", "it cannot be decompressed"),
-        ("/truncated", "it is truncated"),
+        ("/truncated", "a body that is not JSON"),
         ("/deep", "a body that is not JSON"),
     ],
 )
