@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.node import Node
 from gpufleet.verify.runtimes import NAMES
-from gpufleet.verify.subject import CheckFailed
 
 CHECKS = Path(__file__).parent / "post_deploy"
 

@@ -38,11 +38,7 @@ _OPTIONS = (
     click.option("--stabilization-window", type=click.IntRange(0), metavar="SECONDS",
                  default=STABILIZATION_SECONDS, show_default=True,
                  help="Seconds that the metric must stay low before scaling down."),
-    click.option("--least", type=click.IntRange(1), hidden=True),
-    click.option("--most", type=click.IntRange(1), hidden=True),
-    click.option("--calm", type=click.IntRange(0), hidden=True),
 )  # fmt: skip
-_RENAMED = {"least": "min_replicas", "most": "max_replicas", "calm": "stabilization_window"}
 
 
 def _wanted(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,17 +48,7 @@ def _wanted(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _renamed(options: dict[str, Any]) -> dict[str, Any]:
-    """`options` with the value of an option's old name, after a warning."""
-    given = {old: value for old in _RENAMED if (value := options[old]) is not None}
-    for old in given:
-        new = _RENAMED[old].replace("_", "-")
-        click.echo(f"Warning: --{old} is deprecated, use --{new} instead.", err=True)
-    return {**options, **{_RENAMED[old]: value for old, value in given.items()}}
-
-
 def _scaling(options: dict[str, Any]) -> Scaling:
-    options = _renamed(options)
     catalog = load_autoscaling()
     metric = catalog.metric(options["metric"])
     if metric is None:

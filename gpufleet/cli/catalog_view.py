@@ -9,12 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.console import print_finding
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.packages.repository import Repository
 from gpufleet.toolkit.resolve import ToolkitChoice
-
-_COLOURS = {Severity.BLOCKER: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 def driver_data(choice: DriverChoice) -> dict[str, Any]:
@@ -74,7 +72,8 @@ def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
                 "reason": choice.reason,
             },
         )
-    show_findings(console, choice.findings)
+    for finding in choice.findings:
+        print_finding(console, finding)
 
 
 def _place(choice: DriverChoice) -> str:
@@ -99,7 +98,8 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
                 "reason": choice.reason,
             },
         )
-    show_findings(console, choice.findings)
+    for finding in choice.findings:
+        print_finding(console, finding)
 
 
 def rows(console: Console, entries: dict[str, str]) -> None:
@@ -110,16 +110,4 @@ def rows(console: Console, entries: dict[str, str]) -> None:
     for key, value in entries.items():
         if value:
             table.add_row(f"  {key}", Text(value))
-    console.print(table)
-
-
-def show_findings(console: Console, findings: tuple[Finding, ...]) -> None:
-    """Each finding as code, severity and message, with the remedy below it."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for finding in findings:
-        head = Text(f"{finding.code} {finding.severity.value}", style=_COLOURS[finding.severity])
-        table.add_row(head, Text(finding.message))
-        table.add_row("", Text(finding.remedy, style="bold"))
     console.print(table)

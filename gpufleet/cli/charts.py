@@ -10,8 +10,8 @@ from typing import Any, Literal, cast
 import click
 from rich.text import Text
 
-from gpufleet.cli.catalog_view import rows, show_findings
-from gpufleet.core.console import result_console
+from gpufleet.cli.catalog_view import rows
+from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
 
@@ -87,9 +87,11 @@ def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding])
 def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> None:
     console = result_console()
     console.print(Text(f"Charts for Kubernetes {kubernetes}", style="bold"))
-    show_findings(console, tuple(about))
+    for finding in about:
+        print_finding(console, finding)
     for name, choice in chosen.items():
         console.print(Text(f"{name} {choice.version}", style="bold"))
         values = json.dumps(choice.values) if choice.values else ""
         rows(console, {"reason": choice.reason, "checked": choice.checked, "values": values})
-        show_findings(console, choice.findings)
+        for finding in choice.findings:
+            print_finding(console, finding)

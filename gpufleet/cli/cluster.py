@@ -155,7 +155,10 @@ def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) 
         Phase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
         Phase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
-    if kubeconfig_of(targets) and not _own_network(targets):
+    if kubeconfig_of(targets) and not any(
+        target.data.get("kubernetes_network") == "none"  # Ready once the user has installed one
+        for target in targets
+    ):
         shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
         phases.append(Phase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
@@ -163,11 +166,6 @@ def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) 
         phases.append(Phase("GPU stack", [*python_module("pyinfra"), *words]))
     checks = [*python_code(VERIFY), "verify", inventory]
     return [*phases, Phase("Checks", checks, checks=True)]
-
-
-def _own_network(targets: Sequence[Target]) -> bool:
-    """Whether nodes become Ready only once the user has installed a network."""
-    return any(target.data.get("kubernetes_network") == "none" for target in targets)
 
 
 def _on_hosts(

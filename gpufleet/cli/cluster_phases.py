@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +18,12 @@ import click
 from gpufleet import __version__
 from gpufleet.cli.output import note
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.process import run_in_front
+from gpufleet.core.process import Process, run_in_front
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
-from gpufleet.run.findings import REPORT_LOST
 from gpufleet.run.junit import problems
 from gpufleet.run.report import BAD
-from gpufleet.run.report_file import JUNIT, ReportFile, is_junit
+from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -63,10 +62,11 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
     """Run the phases up to the first that fails; returns its exit status, else 0. The reports have
     those that were not reached too. Before that, click.UsageError for a report that cannot be
     written."""
-    reports = (
-        _prepared(json_path, _is_ours, "a report of `gpufleet cluster`"),
-        _prepared(junit, is_junit, JUNIT),
-    )
+    try:
+        file = prepare_file(json_path, "--json", REPORT) if json_path else None
+        xml = prepare_file(junit, "--junit", JUNIT) if junit else None
+    except Stopped as stopped:
+        raise click.UsageError(str(stopped)) from stopped
     done: list[Done] = []
     status = 0
     with TemporaryDirectory(prefix="gpufleet-cluster-", ignore_cleanup_errors=True) as folder:
@@ -81,8 +81,11 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
             if status:
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
                 note(f"{phase.name}: failed{rest}")
-        texts = (json.dumps(as_report(done), indent=2) + "\n", as_junit(done, results))
-    written = [_write(file, text) for file, text in zip(reports, texts, strict=True) if file]
+        suite = as_junit(done, results)
+    written = [
+        not file or write_file(file, lambda: json.dumps(as_report(done), indent=2) + "\n"),
+        not xml or write_file(xml, lambda: suite),
+    ]
     known = {int(each) for each in ExitStatus}
     if status not in known or (not status and not all(written)):
         return int(ExitStatus.FAILED)
@@ -95,46 +98,17 @@ def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[st
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        subprocess.run(dry, env=environment, check=False, capture_output=True)
+        Process(dry, environment=environment, prompts=True).wait()
         data = json.loads(report.read_text("utf-8")) if report.is_file() else {}
     found: dict[str, Any] = data.get("hosts") or {}
-    nodes = [name for name in hosts if name not in found or _resets(found[name])]
-    plans = {name: found.get(name, {}).get("plan", {}) for name in nodes}
+    plans = {
+        name: found.get(name, {}).get("plan", {})
+        for name in hosts
+        if name not in found
+        or found[name]["status"] in BAD
+        or found[name]["plan"].get("kubernetes")
+    }
     return {name: frozenset(plan.get("authorities", ())) for name, plan in plans.items()}
-
-
-def _resets(host: Mapping[str, Any]) -> bool:
-    return host["status"] in BAD or bool(host["plan"].get("kubernetes"))
-
-
-def _prepared(path: str | None, ours: Callable[[bytes], bool], kind: str) -> ReportFile | None:
-    file = ReportFile(Path(path), ours, kind) if path else None
-    try:
-        if file:
-            file.prepare()
-    except OSError as error:
-        raise click.UsageError(
-            one_line(f"Cannot write {path}: {error.strerror or error}")
-        ) from error
-    return file
-
-
-def _write(file: ReportFile, text: str) -> bool:
-    try:
-        file.write(text)
-    except OSError as error:
-        note(str(REPORT_LOST(path=file.path, why=error.strerror or str(error))))
-        return False
-    return True
-
-
-def _is_ours(text: bytes) -> bool:
-    """Whether a file is empty or a report of phases."""
-    try:
-        data = json.loads(text) if text.strip() else {"phases": []}
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and isinstance(data.get("phases"), list)
 
 
 def as_report(done: Iterable[Done]) -> dict[str, Any]:

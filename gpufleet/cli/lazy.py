@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import metadata
 from typing import Any
 
 import click
 
-from gpufleet.cli.output import output_reaches_its_end
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import NoHome
 from gpufleet.core.streams import prepare_streams
@@ -34,8 +35,10 @@ class LazyGroup(click.Group):
         if sys.stdout is None:
             click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
             sys.exit(ExitStatus.FAILED)
-        with output_reaches_its_end():
+        try:
             return super().main(*args, **kwargs)
+        finally:
+            _end_where_full(isinstance(sys.exc_info()[1], OSError))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Exit as interrupted if Ctrl+C answers a question, for which click exits with 1."""
@@ -81,3 +84,19 @@ class LazyGroup(click.Group):
         """Including those of other distributions; our own take precedence."""
         found = metadata.entry_points(group=self.entry_points) if self.entry_points else ()
         return {point.name: point.value for point in found} | dict(self.lazy)
+
+
+def _end_where_full(unsaid: bool) -> None:
+    """End with the reason and status 1 where standard output is full, whatever the command's own
+    status is; where its reader has gone, without a word. `unsaid`: what could not be written may be
+    gone, and a flush alone shows nothing."""
+    try:
+        sys.stdout.write("\n" if unsaid else "")
+        sys.stdout.flush()
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            why = error.strerror or str(error)
+            click.echo(f"Error: cannot write to standard output: {why}", err=True)
+        with suppress(OSError, AttributeError):  # Python writes what is left when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(ExitStatus.FAILED)

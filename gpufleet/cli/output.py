@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
 
 import click
 
-from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -22,33 +20,6 @@ limit_option = click.option(
 )
 
 VERBOSE = "gpufleet.verbose"  # in a context
-
-
-@contextmanager
-def output_reaches_its_end() -> Iterator[None]:
-    """Within, a command runs. Where standard output is full, the process ends with the reason and
-    status 1, whatever the command's own status is; where its reader has gone, without a word."""
-    more = ""
-    try:
-        yield
-    except OSError:
-        more = "\n"  # what could not be written may be gone: a flush alone shows nothing
-        raise
-    finally:
-        _end_where_full(more)
-
-
-def _end_where_full(more: str) -> None:
-    try:
-        sys.stdout.write(more)
-        sys.stdout.flush()
-    except OSError as error:
-        why = error.strerror or str(error)
-        if not isinstance(error, BrokenPipeError):
-            click.echo(f"Error: cannot write to standard output: {why}", err=True)
-        with suppress(OSError, AttributeError):  # Python writes what is left when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(ExitStatus.FAILED)
 
 
 def note(line: str) -> None:

@@ -26,12 +26,10 @@ MAX_REASON_CHARS = 300
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hosts of one process. `words`: arguments of gpufleet but for the hosts; `options`: of
-    pyinfra."""
+    """Hosts of one process. `words`: a command of gpufleet without its hosts and report."""
 
     hosts: tuple[str, ...]
-    words: tuple[str, ...]
-    options: tuple[str, ...] = field(repr=False)
+    words: tuple[str, ...] = field(repr=False)  # may hold secrets
     folder: str
     version: str = __version__
 
@@ -55,7 +53,7 @@ def run_part(part: Part) -> Outcome:
         limits = (word for name in part.hosts for word in ("--limit", exactly(name)))
         hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # of the whole
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
-        words = [*part.words, *limits, "--json", str(report), "--", *part.options]
+        words = [part.words[0], *limits, "--json", str(report), *part.words[1:]]
         try:
             result = Process(
                 [*python_code(GPUFLEET), *words], merged=True, environment=environment,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -33,8 +33,9 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.lifecycle import SIGNALS, Reports, Run, end, print_error, requested_reports, say
+from gpufleet.run.lifecycle import SIGNALS, Reports, Run, end, requested_reports
 from gpufleet.run.report import BAD, HostReport
+from gpufleet.run.report_file import print_error, say
 from gpufleet.verify.inventory import Target
 
 MAX_PART_HOSTS = 100  # what is lost with a part, and the step of --fail-percent
@@ -171,65 +172,59 @@ class Request:
     workers: int | None = None
     scheduler: str = ""
 
+    @property
+    def given(self) -> dict[str, Any]:
+        return parse_options(self.options)
+
 
 def run_in_parts(request: Request, command: str, ask: Question | None = None) -> NoReturn:
     """Run `gpufleet plan` or `apply` in parts; ends this process with the status of the whole."""
-    given = parse_options(request.options)
-    ask = None if "--dry" in given else ask
-    confirmed(ask is None, request.options)
-    leave_out = "Leave out --workers and --scheduler."
+    dry = command == "plan" or "--dry" in request.given
+    ask = None if dry else ask
+    confirmed(dry or ask is None, request.options)
     for option, why in REFUSED.items():
-        if option in given:
-            raise click.UsageError(f"{option} is not possible with workers: {why}. {leave_out}")
+        if option in request.given:
+            raise click.UsageError(f"{option} is not possible with --workers: {why}.")
     every, targets = chosen(request.inventory, request.limit)
     if any(CONTROL_PLANE in target.groups for target in every):
-        why = f"The inventory has a group {CONTROL_PLANE}: its nodes join in one run."
-        raise click.UsageError(f"{why} {leave_out}")
+        why = f"--workers is not possible: the nodes of the group {CONTROL_PLANE} join in one run."
+        raise click.UsageError(why)
     try:
         files = requested_reports()
     except Stopped as stopped:
         say(stopped.findings[0])
         sys.exit(ExitStatus.USAGE)
-    percent = given.get("--fail-percent", (None,))[-1]
     if ask:
-        status = _run(request, "plan", targets, percent, ())
+        status = _run(request, "plan", targets)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
             sys.exit(status)
         click.confirm(ask.text, abort=True, err=True)
-    dry = command == "plan" or "--dry" in given
-    sys.exit(_run(request, command, targets, percent, files, dry=dry))
+    sys.exit(_run(request, command, targets, files, dry=dry))
 
 
 def _run(
-    request: Request,
-    command: str,
-    targets: Sequence[Target],
-    percent: int | None,
-    files: Reports,
-    *,
-    dry: bool = True,
+    request: Request, command: str, targets: Sequence[Target], files: Reports = (), dry: bool = True
 ) -> ExitStatus:
     """Hosts in parts; then, here and in one, clusters and what SSH does not reach: only this
     machine has the way to them."""
-    words = (command, request.inventory, *(["--yes"] if command == "apply" else []))
+    percent = request.given.get("--fail-percent", (None,))[-1]
+    words = [command, *(["--yes"] if command == "apply" else []), request.inventory, "--"]
     # of the hosts of one part any number may fail: all are counted here
-    options = (*request.options, *(() if percent is None else ("--fail-percent", "100")))
-
-    def part(names: tuple[str, ...]) -> Part:
-        return Part(names, words, options, str(Path.cwd()))
-
+    words += [*request.options, *([] if percent is None else ["--fail-percent", "100"])]
     apart = tuple(
         target.name
         for target in targets
         if CLUSTERS in target.groups or re.match("@(?!ssh/)", target.name)
     )
-    hosts = [target.name for target in targets if target.name not in apart]
+    hosts, folder = [each.name for each in targets if each.name not in apart], str(Path.cwd())
     deploys = ["preflight"] if command == "plan" else needed(targets)
     asked = Invocation(request.inventory, tuple(str(deploy_file(name)) for name in deploys))
     whole = Whole(asked, files, [target.name for target in targets], percent)
     with _workers(request) as (executor, count), ThreadPoolExecutor(1) as here, whole.shown():
-        whole.run([part(names) for names in cut(hosts, count)], executor, count)
-        whole.run([part(apart)] if apart else [], here, 1)
+        whole.run(
+            [Part(names, tuple(words), folder) for names in cut(hosts, count)], executor, count
+        )
+        whole.run([Part(apart, tuple(words), folder)] if apart else [], here, 1)
     return whole.report(dry=dry)
 
 
@@ -254,7 +249,9 @@ def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
         client = within(
             ANSWER, lambda _: Client(request.scheduler, timeout=ANSWER, set_as_default=False)
         )
-        threads = sum(client.ncores().values())
+        count = request.workers or sum(client.ncores().values())
+        if not client.ncores():
+            raise ValueError("it has no workers")
     except Exception as error:  # a boundary: whatever listens at that address
         why = one_line(str(error))[:MAX_REASON_CHARS] or type(error).__name__
         raise click.UsageError(
@@ -262,9 +259,7 @@ def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
             "correct the address, such as tcp://HOST:8786."
         ) from error
     try:
-        if not threads:
-            raise click.UsageError(f"The scheduler at {address} has no workers.")
-        yield client.get_executor(pure=False), request.workers or threads
+        yield client.get_executor(pure=False), count
     finally:
         with suppress(Exception):  # the scheduler hangs, or is gone
             client.close(ANSWER)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import click
@@ -14,16 +13,17 @@ from gpufleet.cli.output import limit_option, output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
-from gpufleet.run.report_file import ReportFile
-from gpufleet.status import findings
+from gpufleet.run.report_file import FileKind, prepare_file, write_file
 from gpufleet.status.export import as_csv, as_json
 from gpufleet.status.groups import PROPERTIES, Property
 from gpufleet.status.models import Fleet
-from gpufleet.status.page import as_html, is_page
+from gpufleet.status.page import as_html
 from gpufleet.status.rows import fleet_of
 from gpufleet.status.text import show, show_groups
 
+PAGE = FileKind("a page of `gpufleet status`", (b'content="gpufleet status',))
 EPILOG = (
     "Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage "
     "error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 no host differs from its "
@@ -73,11 +73,14 @@ def status(
     wrong = UsageFailed if drift else click.UsageError
     if as_json_ and as_csv_:
         raise wrong("--json and --csv exclude each other.")
-    page = prepared(html, wrong) if html else None
+    try:
+        page = prepare_file(html, "--html", PAGE, keep=True) if html else None
+    except Stopped as stopped:
+        raise wrong(str(stopped)) from stopped
     hosts, clusters = read_fleet(inventory, limit, wrong)
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
-    written = page is None or _write(page, as_html(fleet, now))
+    written = page is None or write_file(page, lambda: as_html(fleet, now))
     if as_json_:
         click.echo(json.dumps(as_json(fleet, now, by), indent=2))
     elif as_csv_:
@@ -94,28 +97,3 @@ def exit_status(fleet: Fleet, *, drift: bool) -> int:
     if not all(row.reached for row in fleet.rows) or (drift and fleet.unclear):
         return ExitStatus.FAILED
     return ExitStatus.DRIFT if drift and fleet.drifted else ExitStatus.CONVERGED
-
-
-def prepared(path: str, wrong: type[click.UsageError]) -> ReportFile:
-    """The file of a page, which can be written; raises `wrong` with the reason where not.
-
-    An old page stays until the new one replaces it."""
-    file = ReportFile(Path(path), is_page, "a page of `gpufleet status`")
-    try:
-        file.check()
-    except OSError as error:
-        raise wrong(str(findings.PAGE_NOT_WRITTEN(path=path, why=_why(error)))) from error
-    return file
-
-
-def _write(file: ReportFile, text: str) -> bool:
-    try:
-        file.write(text)
-    except OSError as error:
-        click.echo(str(findings.PAGE_LOST(path=file.path, why=_why(error))), err=True)
-        return False
-    return True
-
-
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)

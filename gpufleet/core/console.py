@@ -32,10 +32,10 @@ def result_console() -> Console:
     return Results(width=None if known else WIDTH, highlight=False)
 
 
-def print_finding(console: Console, finding: Finding, hosts: Sequence[str]) -> None:
-    """Print a finding of some hosts: code and hosts, what and why, what to do. Nothing of it is
+def print_finding(console: Console, finding: Finding, hosts: Sequence[str] = ()) -> None:
+    """Print a finding, with its hosts if any: code, what and why, what to do. Nothing of it is
     markup."""
     word = (f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
-    sentence = f" {few(hosts)}: {each_line(finding.message)}"
-    console.print(Text.assemble(word, sentence), highlight=False)
+    place = f" {few(hosts)}:" if hosts else ""
+    console.print(Text.assemble(word, f"{place} {each_line(finding.message)}"), highlight=False)
     console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)

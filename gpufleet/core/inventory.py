@@ -13,6 +13,11 @@ WILD = "*?["  # in a pattern of names
 NEAR = 0.8  # similarity of two names that differ by a typo: 1 is equal
 
 
+def is_cluster(groups: Collection[str]) -> bool:
+    """Whether a host of these groups is a cluster, reached by its API and not over SSH."""
+    return CLUSTERS in groups and NODES not in groups
+
+
 def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     """Whether the clusters of an inventory have that host more than once, as ("@local", a) and
     ("@local", b): pyinfra makes one host of them, and the last one's data count.

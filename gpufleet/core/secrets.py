@@ -36,12 +36,12 @@ _NO_SECRET_KEY = re.compile(
     r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|[_-](name|file|path)$|File$|Path$"
     r"|^(name|namespace|type|mode|passwordKey)$|PullSecrets?$|existing_secret$|askpass$",
 )
-_LOGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?P<login>[^\s/]+)@")
+_LOGIN = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,30}://(?P<login>[^\s/]+)@")
 _URL_LOGIN = re.compile(r"(://)\S*@")
 _URL_QUERY = re.compile(r"(://[^\s?#]+[?#])[^\s'\"]+")
 _HEADER = re.compile(r"\b(?:Bearer|Basic)\s+(?P<value>[^\s'\",]+)", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    r"(?P<key>[A-Za-z][\w.-]*)[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s&\"',;\[\]{}]+)"
+    r"\b(?P<key>[A-Za-z][\w.-]{0,100})[\"']?\s*[=:]\s*[\"']?(?P<value>[^\s&\"',;\[\]{}]+)"
 )
 
 

@@ -81,16 +81,11 @@ class _Watched(StringCommand):
         except Exception as error:  # noqa: BLE001 - the boundary
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:
-            _say_if_lost(state, host, doing)
+            if not is_connected(host):  # which looks like a command that failed without a word
+                _fail(state, host, refusal(host, [], doing))
             for_people(host.name, output.combined_lines)
         _report(state, host, list(notices(output.stdout_lines)))
         return ok, output
-
-
-def _say_if_lost(state: State, host: Host, doing: str) -> None:
-    """A command whose connection ends looks like one that failed without a word."""
-    if not is_connected(host):
-        _fail(state, host, refusal(host, [], doing))
 
 
 def _call(

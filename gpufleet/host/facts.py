@@ -42,15 +42,10 @@ def read_facts(
         ok, output = run(host, command, **(arguments(host) if how is None else how))
         lines = [line for part in output.stdout_lines for line in part.split(LINE_END)]
         if not ok:
-            return refusal(host, [*output.stderr_lines, *_outside(lines)], DOING)
-        return _parse(host.name, lines)
-    except Exception as error:  # noqa: BLE001 - the boundary
-        return explain_error(host, error, DOING)
-
-
-def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
-    machine_id, boot_id = _controller()
-    try:
+            # what was printed before the facts began: of nologin, for example
+            start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
+            return refusal(host, [*output.stderr_lines, *lines[:start]], DOING)
+        machine_id, boot_id = _controller()
         return parse_node_facts(
             lines,
             mark=MARK,
@@ -58,13 +53,9 @@ def _parse(name: str, lines: Sequence[str]) -> NodeFacts | Finding:
             controller_boot_id=boot_id,
         )
     except FactsError as error:
-        return FACTS_UNREADABLE(host=name, doing=DOING, problem=str(error))
-
-
-def _outside(lines: Sequence[str]) -> Sequence[str]:
-    """What was printed before the facts began: of nologin, for example."""
-    start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
-    return lines[:start]
+        return FACTS_UNREADABLE(host=host.name, doing=DOING, problem=str(error))
+    except Exception as error:  # noqa: BLE001 - the boundary
+        return explain_error(host, error, DOING)
 
 
 @cache

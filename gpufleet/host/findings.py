@@ -30,13 +30,10 @@ NOT_ROOT = blocker(
 PRIVILEGES_REFUSED = blocker(
     "GF506",
     "Privilege escalation failed",
-    "{cause}.",
-    "{remedy}",
-    description="The host refused to run commands as root. The message quotes the reason: a "
-    "password is required or wrong, a terminal is required, the user is not in sudoers, or the "
-    "program is not installed.",
-    advice="Correct _sudo, _sudo_password or the host's sudoers file, as the message says, or log "
-    "in as root.",
+    "The host refused to run commands as root: {cause}.",
+    "Set _sudo_password for this host, from a vault, or correct it; or allow the user in sudoers "
+    "(doas.conf, dzdo's policy) to run all commands as root, with NOPASSWD and !requiretty; or log "
+    "in as root. sudo also needs space in /tmp, or in the folder of _temp_dir.",
 )
 
 SU_PASSWORD = blocker(

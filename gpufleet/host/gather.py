@@ -75,7 +75,7 @@ def gather(
     from pyinfra.api import Config, State
     from pyinfra.context import ctx_inventory, ctx_state
 
-    from gpufleet.host.groups import is_cluster
+    from gpufleet.core.inventory import is_cluster
     from gpufleet.run.connection import quiet_paramiko, stop_alone
 
     if is_missing(inventory):
@@ -96,7 +96,7 @@ def gather(
         register_secrets_of(host.data.dict())
     ctx_inventory.set(hosts)
     wanted = _limited(hosts, limit)
-    clusters = [host for host in wanted if is_cluster(host)]
+    clusters = [host for host in wanted if is_cluster(host.groups)]
     asked = [host for host in wanted if host not in clusters]
     state.init(hosts, Config(), initial_limit=asked)
     found = _ask(state, asked, read, progress or Progress()) if asked else {}

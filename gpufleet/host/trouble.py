@@ -18,56 +18,11 @@ from gpufleet.host.liveness import why_lost
 _OURS = ("gpufleet", "roles")
 _AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # only re-raise
 _PROMPT = "getpass"  # the module of Python that asks for a password
-_ASKS = (
-    "sudo requires a password, and none is set",
-    "Set _sudo_password for this host, from a vault; or run in a terminal; or allow the user to "
-    "run commands without a password (NOPASSWD in sudoers).",
-)
-# Messages of sudo, su, doas and dzdo, in lower case -> cause and remedy.
+# Messages of sudo, su, doas and dzdo, in lower case
 _REFUSALS = (
-    ("a password is required", *_ASKS),
-    ("interactive authentication is required", *_ASKS),
-    (
-        "you must have a tty",
-        "sudo requires a terminal (requiretty in sudoers)",
-        "Exempt the user with a line in /etc/sudoers.d: Defaults:USER !requiretty",
-    ),
-    (
-        "incorrect password attempt",
-        "sudo rejected the password",
-        "Correct _sudo_password for this host.",
-    ),
-    ("no password was provided", *_ASKS),
-    (
-        "authentication failure",
-        "su or sudo rejected the password",
-        "Correct _su_password or _sudo_password for this host.",
-    ),
-    (
-        "sudoers",
-        "the connecting user is not in sudoers",
-        "Allow the user to run all commands as root in /etc/sudoers.d, or connect as another one.",
-    ),
-    (
-        "not allowed to",
-        "sudo does not allow the connecting user to run this command",
-        "Allow the user to run all commands as root in /etc/sudoers.d, or connect as another one.",
-    ),
-    (
-        "operation not permitted",
-        "the connecting user is not allowed to become root",
-        "Allow it in doas.conf or in dzdo's policy, or connect as another user.",
-    ),
-    (
-        "sudo: not found",
-        "sudo is not installed on the host",
-        "Install it, or set _doas, _dzdo or _su_user instead, or log in as root.",
-    ),
-    (
-        "failed to create sudo_askpass",
-        "cannot pass the password to sudo: no file can be created in /tmp of the host",
-        "Check that /tmp is writable and has free space, or set _temp_dir to another folder.",
-    ),
+    "a password is required", "interactive authentication is required", "you must have a tty",
+    "incorrect password attempt", "no password was provided", "authentication failure", "sudoers",
+    "not allowed to", "operation not permitted", "sudo: not found", "failed to create sudo_askpass",
 )  # fmt: skip
 _NO_SHELL = ("this account is currently not available", "nologin", "no shell")
 
@@ -81,9 +36,8 @@ def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
         return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host))
     text = "\n".join(output)
     said = quote_last_line(text)
-    for words, cause, remedy in _REFUSALS:
-        if words in text.lower():
-            return findings.PRIVILEGES_REFUSED(cause=cause, remedy=remedy)
+    if any(words in text.lower() for words in _REFUSALS):
+        return findings.PRIVILEGES_REFUSED(cause=said.rstrip("."))
     if any(words in text.lower() for words in _NO_SHELL):
         return findings.NO_SHELL(cause=said)
     return findings.FACTS_UNREADABLE(
@@ -96,21 +50,18 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
     data read from the host."""
     places = _places(error)
     if isinstance(error, EOFError) and any(module == _PROMPT for module, _ in places):
-        return findings.PRIVILEGES_REFUSED(cause=_ASKS[0], remedy=_ASKS[1])
+        return findings.PRIVILEGES_REFUSED(cause="sudo asks for a password, and none is set")
     if isinstance(error, TimeoutError):
         return findings.CONNECTION_LOST(doing=doing, cause="the host did not respond in time")
     if isinstance(error, SSHException | ConnectError | EOFError | ConnectionError) or (
         isinstance(error, OSError) and not is_connected(host)
     ):
-        return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host, _named(error)))
+        text = quote_field(str(error))
+        named = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host, named))
     if isinstance(error, PyinfraError):
         return refusal(host, [str(error)], doing)
     return findings.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)
-
-
-def _named(error: Exception) -> str:
-    text = quote_field(str(error))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _places(error: Exception) -> list[tuple[str, int]]:

@@ -8,16 +8,14 @@ REPORT_PATH = blocker(
     "GF001",
     "Report path is not writable",
     "Cannot write the report {path}: {why}. Nothing was done.",
-    "Set {option} ({variable}) to a new file or an older report in an existing, writable folder; "
-    "or omit it.",
+    "Set {option} to a new file or an older report in an existing, writable folder; or omit it.",
 )
 
 REPORT_LOST = blocker(
     "GF002",
     "Report could not be written",
-    "The run is complete, but its report could not be written to {path}: {why}.",
-    "The table has the results. Free space or correct the folder. The next run changes nothing on "
-    "converged hosts and writes the report.",
+    "The work is done, but its report could not be written to {path}: {why}.",
+    "Free space or correct the folder, then run again: a run changes nothing on converged hosts.",
 )
 
 RESULTS_LOST = blocker(

@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
 
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.junit import as_junit
 from gpufleet.run.report import HostReport, RunFacts, as_json
-from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
+from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, say, why, write_file
 from gpufleet.run.report_table import show
 
 SIGNALS = {
@@ -28,12 +28,10 @@ SIGNALS = {
     signal.SIGTERM: (ExitStatus.TERMINATED, "Terminated."),
 }
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
-Reports = Sequence[tuple[ReportFile, Renderer]]
-# variable and option that name the file -> whether an older file may go, what that is, the text of
-# a new one
-REPORTS: tuple[tuple[str, str, Callable[[bytes], bool], str, Renderer], ...] = (
-    ("GPUFLEET_REPORT", "--json", is_report, REPORT, as_json),
-    ("GPUFLEET_JUNIT", "--junit", is_junit, JUNIT, as_junit),
+Reports = Sequence[tuple[Path, Renderer]]
+REPORTS = (  # variable and option that name the file, what an older one is, the text of a new one
+    ("GPUFLEET_REPORT", "--json", REPORT, as_json),
+    ("GPUFLEET_JUNIT", "--junit", JUNIT, as_junit),
 )
 
 
@@ -73,23 +71,14 @@ class Run:
         now = datetime.now(timezone.utc)
         words = (asked.inventory, asked.deploys)
         facts = RunFacts(*words, self.started, now, dry, status, completed)
-        written = [_write(*each, hosts, facts) for each in self.files]
+        written = [
+            write_file(path, partial(rendered, hosts, facts)) for path, rendered in self.files
+        ]
         if hosts and not names and status is not ExitStatus.NOTHING:
             written.append(_show(hosts, dry=dry))
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
         if unspecific or not all(written):
             end(status or ExitStatus.FAILED)
-
-
-def _write(
-    file: ReportFile, rendered: Renderer, hosts: Sequence[HostReport], facts: RunFacts
-) -> bool:
-    try:
-        file.write(rendered(hosts, facts))
-    except (OSError, ValueError) as error:
-        say(findings.REPORT_LOST(path=file.path, why=_why(error)))
-        return False
-    return True
 
 
 def _show(hosts: list[HostReport], *, dry: bool) -> bool:
@@ -101,40 +90,22 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
         show(result_console(), hosts, dry=dry)
         sys.stdout.flush()
     except OSError as error:
-        say(findings.RESULTS_LOST(why=_why(error)))
+        say(findings.RESULTS_LOST(why=why(error)))
         return False
     return True
 
 
 def requested_reports() -> Reports:
     """The files that the environment names, without old reports. Raises Stopped."""
-    found: dict[Path, tuple[ReportFile, Renderer]] = {}
-    for variable, option, ours, kind, rendered in REPORTS:
-        if not (path := os.environ.get(variable)):
-            continue
-        file = ReportFile(Path(path), ours, kind)
-        try:
-            if file.path in found:
-                raise FileExistsError("it is to have another report")
-            file.prepare()
-        except OSError as error:
-            refused = findings.REPORT_PATH(
-                variable=variable, option=option, path=path, why=_why(error)
-            )
-            raise Stopped(refused) from error
-        found[file.path] = file, rendered
-    return list(found.values())
-
-
-def say(finding: Finding) -> None:
-    """Print a finding about the run itself."""
-    print_error(f"{finding.code} {finding.message}\n  {finding.remedy}")
-
-
-def print_error(text: str) -> None:
-    """Print to standard error, where there still is one: a run that is to end ends without."""
-    with suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+    found: dict[Path, Renderer] = {}
+    for variable, option, kind, rendered in REPORTS:
+        if path := os.environ.get(variable):
+            file = prepare_file(path, f"{option} ({variable})", kind)
+            if file in found:
+                reason = "another report goes to this file"
+                raise Stopped(findings.REPORT_PATH(option=option, path=path, why=reason))
+            found[file] = rendered
+    return list(found.items())
 
 
 def end(status: ExitStatus) -> None:
@@ -144,7 +115,3 @@ def end(status: ExitStatus) -> None:
         with suppress(OSError):  # the results are lost already
             stream.flush()
     os._exit(status)
-
-
-def _why(error: OSError | ValueError) -> str:
-    return getattr(error, "strerror", None) or str(error)

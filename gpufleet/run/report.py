@@ -75,7 +75,11 @@ class HostReport:
         for name in (each.name for each in fields(self) if each.name not in INTERNAL):
             data |= self._of_roles() if name == "roles" else {name: getattr(self, name)}
         data["plan"] = {**self.plan, "steps": self.steps}
-        data["plan"] |= self._only_in_plan()
+        # what the other fields leave open: a planned role without a version, roles without a field
+        moved = {name: dict(found) for name, found in self.roles.items() if found}
+        data["plan"] |= ({VERSIONS: moved} if moved else {}) | (
+            {LEAVES: True} if self.leaves else {}
+        )
         data["findings"] = [finding.as_dict() for finding in self.findings]
         data["seconds"] = round(self.seconds, 2)
         return data
@@ -93,12 +97,6 @@ class HostReport:
             for found in data["findings"]
         ]
         return part
-
-    def _only_in_plan(self) -> dict[str, Any]:
-        """What the other fields of the JSON leave open: whether a role that has no version was
-        planned, roles without a field, whether the host is to be left without anything."""
-        moved = {name: dict(found) for name, found in self.roles.items() if found}
-        return ({VERSIONS: moved} if moved else {}) | ({LEAVES: True} if self.leaves else {})
 
     def _of_roles(self) -> dict[str, Movement]:
         unknown: Movement = {"before": None, "after": None}

@@ -1,95 +1,80 @@
-"""The file that a run's report goes to: checked before the run, private, written atomically."""
+"""The files that results go to: checked before the work, private, written atomically."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
+import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
+from gpufleet.core.findings import Finding
+from gpufleet.core.private_file import write_private
 from gpufleet.core.secrets import hide_secrets
-
-REPORT, JUNIT = "a gpufleet report", "a JUnit file"
-
-
-def is_junit(text: bytes) -> bool:
-    """Whether a file is empty or results of tests as JUnit has them."""
-    return (
-        not text.strip() or re.match(rb"\s*(<\?xml[^>]*>\s*)?<testsuites?[\s>]", text) is not None
-    )
+from gpufleet.core.stopped import Stopped
+from gpufleet.run import findings
 
 
-def is_report(text: bytes) -> bool:
-    """Whether a file is empty, a report of a run, or one of `gpufleet verify`."""
-    if not text.strip():
-        return True
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    hosts = data.get("hosts") if isinstance(data, dict) else None
-    if not isinstance(hosts, dict):
-        return False
-    checked = bool(hosts) and all(
-        isinstance(host, dict) and "checks" in host for host in hosts.values()
-    )
-    return {"schema", "gpufleet"} <= data.keys() or (data.keys() == {"hosts"} and checked)
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """What an older file must be to be replaced: one of the `words` is in its first bytes."""
+
+    name: str
+    words: tuple[bytes, ...]
 
 
-class ReportFile:
-    """One report at `path`; a relative path counts from the working directory of the start.
+REPORT = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter of `verify`
+JUNIT = FileKind("a JUnit file", (b"<testsuite",))
+START = 4096  # bytes in which one of the words is
 
-    `ours`: whether the content of a file is that of an older report, which may go; `kind`: what
-    that is.
+
+def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) -> Path:
+    """The absolute path of a file that can be written, without an older one unless `keep`.
+
+    Raises Stopped (GF001), also for a file that is neither of that kind nor empty, which is not
+    changed.
     """
-
-    def __init__(
-        self, path: Path, ours: Callable[[bytes], bool] = is_report, kind: str = REPORT
-    ) -> None:
-        self.path = path.absolute()
-        self.ours, self.kind = ours, kind
-
-    def prepare(self) -> None:
-        """Remove an old report and check that a new one can be written. Raises OSError."""
-        self.check()
-        self.path.unlink(missing_ok=True)
-
-    def check(self) -> None:
-        """Check that a report can be written, and leave an old one until then.
-
-        Raises OSError, also for a file that is neither a report nor empty, which is not changed.
-        """
-        if self.path.is_dir():
+    file = Path(path).absolute()
+    try:
+        if file.is_dir():
             raise IsADirectoryError("is a directory")
-        if not self.path.parent.is_dir():
-            raise NotADirectoryError(f"folder {self.path.parent} does not exist")
-        if self.path.exists() and not self.path.is_file():
+        if not file.parent.is_dir():
+            raise NotADirectoryError(f"folder {file.parent} does not exist")
+        if file.exists() and not file.is_file():
             raise OSError("is not a regular file")
-        if self.path.exists() and not self.ours(self.path.read_bytes()):
-            raise FileExistsError(f"the file exists and is not {self.kind}")
-        os.unlink(self._temporary(""))
+        start = file.read_bytes()[:START] if file.exists() else b""
+        if start.strip() and not any(word in start for word in kind.words):
+            raise FileExistsError(f"the file exists and is not {kind.name}")
+        with tempfile.TemporaryFile(dir=file.parent):
+            pass
+        if not keep:
+            file.unlink(missing_ok=True)
+    except OSError as error:
+        raise Stopped(findings.REPORT_PATH(option=option, path=path, why=why(error))) from error
+    return file
 
-    def write(self, text: str) -> None:
-        """Put the report in its place, whole or not at all, mode 0600, without
-        registered secrets. Raises OSError."""
-        temporary = self._temporary(hide_secrets(text))
-        try:
-            os.replace(temporary, self.path)
-        except OSError:
-            os.unlink(temporary)
-            raise
 
-    def _temporary(self, text: str) -> str:
-        """A file in the report's folder with `text`, readable by its owner only."""
-        handle, name = tempfile.mkstemp(prefix=f".{self.path.name}.", dir=self.path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-        except (OSError, ValueError):
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            raise
-        return name
+def write_file(path: Path, text: Callable[[], str]) -> bool:
+    """Put a file in its place, whole or not at all, mode 0600; says why where it cannot (GF002)."""
+    try:
+        write_private(path, hide_secrets(text()))
+    except (OSError, ValueError) as error:
+        say(findings.REPORT_LOST(path=path, why=why(error)))
+        return False
+    return True
+
+
+def say(finding: Finding) -> None:
+    """Print a finding about the run itself."""
+    print_error(f"{finding.code} {finding.message}\n  {finding.remedy}")
+
+
+def print_error(text: str) -> None:
+    """Print to standard error, where there still is one: a run that is to end ends without."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+def why(error: OSError | ValueError) -> str:
+    return getattr(error, "strerror", None) or str(error)

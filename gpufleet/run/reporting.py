@@ -30,8 +30,9 @@ from gpufleet.run import findings
 from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, unreached
 from gpufleet.run.display import Display
 from gpufleet.run.invocation import read_invocation
-from gpufleet.run.lifecycle import SIGNALS, Run, end, print_error, requested_reports, say
+from gpufleet.run.lifecycle import SIGNALS, Run, end, requested_reports
 from gpufleet.run.report import BAD, HostReport
+from gpufleet.run.report_file import print_error, say
 from gpufleet.run.step_results import add_operations
 
 Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # of groups and data

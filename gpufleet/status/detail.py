@@ -53,7 +53,17 @@ def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
 def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
     """One host. What it answers ends no other."""
     try:
-        has = _described(host.facts, row, catalog) if host.facts and row.reached else {}
+        has: dict[str, Any] = {}
+        if (facts := host.facts) and row.reached:
+            has = {
+                **_system(facts, row),
+                **_gpus(facts, catalog),
+                **_driver(facts),
+                "toolkit": row.toolkit or None,
+                **_work(facts),
+                "collectors": [in_words([daemon], catalog) for daemon in facts.collectors],
+                "recorded": facts.provenance.exists,
+            }
         return Detail(row, has, _findings(host, row, catalog, now))
     except Exception as error:  # noqa: BLE001 - the boundary of one host
         row = unreadable(host, error)
@@ -68,18 +78,6 @@ def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding
     for each in (*found, *host.problems):
         known.setdefault((each.code, each.message), each)
     return by_severity(known.values())
-
-
-def _described(facts: NodeFacts, row: Row, catalog: Catalog) -> dict[str, Any]:
-    return {
-        **_system(facts, row),
-        **_gpus(facts, catalog),
-        **_driver(facts),
-        "toolkit": row.toolkit or None,
-        **_work(facts),
-        "collectors": [in_words([daemon], catalog) for daemon in facts.collectors],
-        "recorded": facts.provenance.exists,
-    }
 
 
 def _system(facts: NodeFacts, row: Row) -> dict[str, Any]:

@@ -48,11 +48,18 @@ def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, li
     yield "driver on disk", [f"{driver['installed'] or 'none'}{modules}"]
     yield "library", [driver["library"] or "none"]
     yield "DKMS", [" ".join(filter(None, built.values())) for built in has["dkms"]]
-    yield "packages", [_package(package) for package in has["packages"]]
+    yield (
+        "packages",
+        [
+            f"{package['name']} {package['version']}" + (" (held)" if package["held"] else "")
+            for package in has["packages"]
+        ],
+    )
     yield "device nodes", [" ".join(has["device_nodes"])] if has["device_nodes"] else []
     yield "toolkit", [has["toolkit"] or "none"]
     yield "runtimes", [_runtime(runtime) for runtime in has["runtimes"]]
-    yield "on the GPUs", [*has["gpu_processes"], *_pods(has)]
+    pods = [f"kubelet, {counted(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []
+    yield "on the GPUs", [*has["gpu_processes"], *pods]
     yield "metrics by", has["collectors"]
     yield "recorded", ["by gpufleet" if has["recorded"] else "nothing"]
     yield "plan", list(steps)
@@ -63,15 +70,7 @@ def _gpu(gpu: dict[str, Any]) -> str:
     return f"{gpu['model']} at {gpu['slot']}, kernel driver {gpu['driver'] or 'none'}{silent}"
 
 
-def _package(package: dict[str, Any]) -> str:
-    return f"{package['name']} {package['version']}" + (" (held)" if package["held"] else "")
-
-
 def _runtime(runtime: dict[str, Any]) -> str:
     state = "running" if runtime["running"] else "stopped"
     containers = counted(runtime["containers"], "container")
     return f"{runtime['name']} {runtime['version']} ({runtime['unit']}, {state}, {containers})"
-
-
-def _pods(has: dict[str, Any]) -> list[str]:
-    return [f"kubelet, {counted(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []

@@ -34,13 +34,21 @@ def head(inventory: str, now: int) -> dict[str, Any]:
 
 def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any]:
     """Every host with its flags; groups where they were asked for."""
-    groups = [_group(group) for group in by_property(fleet, by)] if by else None
+    groups = [
+        {
+            "value": group.value or None,
+            "hosts": list(group.names),
+            "gpus": group.gpus,
+            "flags": group.flags,
+        }
+        for group in (by_property(fleet, by) if by else ())
+    ]
     return {
         **head(fleet.inventory, now),
         "hosts": {row.name: _host(row) for row in fleet.rows},
         "clusters": list(fleet.clusters),
         "group_by": by,
-        "groups": groups,
+        "groups": groups if by else None,
     }
 
 
@@ -58,15 +66,6 @@ def _host(row: Row) -> dict[str, Any]:
         "flags": list(row.flags),
         "steps": list(row.steps),
         "findings": [{"flag": note.flag, **note.finding.as_dict()} for note in row.notes],
-    }
-
-
-def _group(group: Group) -> dict[str, Any]:
-    return {
-        "value": group.value or None,
-        "hosts": list(group.names),
-        "gpus": group.gpus,
-        "flags": group.flags,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, info, warning
+from gpufleet.core.findings import info, warning
 
 DRIFT = warning(
     "GF715",
@@ -52,18 +52,12 @@ RUNTIME_INSECURE = warning(
 
 GPU_LOST = warning(
     "GF725",
-    "GPU is missing from the PCI bus",
-    "The driver has {count} that the PCI bus no longer has: {slots}.",
+    "GPU is missing or does not respond",
+    "{count} {what}: {slots}.",
     "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
     "service. `gpufleet verify` checks every GPU.",
-)
-
-GPU_SILENT = warning(
-    "GF726",
-    "GPU does not respond",
-    "The PCI bus has {count} whose registers cannot be read: {slots}.",
-    "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
-    "service. `gpufleet verify` checks every GPU.",
+    description="The driver has a GPU that the PCI bus no longer has, or the registers of a GPU "
+    "cannot be read.",
 )
 
 GPU_UNBOUND = warning(
@@ -78,18 +72,4 @@ BUSY = info(
     "Host is being changed",
     "The host is being changed, and may look unfinished: {holder}.",
     "Run again when that has ended.",
-)
-
-PAGE_NOT_WRITTEN = blocker(
-    "GF728",
-    "HTML page cannot be written",
-    "Cannot write --html {path}: {why}. No host was contacted.",
-    "Name a new file, or an older page of `gpufleet status`, in an existing, writable folder.",
-)
-
-PAGE_LOST = blocker(
-    "GF738",
-    "HTML page could not be written",
-    "The hosts were read, but the page could not be written to {path}: {why}.",
-    "Free space or correct the folder, then run again.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpufleet.core.findings import Finding, Kind
+from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.versions import version_order
 from gpufleet.core.visible import Count
@@ -23,30 +23,22 @@ def gpu_problems(facts: NodeFacts) -> Iterator[Finding]:
     lost = missing_gpus(facts)
     silent = [gpu.slot for gpu in facts.gpus if not gpu.answers]
     unbound = [gpu.slot for gpu in facts.gpus if gpu.driver is None and gpu.answers]
-    yield from _some(findings.GPU_LOST, lost, _counted)
-    yield from _some(findings.GPU_SILENT, silent, _counted)
-    if facts.loaded_driver:
-        yield from _some(findings.GPU_UNBOUND, unbound, _are)
+    for slots, what in (
+        (lost, "that the driver has and the PCI bus no longer has"),
+        (silent, "with registers that cannot be read"),
+    ):
+        if slots:
+            count = counted(len(slots), "GPU")
+            yield findings.GPU_LOST(count=count, slots=", ".join(slots), what=what)
+    if facts.loaded_driver and unbound:
+        are = f"{Count(len(unbound)):GPU is|GPUs are}"
+        yield findings.GPU_UNBOUND(count=are, slots=", ".join(unbound))
 
 
 def missing_gpus(facts: NodeFacts) -> list[str]:
     """Slots of GPUs that the driver has and the PCI bus has not."""
     there = {gpu.slot.lower() for gpu in facts.gpus}
     return [slot for slot in facts.taken if slot not in there]
-
-
-def _some(kind: Kind, slots: list[str], count: object) -> Iterator[Finding]:
-    if slots:
-        assert callable(count)
-        yield kind(count=count(len(slots)), slots=", ".join(slots))
-
-
-def _counted(number: int) -> str:
-    return counted(number, "GPU")
-
-
-def _are(number: int) -> str:
-    return f"{Count(number):GPU is|GPUs are}"
 
 
 def not_in_use(facts: NodeFacts) -> Iterator[Finding]:

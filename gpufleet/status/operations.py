@@ -67,15 +67,11 @@ def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
 
 def _seen(found: Gathered) -> Seen:
     beside = found.beside
-    host = Seen(found.name, _own(found.groups), found.facts, found.problem)
+    own = dict.fromkeys(name for name in found.groups if not name.startswith("@"))  # not pyinfra's
+    host = Seen(found.name, tuple(own), found.facts, found.problem)
     if not isinstance(beside, _Beside):
         return replace(host, problems=found.misspelt)
     host = replace(host, settings=beside.settings, problems=(*beside.problems, *found.misspelt))
     return (
         host if beside.logins is None else replace(host, logins=beside.logins, place=beside.place)
     )
-
-
-def _own(groups: Sequence[str]) -> tuple[str, ...]:
-    """The groups that an inventory names; pyinfra adds one for each connector."""
-    return tuple(dict.fromkeys(name for name in groups if not name.startswith("@")))

@@ -15,8 +15,6 @@ from gpufleet.status.groups import Property, by_property, equal, whole
 from gpufleet.status.models import MEANINGS, Fleet
 from gpufleet.status.text import BAD, summary
 
-MARK = b'<meta name="generator" content="gpufleet status'  # of pages that may be replaced
-START = 1024  # bytes in which it is
 BARS = 12  # of one chart; the rest is one bar
 
 
@@ -27,11 +25,6 @@ class Bar:
     label: str
     number: int
     width: float  # in percent of the widest
-
-
-def is_page(content: bytes) -> bool:
-    """Whether a file is empty or one of these pages."""
-    return not content.strip() or MARK in content[:START]
 
 
 def as_html(fleet: Fleet, now: int) -> str:

@@ -67,13 +67,15 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
     today = datetime.fromtimestamp(now, timezone.utc).date()
     installed = facts.module_on_disk.version if facts.module_on_disk else facts.library
     running = [each for each in facts.runtimes.values() if each.running]
+    counts = Counter(gpu.device for gpu in facts.gpus)
+    packages = [name for name in catalog.toolkit.packages.names if name in facts.packages]
     row = Row(
         name=host.name,
         groups=host.groups,
-        models=_models(facts, catalog),
+        models=tuple((model.name, counts[model.id]) for model in devices_of(catalog, list(counts))),
         driver=facts.loaded_driver or installed or "",
         loaded=facts.loaded_driver is not None,
-        toolkit=_toolkit(facts, catalog),
+        toolkit=facts.packages[packages[0]].upstream if packages else "",
         runtimes=tuple((runtime.name, runtime.version) for runtime in running),
         kernel=facts.kernel.release,
         os=facts.os.code,
@@ -109,15 +111,3 @@ def _by_facts(
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
         yield Note("busy", findings.BUSY(holder=holder or "another run of gpufleet"))
-
-
-def _models(facts: NodeFacts, catalog: Catalog) -> tuple[tuple[str, int], ...]:
-    counts = Counter(gpu.device for gpu in facts.gpus)
-    known = devices_of(catalog, list(counts))
-    return tuple((model.name, counts[model.id]) for model in known)
-
-
-def _toolkit(facts: NodeFacts, catalog: Catalog) -> str:
-    """The version of its first package that is there."""
-    names = (name for name in catalog.toolkit.packages.names if name in facts.packages)
-    return next((facts.packages[name].upstream for name in names), "")

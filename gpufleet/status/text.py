@@ -77,11 +77,6 @@ def _gpus(rows: Sequence[Row], gpus: int) -> str:
     return f", {counted(gpus, 'GPU')}{of}"
 
 
-def _hosts(rows: Sequence[Row]) -> Text:
-    names = ", ".join(folded(row.name for row in rows))
-    return Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
-
-
 def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
     headers: tuple[str, ...] = tuple("\n".join(pair) for pair in PAIRS)
     if wide:
@@ -89,7 +84,9 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
     table = _plain(headers)
     for rows in groups:
         row = rows[0]
-        hosts, flags = _hosts(rows), _flags(row.flags)
+        names = ", ".join(folded(row.name for row in rows))
+        hosts = Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
+        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(NONE)
         texts = (row.gpu_text, row.driver, row.toolkit, row.runtime_text, row.kernel, row.os)
         gpus, driver, toolkit, runtime, kernel, system = map(_cell, texts)
         if wide:
@@ -122,10 +119,6 @@ def _plain(headers: Sequence[str]) -> Table:
 
 def _cell(text: str) -> Text:
     return Text(one_line(text) or NONE)
-
-
-def _flags(flags: Sequence[Flag]) -> Text:
-    return Text(", ").join(Text(flag, _style(flag)) for flag in flags) if flags else Text(NONE)
 
 
 def _style(flag: Flag) -> str:

@@ -18,12 +18,10 @@ from gpufleet.core.limits import API_PAGES
 from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
+from gpufleet.verify.answers import is_gone, is_ready, is_unserved, query_path, runs
+from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.missing import is_gone, is_unserved
-from gpufleet.verify.pods import is_ready, runs
-from gpufleet.verify.prometheus_path import query_path
-from gpufleet.verify.subject import CheckFailed, Subject
 
 RESOURCE = "nvidia.com/gpu"
 PRESENT = (

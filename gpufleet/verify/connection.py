@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import testinfra
 import testinfra.host
 
+from gpufleet.core.process import Process
 from gpufleet.verify.become import Unusable, become
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.probe import HostProbe
@@ -121,15 +121,7 @@ class Connections:
 
     def close(self) -> None:
         """End every connection that is still open, then remove the folder."""
-        masters = [
-            subprocess.Popen(
-                ["ssh", "-F", str(config), "-O", "exit", name],
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            for config, name in self._opened
-            if config.with_suffix(".s").exists()
-        ]
-        for master in masters:
-            master.wait()
+        for config, name in self._opened:
+            if config.with_suffix(".s").exists():
+                Process(["ssh", "-F", str(config), "-O", "exit", name], timeout=PERSIST).wait()
         self._folder.cleanup()

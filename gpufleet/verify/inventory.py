@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from itertools import dropwhile
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -18,23 +16,18 @@ from gpufleet.core.inventory import (
     NODES,
     as_argument,
     cluster_named_twice,
+    is_cluster,
     is_missing,
     misspelt_cluster_group,
     unprintable,
 )
 from gpufleet.core.names import folded
+from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT
-
-# of a traceback as Python prints it
-_CALL, _CODE = '  File "', "    "
-_CHAINED = (
-    "The above exception was the direct cause of the following exception:",
-    "During handling of the above exception, another exception occurred:",
-)
 
 
 class VerifyError(Exception):
@@ -63,7 +56,7 @@ class Target:
     @property
     def is_cluster(self) -> bool:
         """Whether it is a cluster, reached by its API and not over SSH."""
-        return CLUSTERS in self.groups and NODES not in self.groups
+        return is_cluster(self.groups)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -83,15 +76,10 @@ def load_targets(inventory: str) -> list[Target]:
     """
     if is_missing(inventory):
         raise VerifyError(NO_INVENTORY(path=inventory))
-    done = subprocess.run(
-        [*python_module("pyinfra"), "--json", as_argument(inventory), "debug-inventory"],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
+    words = ["--json", as_argument(inventory), "debug-inventory"]
+    done = Process([*python_module("pyinfra"), *words], prompts=True).wait()
     why = reason(done.stderr)
-    if done.returncode != 0:
+    if not done.ok:
         raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
     try:
         targets = parse_targets(done.stdout)
@@ -111,17 +99,14 @@ def load_targets(inventory: str) -> list[Target]:
 
 
 def reason(printed: str) -> str:
-    """Why pyinfra ended, in one line: what it printed itself, or of an exception all but where it
-    was raised. Lines of the file may have secrets, and are left out."""
-    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("-->")]
-    place = ""
-    if calls := [number for number, line in enumerate(lines) if line.startswith(_CALL)]:
-        place, *lines = lines[calls[-1] :]
-        lines = list(dropwhile(lambda line: line.startswith(_CODE), lines))
-        chained = [number for number, line in enumerate(lines) if line in _CHAINED]
-        lines = lines[chained[-1] + 1 :] if chained else lines
-    text = " / ".join(line.strip() for line in lines)
-    return f"{text} ({place.strip()})" if place and ", in " not in place else text
+    """Why pyinfra ended: the last line that it printed, and the place of a syntax error. Other
+    lines may be the file's, with its secrets."""
+    found = (line.strip() for line in printed.splitlines())
+    lines = [line for line in found if line and not line.startswith("-->")]
+    if not lines:
+        return ""
+    place = next((line for line in reversed(lines) if line.startswith('File "')), "")
+    return lines[-1] + (f" ({place})" if place and ", in " not in place else "")
 
 
 def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> list[Target]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.names import counted
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import RESOURCE, Cluster
 from gpufleet.verify.findings.clusters import LOAD_LEFT
-from gpufleet.verify.subject import CheckFailed
 
 NAMESPACE = "default"
 POLL_SECONDS = 1.0

@@ -7,11 +7,14 @@ from functools import cache, cached_property
 from typing import Any
 
 from gpufleet.core.data import read, read_folder
-from gpufleet.verify.findings.hosts import NEEDS_ROOT, REACHABLE
+from gpufleet.core.names import counted
+from gpufleet.verify.checks import CheckFailed, Subject
+from gpufleet.verify.findings.hosts import NEEDS_ROOT, PACKAGES, REACHABLE
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import (
     Installed,
     UnreadableLocks,
+    bare,
     dpkg_packages,
     lock_lines,
     rpm_packages,
@@ -19,7 +22,6 @@ from gpufleet.verify.parse import (
 )
 from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
 from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
-from gpufleet.verify.subject import CheckFailed, Subject
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
@@ -179,6 +181,31 @@ class Node(Subject):
         self.need_driver()
         self.need(self.loaded, "the nvidia module is not loaded (GF730)")
         return str(self.loaded)
+
+    # Packages.
+
+    def differences(self, recorded: dict[str, str]) -> list[str]:
+        """Each recorded package that is not installed at its version, as text."""
+        found = []
+        for name, version in sorted(recorded.items()):
+            package = self.packages.get(name)
+            if package is None:
+                found.append(f"no {name}")
+            elif version not in (package.version, bare(package.version)):
+                found.append(f"{name} {package.version} instead of {version}")
+        return found
+
+    def expect_held(self, recorded: dict[str, str]) -> None:
+        """Fail unless every installed package of the record is held."""
+        loose = sorted(n for n in recorded if n in self.packages and not self.packages[n].held)
+        way = "dpkg's hold" if self.is_debian else "the versionlock list"
+        unreadable = "" if self.is_debian else self.locks[1]
+        self.expect(
+            not loose,
+            PACKAGES,
+            f"{counted(len(recorded), 'package')} held by {way}",
+            unreadable or f"not held: {', '.join(loose)}",
+        )
 
     # Container runtimes.
 

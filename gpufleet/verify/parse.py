@@ -103,21 +103,18 @@ def lock_lines(text: str) -> list[str]:
             if line.strip() and not line.lstrip().startswith(("#", "!"))
         ]
     try:
-        return [_lock_line(*found) for found in _locked_packages(tomlkit.parse(text).unwrap())]
+        return list(_locked(tomlkit.parse(text).unwrap()))
     except (TOMLKitError, KeyError, AttributeError, TypeError, RecursionError) as error:
         raise UnreadableLocks(f"versionlock.toml cannot be read: {error!r}") from error
 
 
-def _locked_packages(lock: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
-    """Name and condition of each package of versionlock.toml that is locked at one version."""
+def _locked(lock: dict[str, Any]) -> Iterator[str]:
+    """Each package of versionlock.toml that is locked at one version, as the others write it."""
     for package in lock.get("packages", []):
         for condition in package.get("conditions", []):
             if condition.get("key") in ("evr", "version") and condition.get("comparator") == "=":
-                yield package["name"], condition
-
-
-def _lock_line(name: str, condition: dict[str, str]) -> str:
-    return f"{name}-{condition['value']}{'' if condition['key'] == 'evr' else '-*'}"
+                rest = "" if condition["key"] == "evr" else "-*"
+                yield f"{package['name']}-{condition['value']}{rest}"
 
 
 def units(text: str) -> dict[str, dict[str, str]]:

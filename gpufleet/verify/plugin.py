@@ -16,9 +16,9 @@ import pytest
 
 from gpufleet.verify import host_fixture
 from gpufleet.verify.become import Unusable
+from gpufleet.verify.checks import SUBJECTS, is_own, target_of
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
-from gpufleet.verify.items import SUBJECTS, is_own, target_of
 from gpufleet.verify.node import Node
 from gpufleet.verify.probe import HostProbe, Output, Unreachable
 from gpufleet.verify.reporting import Reporting, prepare_files

@@ -14,8 +14,10 @@ from typing import Any, Protocol
 import testinfra.host
 
 from gpufleet.core.limits import ANSWER, OWN_ANSWER, Limit
+from gpufleet.core.process import Process
 from gpufleet.verify.become import Become
-from gpufleet.verify.bounded import bound
+from gpufleet.verify.checks import CheckFailed
+from gpufleet.verify.findings.hosts import OUTPUT_LIMIT
 
 # The frame of every script: a section is a command's output, then its exit status. The mark is
 # new in each run, so that no file on the host can hold a line that looks like one.
@@ -92,8 +94,24 @@ class HostProbe:
         self._limit(host.backend, ANSWER)
 
     def _limit(self, backend: Any, limit: Limit) -> None:
+        """Have a backend of testinfra run its commands within a limit, and type sudo's password.
+        Beyond the limit they raise CheckFailed (GF704)."""
         typed = f"{self._become.password}\n" if self._become.password else ""
-        bound(backend, self._name, typed.encode(), limit)
+
+        def run_local(command: str, *arguments: str) -> Any:
+            text = backend.quote(command, *arguments)
+            done = Process(
+                ["sh", "-c", text], given=typed.encode(), timeout=limit.seconds, most=limit.bytes
+            ).wait()
+            if done.why:
+                raise CheckFailed(self._name, OUTPUT_LIMIT(None, why=done.why))
+            # Bytes: testinfra would run python on the host to find out the encoding of a text.
+            output, errors = (
+                each.encode("utf-8", "replace") for each in (done.stdout, done.stderr)
+            )
+            return backend.result(done.code, backend.encode(text), output, errors)
+
+        backend.run_local = run_local
 
     def run(self, command: str) -> Output:
         """Run a shell command. Raises Unreachable, and CheckFailed (GF704)."""
@@ -103,7 +121,6 @@ class HostProbe:
             result = error.args[0] if error.args else None
             text = getattr(result, "stderr_bytes", b"").decode("utf-8", "replace").strip()
             raise Unreachable(" / ".join(text.splitlines()) or str(error)) from error
-        # Bytes, because testinfra would run python on the host to find out its encoding.
         output = done.stdout_bytes + done.stderr_bytes
         return Output(done.rc, output.decode("utf-8", "replace"))
 

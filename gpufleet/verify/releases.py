@@ -44,10 +44,11 @@ def deployed(cluster: Cluster, chart: str) -> Deployed | None:
         label_selector=f"owner=helm,name={chart}",
         field_selector="type=helm.sh/release.v1",
     )
+    revision = rf"sh\.helm\.release\.v1\.{chart}\.v(\d{{1,9}})"
     revisions = {
         int(match[1]): secret
         for secret in listed.items
-        if (match := re.fullmatch(rf"sh\.helm\.release\.v1\.{chart}\.v(\d{{1,9}})", _name(secret)))
+        if (match := re.fullmatch(revision, secret.metadata.name))
     }
     if not revisions:
         return None
@@ -55,10 +56,6 @@ def deployed(cluster: Cluster, chart: str) -> Deployed | None:
     if LABEL not in (secret.metadata.labels or {}):
         return None
     return Deployed(_version(secret, chart), (secret.metadata.labels or {}).get("status") or "?")
-
-
-def _name(secret: Any) -> str:
-    return str(secret.metadata.name)
 
 
 def _version(secret: Any, chart: str) -> str:

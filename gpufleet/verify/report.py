@@ -107,14 +107,13 @@ class Report:
         console = Console(width=width, highlight=False, markup=False, color_system=None)
         with console.capture() as captured:
             console.print(table)
-            if skips := self._skips_by_reason():
+            # reason and number of checks -> the hosts on which so many were skipped for it
+            if skips := shared(
+                (host, skip) for host in self.hosts for skip in self.skips(host).items()
+            ):
                 console.print(SKIPPED, soft_wrap=True)
             for (reason, number), hosts in skips.items():
                 each = "" if len(hosts) == 1 else "each of "
                 where = f"{counted(number, 'check')} on {each}{few(hosts)}"
                 console.print(f"  {where}: {one_line(reason)}", soft_wrap=True)
         return captured.get()
-
-    def _skips_by_reason(self) -> dict[tuple[str, int], tuple[str, ...]]:
-        """Reason and number of checks -> the hosts on which so many were skipped for it."""
-        return shared((host, skip) for host in self.hosts for skip in self.skips(host).items())

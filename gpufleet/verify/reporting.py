@@ -7,10 +7,9 @@ shown without secrets and without control characters.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 
 import pytest
@@ -18,12 +17,12 @@ from _pytest.junitxml import xml_key  # of the only object that knows where the 
 
 from gpufleet.core.console import result_console
 from gpufleet.core.secrets import hide_secrets
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
-from gpufleet.run.report_file import JUNIT, REPORT, ReportFile, is_junit, is_report
+from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
+from gpufleet.verify.checks import NO_HOST, CheckFailed, check_name, host_of
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.items import NO_HOST, check_name, host_of
 from gpufleet.verify.report import Outcome, Report, Result
-from gpufleet.verify.subject import CheckFailed
 
 
 def prepare_files(config: pytest.Config) -> None:
@@ -31,18 +30,13 @@ def prepare_files(config: pytest.Config) -> None:
 
     Raises UsageError.
     """
-    _prepare("--json", config.option.json_report, is_report, REPORT)
-    _prepare("--junit", config.option.xmlpath, is_junit, JUNIT)
-
-
-def _prepare(option: str, path: str | None, ours: Callable[[bytes], bool], kind: str) -> None:
-    """See that the results can be written to the file that an option names, before any check."""
-    if not path:
-        return
     try:
-        ReportFile(Path(path), ours, kind).prepare()
-    except OSError as error:
-        raise pytest.UsageError(f"{option} {path}: {error.strerror or error}") from error
+        if config.option.json_report:
+            prepare_file(config.option.json_report, "--json", REPORT)
+        if config.option.xmlpath:
+            prepare_file(config.option.xmlpath, "--junit", JUNIT)
+    except Stopped as stopped:
+        raise pytest.UsageError(str(stopped)) from stopped
 
 
 class Reporting:
@@ -126,19 +120,16 @@ class Reporting:
                 log.logfile = str(Path(folder, "junit.xml"))
             yield
             if log:
-                _write(session, "--junit", wanted, Path(log.logfile).read_text("utf-8"))
+                _write(session, wanted, Path(log.logfile).read_text("utf-8"))
                 log.logfile = wanted  # as the summary names it
         path = getattr(session.config.option, "json_report", None)
         if path and not hasattr(session.config, "workerinput"):
             text = json.dumps(self._report.as_dict(), indent=2)
-            _write(session, "--json", path, text + "\n")
+            _write(session, path, text + "\n")
 
 
-def _write(session: pytest.Session, option: str, path: str, text: str) -> None:
-    try:
-        ReportFile(Path(path)).write(text)
-    except OSError as error:
-        print(f"Cannot write {option} {path}: {error.strerror or error}", file=sys.stderr)
+def _write(session: pytest.Session, path: str, text: str) -> None:
+    if not write_file(Path(path).absolute(), lambda: text):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 

@@ -37,7 +37,7 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_converged(bench: Bench) 
         for name, part in checks.items()
         if part["outcome"] not in ("passed", "skipped")
     }
-    assert failed == {"prometheus_answers": "GF753"}  # simulated nodes run no Prometheus
+    assert failed == {"prometheus_answers": "GF709"}  # simulated nodes run no Prometheus
     assert checks["a_pod_with_a_gpu_finishes"]["outcome"] == "passed"
     assert checks["charts_are_of_the_versions_wanted"]["outcome"] == "passed"
     pins = {"dcgm-exporter": "3.1.5"}

@@ -13,6 +13,7 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.names import counted
 from gpufleet.helm.chart_choice import load_charts
+from gpufleet.verify.answers import is_ready, runs
 from gpufleet.verify.cluster import (
     COUNT,
     MONITORS,
@@ -22,9 +23,8 @@ from gpufleet.verify.cluster import (
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
-from gpufleet.verify.pods import is_ready, runs
+from gpufleet.verify.monitoring import absent, are_new, scraped_twice, targets
 from gpufleet.verify.releases import deployed, wrong_versions
-from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 GPUS = (RESOURCE, "nvidia.com/mig-")
@@ -118,7 +118,7 @@ def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
         "gpufleet has not installed the device plugin, and another one advertises the GPUs",
     )
     without = missing(cluster, PLUGIN)
-    cluster.expect(not without, kinds.PLUGIN_PODS, "a ready pod each", f"none on {without}")
+    cluster.expect(not without, kinds.STACK_PODS, "a ready pod each", f"none on {without}")
 
 
 def test_operator_is_ready(cluster: Cluster) -> None:
@@ -147,7 +147,7 @@ def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
         "gpufleet has not installed an exporter, and another one serves metrics",
     )
     without = missing(cluster, EXPORTER)
-    cluster.expect(not without, kinds.EXPORTER_PODS, "a ready pod each", f"none on {without}")
+    cluster.expect(not without, kinds.STACK_PODS, "a ready pod each", f"none on {without}")
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def test_gpu_count(node: Node) -> None:
     node.expect(not lost, kinds.GPU_COUNT, expected, f"missing: {', '.join(lost)}")
     smi = node.section("smi-list")
     # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
-    node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF731): {smi.last}")
+    node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF730): {smi.last}")
     node.need(smi.status != 127, "nvidia-smi is not installed (GF720)")
     expected = f"{counted(len(node.gpus), 'GPU')} in `nvidia-smi -L`, as on the PCI bus"
     node.expect(smi.ok, kinds.GPU_COUNT, expected, f"exit status {smi.status}: {smi.last}")

@@ -8,7 +8,6 @@ from typing import Any
 from gpufleet.core.names import counted
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
-from gpufleet.verify.packages import differences, expect_held
 from gpufleet.verify.parse import listening
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
@@ -24,7 +23,7 @@ def need_exporter(node: Node) -> dict[str, Any]:
 def need_running(node: Node) -> dict[str, Any]:
     """Skip unless its services run too."""
     record = need_exporter(node)
-    node.need(not stopped(node, record), "the exporter is not running (GF785)")
+    node.need(not stopped(node, record), "the exporter is not running (GF750)")
     return record
 
 
@@ -42,14 +41,14 @@ def stopped(node: Node, record: dict[str, Any]) -> list[str]:
 def test_exporter_service(node: Node) -> None:
     """Its services are active and enabled; there is one where the inventory wants one."""
     if node.data.get("exporter_enabled") is True and node.gpus:
-        there = node.provenance.get("exporter")
-        node.expect(
-            bool(there), kinds.EXPORTER_SERVICE, "an exporter (exporter_enabled)", "none recorded"
-        )
+        there, expected = node.provenance.get("exporter"), "an exporter (exporter_enabled)"
+        unit = "nvidia-dcgm-exporter"
+        node.expect(bool(there), kinds.SERVICE, expected, "none recorded", unit=unit)
     record = need_exporter(node)
     wrong = stopped(node, record)
     expected = f"{' and '.join(record.get('units') or [])} active and enabled"
-    node.expect(not wrong, kinds.EXPORTER_SERVICE, expected, "; ".join(wrong))
+    units = " ".join(record.get("units") or [])
+    node.expect(not wrong, kinds.SERVICE, expected, "; ".join(wrong), unit=units)
 
 
 def test_exporter_metrics(node: Node) -> None:
@@ -81,17 +80,17 @@ def test_exporter_version(node: Node) -> None:
     if wanted:
         right = version == str(wanted) or version.startswith(f"{wanted}.")
         expected = f"exporter {wanted} (exporter_version)"
-        node.expect(right, kinds.EXPORTER_VERSION, expected, f"{version} recorded")
+        node.expect(right, kinds.PACKAGES, expected, f"{version} recorded")
     section = node.section("exporter-version")
     image = record.get("image")
     expected = f"image {image}" if image else f"`dcgm-exporter --version` to print {version}"
-    node.expect(section.ok, kinds.EXPORTER_VERSION, expected, section.last)
+    node.expect(section.ok, kinds.PACKAGES, expected, section.last)
     if image:
         right = section.last == image
     else:  # the packages' versions have a fourth number that the program does not know
         said = re.findall(r"\d+\.\d+\.\d+", section.text)
         right = ".".join(version.split(".")[:3]) in said
-    node.expect(right, kinds.EXPORTER_VERSION, expected, section.last)
+    node.expect(right, kinds.PACKAGES, expected, section.last)
 
 
 def test_exporter_listens(node: Node) -> None:
@@ -115,8 +114,8 @@ def test_exporter_packages(node: Node) -> None:
     record = need_exporter(node)
     recorded = record.get("packages") or {}
     node.need(recorded, "the exporter is a container and has no packages")
-    found = differences(node, recorded)
+    found = node.differences(recorded)
     expected = f"{counted(len(recorded), 'package')} at the recorded versions"
-    node.expect(not found, kinds.EXPORTER_PACKAGES, expected, "; ".join(found))
+    node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
     if record.get("held"):
-        expect_held(node, kinds.EXPORTER_PACKAGES, recorded)
+        node.expect_held(recorded)

@@ -66,16 +66,16 @@ def test_library(node: Node) -> None:
     loaded = node.need_loaded()
     library = node.section("library")
     expected = f"libnvidia-ml {loaded}, like the loaded module"
-    node.expect(library.ok, kinds.LIBRARY, expected, library.last)
+    node.expect(library.ok, kinds.MODULE_LOADED, expected, library.last)
     found = re.search(r"libnvidia-ml\.so\.(\d[\d.]*)$", library.text.strip())
     version = found[1] if found else library.text.strip()
-    node.expect(version == loaded, kinds.LIBRARY, expected, f"library {version}")
+    node.expect(version == loaded, kinds.MODULE_LOADED, expected, f"library {version}")
     smi = node.section("smi-version")
     node.need(smi.status != 127, "there is no nvidia-smi (GF720)")
     expected = f"nvidia-smi to print {loaded}"
-    node.expect(smi.ok, kinds.LIBRARY, expected, f"exit status {smi.status}: {smi.last}")
+    node.expect(smi.ok, kinds.MODULE_LOADED, expected, f"exit status {smi.status}: {smi.last}")
     said = sorted({line.strip() for line in smi.lines})
-    node.expect(said == [loaded], kinds.LIBRARY, expected, ", ".join(said))
+    node.expect(said == [loaded], kinds.MODULE_LOADED, expected, ", ".join(said))
 
 
 def test_no_nouveau(node: Node) -> None:

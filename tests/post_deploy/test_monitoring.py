@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.findings import clusters as kinds
-from gpufleet.verify.operated import installed, problems
+from gpufleet.verify.monitoring import installed, problems
 
 
 def test_monitoring_is_available(cluster: Cluster) -> None:
@@ -20,4 +20,4 @@ def test_prometheus_answers(cluster: Cluster) -> None:
     cluster.need(installed(cluster).get("prometheus"), "gpufleet installed no Prometheus")
     answer = cluster.prometheus("up")
     found = answer if isinstance(answer, str) else ""
-    cluster.expect(not found, kinds.PROMETHEUS_SILENT, "an answer", found)
+    cluster.expect(not found, kinds.MONITORING_DOWN, "an answer", found)

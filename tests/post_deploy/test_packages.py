@@ -7,7 +7,6 @@ import re
 from gpufleet.core.names import counted
 from gpufleet.verify.findings import hosts as kinds
 from gpufleet.verify.node import Node
-from gpufleet.verify.packages import differences, expect_held
 from gpufleet.verify.parse import DRIVER_NAME, Installed
 
 # Debian and Ubuntu give these tools versions of their own, within the branch.
@@ -19,7 +18,7 @@ def test_driver_packages(node: Node) -> None:
     node.need_driver()
     recorded = node.driver.get("packages") or {}
     node.need(recorded, "no packages are recorded")
-    found = differences(node, recorded)
+    found = node.differences(recorded)
     expected = f"{counted(len(recorded), 'driver package')} at the recorded versions"
     node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
 
@@ -46,7 +45,7 @@ def test_driver_held(node: Node) -> None:
     """An upgrade of the host does not change the driver."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")
-    expect_held(node, kinds.HOLD, node.driver.get("packages") or {})
+    node.expect_held(node.driver.get("packages") or {})
 
 
 def test_unattended_upgrades(node: Node) -> None:

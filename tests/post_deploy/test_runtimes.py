@@ -8,6 +8,7 @@ import pytest
 
 from gpufleet.core.names import counted
 from gpufleet.verify.findings import runtimes as kinds
+from gpufleet.verify.findings.hosts import SERVICE
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import dotted, has_key
 from gpufleet.verify.runtimes import NAMES, Runtime
@@ -19,7 +20,7 @@ runtimes = pytest.mark.parametrize("name", NAMES)
 def need_up(node: Node, name: str) -> Runtime:
     """Skip unless the runtime is managed and running."""
     runtime = node.runtime(name)
-    node.need(runtime.active == "active", f"{name} is not running (GF770)")
+    node.need(runtime.active == "active", f"{name} is not running (GF750)")
     return runtime
 
 
@@ -36,14 +37,14 @@ def test_runtime_up(node: Node, name: str) -> None:
     runtime = node.runtime(name)
     right = runtime.active == "active"
     expected, unit = f"{runtime.unit} active", runtime.unit
-    node.expect(right, kinds.RUNTIME_UP, expected, runtime.active, unit=unit)
+    node.expect(right, SERVICE, expected, runtime.active, unit=unit)
 
 
 @runtimes
 def test_runtime_valid(node: Node, name: str) -> None:
     """The runtime's own parser accepts the configuration file."""
     runtime = node.runtime(name)
-    node.need(runtime.active != "not installed", f"{name} is not installed (GF770)")
+    node.need(runtime.active != "not installed", f"{name} is not installed (GF750)")
     refusal, path = runtime.refusal, runtime.path
     expected = f"{name} to accept {path}"
     node.expect(not refusal, kinds.RUNTIME_VALID, expected, refusal, path=path)

@@ -25,7 +25,7 @@ def test_persistence_daemon(node: Node) -> None:
     found = state(node, PERSISTENCE)
     # A unit without [Install] is `static`: udev or another unit starts it at each boot.
     right = found in ("active, enabled", "active, static")
-    node.expect(right, kinds.PERSISTENCE, f"{PERSISTENCE} active and enabled", found)
+    node.expect(right, kinds.SERVICE, f"{PERSISTENCE} active and enabled", found, unit=PERSISTENCE)
 
 
 def test_fabric_manager(node: Node) -> None:
@@ -35,7 +35,7 @@ def test_fabric_manager(node: Node) -> None:
     node.need_loaded()
     found = state(node, FABRIC)
     expected = f"{FABRIC} active and enabled for {len(node.nvswitches)} NVSwitches"
-    node.expect(found == "active, enabled", kinds.FABRIC_MANAGER, expected, found)
+    node.expect(found == "active, enabled", kinds.SERVICE, expected, found, unit=FABRIC)
 
 
 def test_fabric_manager_version(node: Node) -> None:
@@ -43,7 +43,7 @@ def test_fabric_manager_version(node: Node) -> None:
     version = node.need_driver()
     node.need(node.nvswitches, "the host has no NVSwitch")
     packages = [p for p in node.packages.values() if "fabric" in p.name and p.is_driver]
-    node.need(packages, "the fabric manager is not installed (GF751)")
+    node.need(packages, "the fabric manager is not installed (GF750)")
     found = ", ".join(f"{p.name} {p.version}" for p in packages)
     right = all(p.upstream == version for p in packages)
-    node.expect(right, kinds.FABRIC_VERSION, f"fabric manager {version}, like the driver", found)
+    node.expect(right, kinds.PACKAGES, f"fabric manager {version}, like the driver", found)

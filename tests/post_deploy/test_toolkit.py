@@ -8,8 +8,8 @@ import yaml
 
 from gpufleet.core.names import counted
 from gpufleet.verify.findings import runtimes as kinds
+from gpufleet.verify.findings.hosts import PACKAGES
 from gpufleet.verify.node import Node
-from gpufleet.verify.packages import differences, expect_held
 
 CDI_KIND = "nvidia.com/gpu"
 
@@ -26,19 +26,19 @@ def test_toolkit_packages(node: Node) -> None:
     if node.provenance and node.is_wanted("toolkit"):
         there = bool(node.toolkit.get("version"))
         expected = "a container toolkit (toolkit_enabled)"
-        node.expect(there, kinds.TOOLKIT_PACKAGES, expected, "none recorded")
+        node.expect(there, PACKAGES, expected, "none recorded")
     version = need_toolkit(node)
     wanted = node.data.get("toolkit_version")
     if wanted:
         expected = f"toolkit {wanted} (toolkit_version)"
         right = version == str(wanted)
-        node.expect(right, kinds.TOOLKIT_PACKAGES, expected, f"{version} recorded")
+        node.expect(right, PACKAGES, expected, f"{version} recorded")
     recorded = node.toolkit.get("packages") or {}
-    found = differences(node, recorded)
+    found = node.differences(recorded)
     odd = [n for n in recorded if n in node.packages and node.packages[n].upstream != version]
     found += [f"{name} {node.packages[name].version}" for name in odd if not found]
     expected = f"{counted(len(recorded), 'toolkit package')} at {version}"
-    node.expect(not found, kinds.TOOLKIT_PACKAGES, expected, "; ".join(found))
+    node.expect(not found, PACKAGES, expected, "; ".join(found))
 
 
 def test_toolkit_binary(node: Node) -> None:
@@ -56,10 +56,10 @@ def test_toolkit_programs(node: Node) -> None:
     """Every program of the toolkit's packages is there and can be run."""
     need_toolkit(node)
     lines = [line.partition(" ") for line in node.section("toolkit-programs").lines]
-    node.need(lines, "the toolkit's packages list no programs (GF760)")
+    node.need(lines, "the toolkit's packages list no programs (GF720)")
     lame = [f"{path} {state}" for state, _, path in lines if state != "runs"]
     expected = f"{len(lines)} programs that can be run"
-    node.expect(not lame, kinds.TOOLKIT_PROGRAMS, expected, ", ".join(lame))
+    node.expect(not lame, kinds.TOOLKIT_BINARY, expected, ", ".join(lame))
 
 
 def test_toolkit_held(node: Node) -> None:
@@ -67,7 +67,7 @@ def test_toolkit_held(node: Node) -> None:
     need_toolkit(node)
     node.need(node.toolkit.get("held", True), "the toolkit was installed without a hold")
     node.need(node.data.get("toolkit_hold") is not False, "toolkit_hold is false")
-    expect_held(node, kinds.TOOLKIT_HOLD, node.toolkit.get("packages") or {})
+    node.expect_held(node.toolkit.get("packages") or {})
 
 
 def spec_fault(text: str, driver: str, gpus: int) -> str:

@@ -193,11 +193,13 @@ def test_an_old_report_is_gone_when_the_run_begins(bench: Bench) -> None:
 def test_a_report_that_is_lost_at_the_end_is_status_1(bench: Bench) -> None:
     folder = bench.folder / "reports"
     folder.mkdir()
-    bench.hosts(f"import os; os.rmdir({str(folder)!r})")
+    gone = f"import os; os.rmdir({str(folder)!r}); open({str(folder)!r}, 'w').close()"
+    bench.hosts(gone)
     without_a_host = bench.run("gpu_node", "-y", report=folder / "report.json")
     assert without_a_host.status == 4, "the usage error takes precedence"
+    folder.unlink()
     folder.mkdir()
-    bench.hosts(f"import os; os.rmdir({str(folder)!r})", one={"driver_enabled": False})
+    bench.hosts(gone, one={"driver_enabled": False})
     done = bench.run("preflight", "-y", report=folder / "report.json")
     assert done.status == 1
     assert "GF002" in done.output

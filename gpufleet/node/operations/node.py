@@ -11,14 +11,13 @@ from pyinfra import host, state
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
-from gpufleet.core.inventory import misspelt_cluster_group
+from gpufleet.core.inventory import is_cluster, misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import NO_RECORD, HostRecord
 from gpufleet.host import findings as access
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
-from gpufleet.host.groups import is_cluster
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node
@@ -32,7 +31,6 @@ from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
 BROKEN_PASSWORD = "_sudo_password has a line break, where sudo stops reading"
-CORRECT_IT = "Correct _sudo_password for this host."
 
 
 @dataclass(slots=True)
@@ -155,7 +153,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     A cluster of the inventory is not a node: the machine that reaches it is not changed.
     """
     report = RunReport.of(state)
-    if is_cluster(host):
+    if is_cluster(host.groups):
         report.left_out.add(host.name)
         return None
     part = report.host(host.name)
@@ -188,7 +186,7 @@ def unfit_password(how: Mapping[str, Any]) -> Finding | None:
     if how.get("_su_user") and how.get("_su_password"):
         return access.SU_PASSWORD()
     if "\n" in (how.get("_sudo_password") or ""):
-        return access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD, remedy=CORRECT_IT)
+        return access.PRIVILEGES_REFUSED(cause=BROKEN_PASSWORD)
     return None
 
 

@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 from pyinfra import host, state
 
-from gpufleet.core.inventory import CLUSTERS
+from gpufleet.core.inventory import CLUSTERS, is_cluster
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
 from gpufleet.host.files import show_diff
-from gpufleet.host.groups import is_cluster
 from gpufleet.node.operations.node import current_node
 from gpufleet.run.reporting import RunReport
 
@@ -22,7 +21,7 @@ def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
     """
     report = RunReport.of(state)
     report.plan_only = True
-    if not is_cluster(host):
+    if not is_cluster(host.groups):
         node = current_node(wait_until_idle=False)  # reports what deploys/gpu_node.py would do
         if node:
             show_diff(node.facts, node.plan.files)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pyinfra import host, state
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.core.inventory import is_cluster
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import BACKUPS, HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
-from gpufleet.host.groups import is_cluster
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script
@@ -50,7 +50,7 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
     role to remove, all others stay."""
     began = time.monotonic()
     known_part = RunReport.of(state).hosts.get(host.name)
-    if is_cluster(host) or (known_part and known_part.failed):
+    if is_cluster(host.groups) or (known_part and known_part.failed):
         return None
     known = settings_and_facts()
     if known is None:

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.core.inventory import is_cluster
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import answer, framed
-from gpufleet.host.groups import is_cluster
 from gpufleet.host.reading import read
 from gpufleet.host.shell import script
 from gpufleet.node.catalog import load_catalog
@@ -67,7 +67,7 @@ def take_part(install: Install) -> None:
     """Carry out the step of this process on the host of this deploy. `install`: the steps of all
     roles of a node."""
     report = RunReport.of(state)
-    if is_cluster(host):
+    if is_cluster(host.groups):
         report.left_out.add(host.name)
         return
     settings, problems = load_settings(host.data.dict())

@@ -32,16 +32,10 @@ CHART_VERSION = check(
     "cluster_chart_versions or the catalog selects.",
     "Run `gpufleet apply` for this cluster.",
 )
-PLUGIN_PODS = check(
+STACK_PODS = check(
     "GF793",
-    "Device plugin missing on GPU nodes",
-    "The device plugin must have a ready pod on every GPU node.",
-    "Run `gpufleet apply` for this cluster.",
-)
-EXPORTER_PODS = check(
-    "GF794",
-    "Exporter missing on GPU nodes",
-    "dcgm-exporter must have a ready pod on every GPU node.",
+    "Device plugin or exporter missing on GPU nodes",
+    "The device plugin and dcgm-exporter must have a ready pod on every GPU node.",
     "Run `gpufleet apply` for this cluster.",
 )
 GPU_POD = check(
@@ -75,16 +69,10 @@ SCRAPED_TWICE = check(
 MONITORING_DOWN = check(
     "GF709",
     "Prometheus or Alertmanager does not run",
-    "The Prometheus and the Alertmanager that gpufleet installed must be available.",
+    "The Prometheus and the Alertmanager that gpufleet installed must be available, and Prometheus "
+    "must answer queries through the API server.",
     "Read the events of their pods and claims: kubectl -n monitoring get events; run "
     "`gpufleet apply` for this cluster, which waits for them.",
-)
-PROMETHEUS_SILENT = check(
-    "GF753",
-    "Prometheus does not answer",
-    "The Prometheus that gpufleet installed must answer queries through the API server.",
-    "Check that its pod is ready and that its Service has endpoints: kubectl -n monitoring get "
-    "pods,endpoints",
 )
 NO_POD_LABELS = check(
     "GF798",

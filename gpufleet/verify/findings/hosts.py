@@ -86,8 +86,10 @@ NO_GPU = check(
 
 PACKAGES = check(
     "GF720",
-    "Driver package has another version",
-    "Every recorded driver package must be installed at the recorded version.",
+    "Package at another version, or not held",
+    "The packages of driver, fabric manager, container toolkit and exporter must be installed at "
+    "the recorded version, as the inventory sets it, and held at it where they were (apt-mark "
+    "hold, versionlock); an exporter's container must run the recorded image.",
     "Run `gpufleet apply` for this host.",
 )
 STRAYS = check(
@@ -96,13 +98,6 @@ STRAYS = check(
     "All installed packages of the driver family must have one version.",
     "Remove the packages listed, or install them at the driver's version: a mixed family fails "
     "with `API mismatch`.",
-)
-HOLD = check(
-    "GF722",
-    "Driver packages not held",
-    "The driver packages must be held at their version (apt-mark hold, versionlock).",
-    "Run `gpufleet apply` for this host, or hold them manually: `apt-mark hold …`, `yum "
-    "versionlock add …`.",
 )
 UNATTENDED = check(
     "GF723",
@@ -114,17 +109,11 @@ UNATTENDED = check(
 
 MODULE_LOADED = check(
     "GF730",
-    "Loaded module does not match the installed driver",
-    "The loaded nvidia module must have the version of the installed packages.",
+    "Loaded module or library does not match the installed driver",
+    "The loaded nvidia module must have the version of the installed packages, and libnvidia-ml "
+    "and nvidia-smi that of the loaded module.",
     "Run `gpufleet apply` for this host, which reloads the modules or reports what uses them; or "
     "reboot. `modprobe nvidia` reports why a module cannot be loaded.",
-)
-LIBRARY = check(
-    "GF731",
-    "User-space library does not match the loaded module",
-    "libnvidia-ml and nvidia-smi must have the version of the loaded module.",
-    "Run `gpufleet apply` for this host, which reloads the modules or reports what uses them; or "
-    "reboot.",
 )
 MODULE_FILE = check(
     "GF732",
@@ -180,34 +169,15 @@ GPU_COUNT = check(
     "fell off the bus requires a cold reboot, or service.",
 )
 
-PERSISTENCE = check(
+SERVICE = check(
     "GF750",
-    "Persistence daemon not running or not enabled",
-    "nvidia-persistenced must be active and enabled.",
-    "Run `systemctl --no-reload enable --now nvidia-persistenced`; `journalctl -u "
-    "nvidia-persistenced` has the reason it stopped.",
-)
-FABRIC_MANAGER = check(
-    "GF751",
-    "Fabric manager not running or not enabled",
-    "nvidia-fabricmanager must run on a host with an NVSwitch.",
-    "Run `systemctl --no-reload enable --now nvidia-fabricmanager`; `journalctl -u "
-    "nvidia-fabricmanager` has the reason it stopped.",
-)
-FABRIC_VERSION = check(
-    "GF752",
-    "Fabric manager version does not match the driver",
-    "nvidia-fabricmanager must have exactly the driver's version.",
-    "Run `gpufleet apply` for this host to install it at the driver's version.",
+    "Service not running or not enabled",
+    "nvidia-persistenced, the exporter and each configured container runtime must be active, and "
+    "nvidia-fabricmanager on a host with an NVSwitch; all but runtimes must be enabled.",
+    "`journalctl -u {unit}` has the reason it stopped. Run `systemctl --no-reload enable --now "
+    "{unit}`, or `gpufleet apply` for this host if there is no such unit.",
 )
 
-EXPORTER_SERVICE = check(
-    "GF785",
-    "Exporter not running or not enabled",
-    "The exporter's service must be active and enabled.",
-    "`systemctl status` and `journalctl -u` of the unit have the reason it stopped; run "
-    "`gpufleet apply` for this host.",
-)
 EXPORTER_METRICS = check(
     "GF786",
     "No metrics for a GPU",
@@ -215,22 +185,10 @@ EXPORTER_METRICS = check(
     "Restart the exporter (`systemctl restart nvidia-dcgm nvidia-dcgm-exporter`, or "
     "gpufleet-dcgm-exporter) and read its journal.",
 )
-EXPORTER_VERSION = check(
-    "GF787",
-    "Exporter has another version",
-    "The exporter must run in the recorded version.",
-    "Run `gpufleet apply` for this host.",
-)
 EXPORTER_LISTENS = check(
     "GF788",
     "Exporter listens on another address",
     "The exporter must listen on exporter_listen and exporter_port, and nowhere else.",
     "Compare exporter_listen and exporter_port with `systemctl cat` of the unit, then run "
     "`gpufleet apply` for this host.",
-)
-EXPORTER_PACKAGES = check(
-    "GF789",
-    "Exporter packages not held or at another version",
-    "The exporter packages must be installed and held at the recorded version.",
-    "Run `gpufleet apply` for this host.",
 )

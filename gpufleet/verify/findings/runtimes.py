@@ -4,37 +4,15 @@ from __future__ import annotations
 
 from gpufleet.verify.findings import check
 
-TOOLKIT_PACKAGES = check(
-    "GF760",
-    "Container toolkit missing or at another version",
-    "The container toolkit packages must be installed at the recorded version.",
-    "Run `gpufleet apply` for this host.",
-)
 TOOLKIT_BINARY = check(
     "GF761",
-    "nvidia-ctk is not the packaged one",
-    "`nvidia-ctk --version` must print the recorded version.",
-    "Look for a second one with `which -a nvidia-ctk`; reinstall the package.",
-)
-TOOLKIT_PROGRAMS = check(
-    "GF763",
-    "Container toolkit program cannot be run",
-    "Each program of the container toolkit must exist and run.",
-    "Reinstall its package; `dpkg -S` or `rpm -qf` with the path prints its name.",
-)
-TOOLKIT_HOLD = check(
-    "GF762",
-    "Container toolkit packages not held",
-    "The container toolkit packages must be held at their version.",
-    "Run `gpufleet apply` for this host.",
+    "Container toolkit program is not the packaged one",
+    "`nvidia-ctk --version` must print the recorded version, and each program of the container "
+    "toolkit must exist and run.",
+    "Look for a second one with `which -a`; reinstall the package, which `dpkg -S` or `rpm -qf` "
+    "names.",
 )
 
-RUNTIME_UP = check(
-    "GF770",
-    "Container runtime not running",
-    "The service of each configured runtime must be active.",
-    "`systemctl status {unit}` and `journalctl -u {unit}` have the reason; then start it.",
-)
 RUNTIME_VALID = check(
     "GF771",
     "Configuration rejected by the runtime",

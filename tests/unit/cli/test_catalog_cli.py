@@ -125,8 +125,8 @@ def test_text_is_in_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line.rstrip() for line in run("toolkit", "--distro", "rhel7").output.splitlines()]
     assert [line.split()[0] for line in lines[1:5]] == ["packages", "repository", "key", "reason"]
     assert lines[2].startswith("  repository  https://")
-    assert lines[5].startswith("GF163 info  RHEL 7 is not")
-    assert lines[6:] == ["            No action required."]
+    assert lines[5].startswith("GF163 info RHEL 7 is not")
+    assert lines[6:] == ["  No action required."]
 
 
 @pytest.mark.parametrize(("command", "word"), [("distributions", "rhel7"), ("branches", "580")])

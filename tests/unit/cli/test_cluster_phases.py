@@ -13,7 +13,7 @@ import pytest
 from click import UsageError
 
 from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
-from gpufleet.run.report_file import ReportFile
+from gpufleet.run import report_file
 
 REPORT = """
 import json, os, sys
@@ -54,7 +54,7 @@ def test_all_phases_in_one_report_and_one_junit_file(tmp_path: Path) -> None:
     assert suites[0].get("failures") == suites[0].get("skipped") == "0"
 
 
-@pytest.mark.parametrize("content", ["", "\n", '{"phases": []}'])
+@pytest.mark.parametrize("content", ["", "\n", '{"gpufleet": "0.1.0", "phases": []}'])
 def test_a_report_replaces_an_earlier_one(content: str, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     report.write_text(content)
@@ -62,11 +62,11 @@ def test_a_report_replaces_an_earlier_one(content: str, tmp_path: Path) -> None:
     assert len(json.loads(report.read_text())["phases"]) == 1
 
 
-@pytest.mark.parametrize("content", ["x", "[]", '{"phases": 1}', '{"hosts": {}}'])
+@pytest.mark.parametrize("content", ["x", "[]", '{"phases": 1}'])
 def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) -> None:
     report = tmp_path / "r.json"
     report.write_text(content)
-    with pytest.raises(UsageError, match="is not a report of `gpufleet cluster`"):
+    with pytest.raises(UsageError, match="is not a gpufleet report"):
         carry_out([Phase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
     assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
 
@@ -101,14 +101,14 @@ def test_a_report_that_cannot_be_written_costs_neither_status_nor_the_other(
     lost: str, status: int, expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    kept = ReportFile.write
+    kept = report_file.write_private
 
-    def full(file: ReportFile, text: str) -> None:
-        if file.path.name == lost:
+    def full(path: Path, text: str) -> bool:
+        if path.name == lost:
             raise OSError(errno.ENOSPC, "No space left on device")
-        kept(file, text)
+        return kept(path, text)
 
-    monkeypatch.setattr(ReportFile, "write", full)
+    monkeypatch.setattr(report_file, "write_private", full)
     files = [str(tmp_path / "r.json"), str(tmp_path / "r.xml")]
     assert carry_out([phase("Hosts", status)], *files) == expected
     assert {path.name for path in tmp_path.iterdir()} == {"r.json", "r.xml"} - {lost}

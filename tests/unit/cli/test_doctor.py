@@ -14,9 +14,7 @@ import pytest
 from rich.console import Console
 
 from gpufleet.cli.doctor import show_all
-from gpufleet.core.findings import Finding
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.host.facts import _parse
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.run.findings import UNREACHABLE
@@ -146,14 +144,6 @@ def test_an_inventory_that_is_not_there_or_names_no_host(
     done = warm.completed([gpufleet, *command, name], tmp_path, os.environ, 120)
     assert (done.returncode, done.stderr.startswith(f"{code} ")) == (status, True), done.stderr
     assert done.stdout == ""
-
-
-def test_an_answer_that_cannot_be_read_names_the_host() -> None:
-    found = _parse("gpu-07", ["nonsense"])
-    assert isinstance(found, Finding)
-    assert found.code == "GF502"
-    assert "`ssh gpu-07 true`" in found.remedy
-    assert "--limit gpu-07" in found.remedy
 
 
 def test_settings_that_are_wrong_are_reported() -> None:

@@ -4,43 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, cast
 
 import pytest
 
 from gpufleet.cli.reading import Shown
 
 
-class Live:
-    """The live line of a terminal."""
-
-    def __init__(self) -> None:
-        self.shown: list[str] = []
-
-    def update(self, text: str) -> None:
-        self.shown.append(text)
-
-
-def test_each_answer_moves_the_line_on_a_terminal() -> None:
+def test_a_pipe_has_a_line_at_the_beginning(capsys: pytest.CaptureFixture[str]) -> None:
     shown = Shown()
-    live = Live()
-    shown.hosts, shown.live = 3, cast(Any, live)
+    shown.began(2)
     shown.answered()
-    shown.answered()
-    shown.beat()
-    assert live.shown[:2] == ["Read 1 of 3 hosts", "Read 2 of 3 hosts"]
-    assert live.shown[2].startswith("Read 2 of 3 hosts, ")
-
-
-def test_a_pipe_has_a_line_at_the_beginning_and_at_each_beat(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    shown = Shown()
-    shown.began(1)
-    shown.answered()
-    shown.beat()
-    first, second = capsys.readouterr().err.splitlines()
-    assert (first, second.startswith("Read 1 of 1 host, ")) == ("Reading 1 host", True)
+    shown.live.stop()
+    assert capsys.readouterr().err == "Reading 2 hosts\n"
+    assert shown.line == "Read 1 of 2 hosts, 0 s"
 
 
 def test_hosts_are_read_where_nobody_reads_the_progress() -> None:
@@ -51,6 +27,6 @@ def test_hosts_are_read_where_nobody_reads_the_progress() -> None:
         shown = Shown()
         shown.began(1)
         shown.answered()
-        shown.beat()
+        shown.live.stop()
         os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what is left is written at the end
     assert shown.done == 1

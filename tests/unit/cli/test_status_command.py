@@ -112,7 +112,7 @@ def test_another_file_is_not_replaced_and_no_host_is_asked(
     file.write_text("gpu_nodes = []\n")
     done = CliRunner().invoke(main, ["status", "inv.py", "--html", str(file)])
     assert (done.exit_code, asked) == (2, [])
-    assert "GF728" in done.stderr
+    assert "GF001" in done.stderr
     assert "is not a page of `gpufleet status`" in done.stderr
     assert file.read_text() == "gpu_nodes = []\n"
 
@@ -122,10 +122,12 @@ def test_a_page_that_is_lost_at_the_end_is_a_failure(
 ) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
-    monkeypatch.setattr(status, "as_html", lambda fleet, now: folder.rmdir() or "")
+    monkeypatch.setattr(
+        status, "as_html", lambda fleet, now: folder.rmdir() or folder.touch() or ""
+    )
     done = run([CALM], "--html", str(folder / "fleet.html"))
     assert done.exit_code == 1
-    assert "GF738" in done.stderr
+    assert "GF002" in done.stderr
 
 
 def test_groups_are_a_table(run: Run) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
 from gpufleet.core.inventory import misspelt_cluster_group
+from gpufleet.core.process import Result
 from gpufleet.verify import inventory
 
 KEYS = ("cluster_kubeconfig", "ssh_user")
@@ -34,8 +34,8 @@ def test_other_groups_are_left_alone(groups: list[str]) -> None:
 
 def test_checks_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [{"name": "@local", "groups": ["gpu_clusters"], "data": {}}]
-    answer = CompletedProcess([], 0, json.dumps(listed), "")
-    monkeypatch.setattr(inventory.subprocess, "run", lambda *_, **__: answer)
+    answer = Result(0, json.dumps(listed))
+    monkeypatch.setattr(inventory.Process, "wait", lambda process: answer)
     path = tmp_path / "inventory.py"
     path.touch()
     with pytest.raises(inventory.VerifyError, match="GF207 The group gpu_clusters"):

@@ -28,7 +28,7 @@ from gpufleet.core.secrets import (
     register_secret,
     register_secrets_of,
 )
-from gpufleet.run.report_file import ReportFile
+from gpufleet.run.report_file import write_file
 
 ODD = "p,}]'q\"@/#$&<ü\\ 715"
 FORMS: dict[str, tuple[Any, str]] = {
@@ -132,9 +132,9 @@ def test_no_registered_secret_is_left(secrets: list[str], text: str) -> None:
 def test_a_finding_and_a_report_hide_secrets(tmp_path: Path) -> None:
     register_secret("s3cret/715")
     assert "s3cret" not in str(UNKNOWN_KEY(key="s3cret/715", suggestion="s3cret%2F715"))
-    report = ReportFile(tmp_path / "report.json")
-    report.write('{"errors": "s3cret/715"}')
-    assert report.path.read_text() == '{"errors": "***"}'
+    report = tmp_path / "report.json"
+    assert write_file(report, lambda: '{"errors": "s3cret/715"}')
+    assert report.read_text() == '{"errors": "***"}'
 
 
 PROGRAM = """

@@ -22,9 +22,9 @@ from gpufleet.kube.operations import api
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.verify import cluster
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import Cluster
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.subject import CheckFailed
 
 MOST = 64 * MIB  # bytes; a reader without a limit stops here, and fails the test
 PAGES = 200  # of a list, likewise

@@ -81,24 +81,6 @@ def test_an_autoscaler_for_a_cluster() -> None:
     assert (found["metadata"]["namespace"], found["spec"]["maxReplicas"]) == ("ml", 9)
 
 
-def test_old_option_names_work_with_a_warning() -> None:
-    words = ["--kubernetes", "1.30", "--deployment", "web"]
-    result = CliRunner().invoke(
-        main, [*BASE, "hpa", *words, "--least", "2", "--most", "9", "--calm", "60"]
-    )
-    assert result.exit_code == 0
-    for old, new in (
-        ("least", "min-replicas"), ("most", "max-replicas"), ("calm", "stabilization-window")
-    ):  # fmt: skip
-        assert f"Warning: --{old} is deprecated, use --{new} instead." in result.stderr
-    spec = yaml.safe_load(result.stdout)["spec"]
-    assert (spec["minReplicas"], spec["maxReplicas"]) == (2, 9)
-    assert spec["behavior"]["scaleDown"]["stabilizationWindowSeconds"] == 60
-    shown = run("hpa", "--help")[1]
-    assert "--min-replicas" in shown
-    assert "--least" not in shown
-
-
 def test_a_scaled_object() -> None:
     status, output = run("scaled-object", "--prometheus", "http://p:9090", "--deployment", "web")
     assert status == 0

@@ -12,7 +12,6 @@ from gpufleet.run import lifecycle
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.lifecycle import Run
 from gpufleet.run.report import HostReport, as_json
-from gpufleet.run.report_file import ReportFile, is_report
 
 HOSTS = [HostReport("gpu-01", status="converged")]
 ASKED = Invocation("inv.py", ("deploys/gpu_node.py",), limit=("gpu-9",))
@@ -52,11 +51,12 @@ def test_a_report_that_cannot_be_written_is_no_success(
     ends: list[Any] = []
     monkeypatch.setattr(lifecycle, "end", ends.append)
     gone, there = tmp_path / "gone" / "a.json", tmp_path / "b.json"
-    files = [(ReportFile(path, is_report), as_json) for path in (gone, there)]
+    gone.parent.touch()  # no folder any more
+    files = [(path, as_json) for path in (gone, there)]
     Run(ASKED, files=files).finish(HOSTS, FOUND, completed=True)
     printed = capsys.readouterr()
     assert printed.err.startswith(
-        f"GF002 The run is complete, but its report could not be written to {gone}"
+        f"GF002 The work is done, but its report could not be written to {gone}"
     )
     assert "gpu-01" in printed.out
     assert '"completed": true' in there.read_text()
@@ -69,7 +69,7 @@ def test_a_number_that_json_does_not_have_loses_the_report_alone(
     ends: list[Any] = []
     monkeypatch.setattr(lifecycle, "end", ends.append)
     host = HostReport("gpu-01", status="converged", plan={"x": float("nan")})
-    file = ReportFile(tmp_path / "a.json", is_report)
+    file = tmp_path / "a.json"
     Run(ASKED, files=[(file, as_json)]).finish([host], FOUND, completed=True)
     printed = capsys.readouterr()
     assert printed.err.startswith("GF002")

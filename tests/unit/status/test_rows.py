@@ -197,7 +197,7 @@ def test_a_gpu_that_the_driver_has_and_the_bus_has_not_is_lost() -> None:
     found = row(facts)
     assert codes(found, "gpu-fault") == ["GF725"]
     assert text(found, "gpu-fault") == (
-        "The driver has 1 GPU that the PCI bus no longer has: 0000:65:00.0."
+        "1 GPU that the driver has and the PCI bus no longer has: 0000:65:00.0."
     )
     assert codes(row(replace(facts, pci=())), "gpu-fault") == ["GF725"], "the last one, too"
     assert codes(row(replace(facts, pci=(*facts.pci, SECOND))), "gpu-fault") == []
@@ -207,7 +207,7 @@ def test_a_gpu_that_does_not_respond_or_has_no_driver_is_a_fault() -> None:
     facts = healthy()
     gone = replace(SECOND, answers=False)
     unbound = replace(SECOND, driver=None)
-    assert codes(row(replace(facts, pci=(*facts.pci, gone))), "gpu-fault") == ["GF726"]
+    assert codes(row(replace(facts, pci=(*facts.pci, gone))), "gpu-fault") == ["GF725"]
     found = row(replace(facts, pci=(*facts.pci, unbound)))
     assert codes(found, "gpu-fault") == ["GF727"]
     assert "1 GPU is not bound to it: 0000:65:00.0" in text(found, "gpu-fault")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import COUNT, PRESENT, RESOURCE, Cluster
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.subject import CheckFailed
 from tests.post_deploy.test_cluster import test_gpus_are_offered as check
 
 

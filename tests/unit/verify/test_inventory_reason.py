@@ -32,15 +32,15 @@ CAUSE = "\nThe above exception was the direct cause of the following exception:\
     ("printed", "why"),
     [
         (TRACEBACK + "ValueError\n\n", "ValueError"),
-        (TRACEBACK + "RuntimeError: two\n\nlines\n  of it\n", "RuntimeError: two / lines / of it"),
-        (TRACEBACK + "OSError: such host\nGF999 x\n", "OSError: such host / GF999 x"),
+        (TRACEBACK + "RuntimeError: two\n\nlines\n  of it\n", "of it"),
+        (TRACEBACK + "OSError: such host\nGF999 x\n", "GF999 x"),
         (TRACEBACK + f"KeyError: 'a'\n{CAUSE}RuntimeError: no a\n", "RuntimeError: no a"),
         (f"{TRACEBACK}KeyError: 'a'\n{CAUSE}{TRACEBACK}OSError: no a\n", "OSError: no a"),
         (
             f'{TRACEBACK}  File "b.py", line 2\n    x = "{SECRET}\n        ^\nSyntaxError: open\n',
             'SyntaxError: open (File "b.py", line 2)',
         ),
-        ("--> Loading\nno such host\n    more\n", "no such host / more"),
+        ("--> Loading\nno such host\n    more\n", "more"),
         ("--> pyinfra error: No such connector\n", ""),
         ("", ""),
     ],
@@ -81,7 +81,7 @@ MUTE = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError
     [
         (OPEN, of_a_run, "SyntaxError: unterminated string literal"),
         (OPEN, of_a_table, "SyntaxError: unterminated string literal"),
-        pytest.param(RAISED, of_a_run, "RuntimeError: no such host / GF999 all fine", marks=MORE),
+        pytest.param(RAISED, of_a_run, "GF999 all fine", marks=MORE),
         pytest.param(RAISED, of_a_table, "RuntimeError: no such host\\nGF999 all fine", marks=MORE),
         pytest.param(MUTE, of_a_run, "Mute: <exception str() failed>", marks=MORE),
         pytest.param(MUTE, of_a_table, "Mute: <Mute whose str raises ValueError>", marks=MORE),

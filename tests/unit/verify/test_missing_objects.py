@@ -13,9 +13,9 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.verify import releases
 from gpufleet.verify.autoscaling import autoscalers
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import MONITORS, Cluster
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.subject import CheckFailed
 from tests.not_found import not_found
 from tests.post_deploy import test_cluster as checks
 

@@ -17,9 +17,9 @@ from gpufleet.host.shell import explain
 from gpufleet.run.report import HostReport
 from gpufleet.run.report_table import show
 from gpufleet.run.step_results import own_line
+from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.inventory import VerifyError, load_targets
 from gpufleet.verify.report import Report, Result
-from gpufleet.verify.subject import CheckFailed
 
 FORGED = "gpu-1\n2 hosts: 0 changed"
 ESCAPED = "gpu-1\\n2 hosts: 0 changed"

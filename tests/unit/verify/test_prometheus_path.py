@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.verify.prometheus_path import query_path
+from gpufleet.verify.answers import query_path
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.scraping import absent, are_new, scraped_twice, targets
+from gpufleet.verify.monitoring import absent, are_new, scraped_twice, targets
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 

@@ -138,7 +138,7 @@ def test_a_report_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
     for place in (".", "none/report.json", "/proc/report.json"):
         done = command("fleet.py", "--json", place, folder=tmp_path)
         assert done.returncode == 2
-        assert f"--json {place}: " in done.stderr
+        assert "GF001" in done.stderr
         assert "Traceback" not in done.stderr
 
 
@@ -148,7 +148,7 @@ def test_a_junit_file_goes_where_a_report_may_go(tmp_path: Path) -> None:
     for place in ("none/new/x.xml", "notes.xml"):
         done = command("fleet.py", "--junit", place, folder=tmp_path)
         assert done.returncode == 2, place
-        assert f"--junit {place}: " in done.stderr
+        assert "GF001" in done.stderr
     assert not (tmp_path / "none").exists()
     assert (tmp_path / "notes.xml").read_text() == "<notes/>\n"
 

@@ -53,7 +53,7 @@ def test_a_file_that_cannot_be_used_is_a_failure(
 def test_locks_that_cannot_be_read_are_named(fake_host: FakeHost, locks: str) -> None:
     on_rpm(fake_host, locks)
     outcome = fake_host.outcomes()["driver_held"]
-    assert outcome.startswith("GF722")
+    assert outcome.startswith("GF720")
     assert "versionlock.toml cannot be read" in outcome
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.operated import problems
+from gpufleet.verify.monitoring import problems
 
 OFF = {"monitoring_values": {"prometheus": {"enabled": False}}}
 

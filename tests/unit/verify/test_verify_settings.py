@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gpufleet.cli.verify import Settings
+from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.hosts import SETTINGS
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.subject import CheckFailed, Subject
 
 CLUSTER = ("gpu_cluster",)
 

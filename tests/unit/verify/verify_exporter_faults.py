@@ -6,15 +6,15 @@ from verify_faults import Fault, both, replaces, service, sets, wanted
 
 EXPORTER_FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "host engine stopped": (
-        service("nvidia-dcgm", "ActiveState", "failed"), {"exporter_service": "GF785"},
+        service("nvidia-dcgm", "ActiveState", "failed"), {"exporter_service": "GF750"},
     ),
     "exporter not enabled": (
         service("nvidia-dcgm-exporter", "UnitFileState", "disabled"),
-        {"exporter_service": "GF785"},
+        {"exporter_service": "GF750"},
     ),
     "no exporter though one is wanted": (
         both(wanted(exporter_enabled=True), lambda fake_host: fake_host.provenance.pop("exporter")),
-        {"exporter_service": "GF785"},
+        {"exporter_service": "GF750"},
     ),
     "no metrics of a GPU": (
         replaces("metrics", "DCGM_FI_DEV_GPU_TEMP GPU-2\n", ""), {"exporter_metrics": "GF786"},
@@ -24,9 +24,9 @@ EXPORTER_FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     ),
     "exporter of another version": (
         sets("exporter-version", "DCGM Exporter version 4.5.3-4.8.2"),
-        {"exporter_version": "GF787"},
+        {"exporter_version": "GF720"},
     ),
-    "exporter not as wanted": (wanted(exporter_version="4.8.2"), {"exporter_version": "GF787"}),
+    "exporter not as wanted": (wanted(exporter_version="4.8.2"), {"exporter_version": "GF720"}),
     "exporter open to the network": (
         replaces("listening", "0100007F:24B8", "00000000:24B8"), {"exporter_listens": "GF788"},
     ),
@@ -38,10 +38,10 @@ EXPORTER_FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
         wanted(exporter_listen="0.0.0.0"), {"exporter_listens": "GF788"},
     ),
     "DCGM of another version": (
-        replaces("dpkg", "1:4.6.0-1", "1:4.5.3-1"), {"exporter_packages": "GF789"},
+        replaces("dpkg", "1:4.6.0-1", "1:4.5.3-1"), {"exporter_packages": "GF720"},
     ),
     "DCGM not held": (
         replaces("dpkg", "1:4.6.0-1\tamd64\thold", "1:4.6.0-1\tamd64\tinstall"),
-        {"exporter_packages": "GF789"},
+        {"exporter_packages": "GF720"},
     ),
 }  # fmt: skip

@@ -128,7 +128,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "hold lost": (
         replaces("dpkg", dpkg(DRIVER[0], f"{VERSION}-0ubuntu1"),
                  dpkg(DRIVER[0], f"{VERSION}-0ubuntu1", "install ok installed")),
-        {"driver_held": "GF722"},
+        {"driver_held": "GF720"},
     ),
     "unattended": (
         sets("unattended", "Unattended-Upgrade::Package-Blacklist:: nvidia-"),
@@ -148,7 +148,7 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "library of another version": (
         both(sets("library", LIBRARY.replace(VERSION, OLD)),
              sets("smi-version", "Driver/library version mismatch", 18), sets("smi-list", "", 18)),
-        {"library": "GF731"},
+        {"library": "GF730"},
     ),
     "module file gone": (
         sets("module-file", "modinfo: ERROR: Module nvidia not found.", 1),
@@ -218,21 +218,21 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
                  units(nvidia_fabricmanager="failed,enabled")),
         {},
     ),
-    "no fabric manager": (no_switch_manager, {"fabric_manager": "GF751"}),
-    "old fabric manager": (old_fabric_manager, {"fabric_manager_version": "GF752"}),
+    "no fabric manager": (no_switch_manager, {"fabric_manager": "GF750"}),
+    "old fabric manager": (old_fabric_manager, {"fabric_manager_version": "GF720"}),
     "toolkit upgraded": (
         replaces("dpkg", "libnvidia-container1\t1.20.0", "libnvidia-container1\t1.20.1"),
-        {"toolkit_packages": "GF760"},
+        {"toolkit_packages": "GF720"},
     ),
-    "other toolkit wanted": (wanted(toolkit_version="1.18.0"), {"toolkit_packages": "GF760"}),
+    "other toolkit wanted": (wanted(toolkit_version="1.18.0"), {"toolkit_packages": "GF720"}),
     "other nvidia-ctk": (replaces("nvidia-ctk", "1.20.0", "1.17.8"), {"toolkit_binary": "GF761"}),
     "program of the toolkit not executable": (
         replaces("toolkit-programs", "runs /usr/bin/nvidia-container-cli",
                  "not-executable /usr/bin/nvidia-container-cli"),
-        {"toolkit_programs": "GF763"},
+        {"toolkit_programs": "GF761"},
     ),
     "no toolkit recorded": (
-        lambda p: p.provenance.pop("toolkit"), {"toolkit_packages": "GF760"},
+        lambda p: p.provenance.pop("toolkit"), {"toolkit_packages": "GF720"},
     ),
     "no driver recorded": (
         lambda p: p.provenance.pop("driver"), {"as_wanted": "GF712"},
@@ -254,9 +254,9 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     "toolkit not held": (
         replaces("dpkg", dpkg("libnvidia-container1", "1.20.0-1"),
                  dpkg("libnvidia-container1", "1.20.0-1", "install ok installed")),
-        {"toolkit_held": "GF762"},
+        {"toolkit_held": "GF720"},
     ),
-    "docker stopped": (docker_stopped, {"runtime_up[docker]": "GF770"}),
+    "docker stopped": (docker_stopped, {"runtime_up[docker]": "GF750"}),
     "daemon.json broken": (daemon('{"runtimes": {'), {"runtime_valid[docker]": "GF771"}),
     "our runtime gone": (
         sets("docker-config", json.dumps({"registry-mirrors": [], "features": {"buildkit": 1}})),

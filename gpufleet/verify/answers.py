@@ -1,4 +1,4 @@
-"""What a 404 of a cluster says: a proxy or load balancer before it has some of its own."""
+"""What answers of a cluster's API say: 404s, pods, the way to Prometheus. Pure."""
 
 from __future__ import annotations
 
@@ -58,3 +58,40 @@ def _status(body: Any) -> Mapping[str, Any]:
 def _text(body: Any) -> str:
     text = body.decode("utf-8", "replace") if isinstance(body, bytes) else str(body or "")
     return text.strip()
+
+
+OTHER_PURPOSES = (
+    *("gpu-feature-discovery", "mps-control-daemon", "config-manager"),  # the plugin's image
+    "nv-hostengine",  # the exporter's
+)
+
+
+def is_ready(thing: Any) -> bool:
+    """Whether a pod or node is Ready."""
+    return any(
+        condition.type == "Ready" and condition.status == "True"
+        for condition in thing.status.conditions or ()
+    )
+
+
+def runs(pod: Any, image: str) -> bool:
+    """Whether a pod runs an image for its main purpose."""
+    for container in pod.spec.containers:
+        # dcgm-exporter of nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…
+        name = container.image.split("@")[0].rsplit("/", 1)[-1].split(":")[0]
+        command = (container.command or [""])[0].rsplit("/", 1)[-1]
+        if name == image and command not in OTHER_PURPOSES:
+            return True
+    return False
+
+
+def query_path(service: Any, spec: Mapping[str, Any]) -> str:
+    """The path of its queries in the API server's proxy.
+
+    `spec`: of the Prometheus object, {} if there is none. Port, prefix and TLS are the user's.
+    """
+    tls = (spec.get("web") or {}).get("tlsConfig") is not None
+    place = f"{'https:' if tls else ''}{service.metadata.name}:{service.spec.ports[0].port}"
+    services = f"/api/v1/namespaces/{service.metadata.namespace}/services"
+    prefix = str(spec.get("routePrefix") or "").rstrip("/")
+    return f"{services}/{place}/proxy{prefix}/api/v1/query"
