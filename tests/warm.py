@@ -50,7 +50,7 @@ CATALOGS = (  # what every run reads as it is shipped
     "gpufleet.monitoring.alert_models.load_alerts",
     "gpufleet.exporter.counters.load_counters",
     "gpufleet.toolkit.dockerd.dockerd_options",
-    "gpufleet.helm.models.helm_catalog",
+    "gpufleet.helm.strategy.helm_catalog",
 )
 LIBRARIES = {"pyinfra": PYINFRA, "gpufleet": GPUFLEET}
 HEADER = 8  # bytes of a request's length

@@ -9,8 +9,8 @@ from typing import Any
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes, silent_nodes
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.settings import DevicePluginSettings
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release

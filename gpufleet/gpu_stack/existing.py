@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gpufleet.gpu_stack.builder import StackBuilder
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import ClusterNode, Workload

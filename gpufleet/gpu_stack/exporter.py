@@ -10,7 +10,6 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
 from gpufleet.exporter.counters import load_counters, own_fields
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import (
     CounterPlan,
     exporter_namespace,
@@ -18,6 +17,7 @@ from gpufleet.gpu_stack.counters import (
     plan_counters,
 )
 from gpufleet.gpu_stack.existing import exporters, host_engines
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.sharing import measuring_shares
 from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit

@@ -9,7 +9,6 @@ from typing import Any, Literal
 from gpufleet.core.merge import merged, value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.device_plugin import TWO_NFDS, on_nodes, plugin_there
 from gpufleet.gpu_stack.existing import (
     device_plugins,
@@ -18,6 +17,7 @@ from gpufleet.gpu_stack.existing import (
     nfds,
     offering_nodes,
 )
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature

@@ -1,11 +1,15 @@
-"""What a cluster's GPU stack consists of. Types only."""
+"""What a cluster's GPU stack consists of, and what the parts of its plan share. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack.settings import ClusterSettings
+from gpufleet.helm.builder import ReleaseBuilder
+from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.release import Release
+from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.objects import ObjectSet
 
 NODE_MARK = "gpufleet-labelled"  # annotation of a node; its value: the label that gpufleet set
@@ -41,3 +45,19 @@ class StackPlan:
     @property
     def blockers(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.blocks)
+
+
+@dataclass(slots=True, kw_only=True)
+class StackBuilder(ReleaseBuilder):
+    """A builder that knows what is wanted of every role."""
+
+    settings: ClusterSettings
+
+
+def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
+    """Every release that gpufleet may make of a cluster, wanted or not, in the order of
+    installation: each has its chart's name."""
+    roles = (settings.device_plugin, settings.monitoring, settings.gpu_operator)
+    spaces = {f"{role.prefix}{name}": value for role in roles for name, value in vars(role).items()}
+    charts = load_charts().charts
+    return tuple(ReleaseRef(spaces[chart.namespace_key], name) for name, chart in charts.items())

@@ -7,12 +7,11 @@ from collections.abc import Collection
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import StackBuilder, our_releases
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
 from gpufleet.gpu_stack.existing import has_gpus, node_exporters, prometheus_operators
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
-from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
 from gpufleet.gpu_stack.reliances import conflicts
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, STACK, chart_values

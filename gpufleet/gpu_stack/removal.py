@@ -12,9 +12,8 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.existing import is_gpu
-from gpufleet.gpu_stack.model import NODE_MARK
+from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.chart_models import ChartCatalog

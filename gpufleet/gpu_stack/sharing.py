@@ -14,8 +14,8 @@ from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import load_counters
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.builder import StackBuilder
 from gpufleet.gpu_stack.counters import exporter_version
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER, OPERATOR
 
 VARIABLE = "KUBERNETES_VIRTUAL_GPUS"

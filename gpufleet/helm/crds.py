@@ -13,8 +13,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.release import CrdStep, Release
+from gpufleet.helm.strategy import HelmCatalog
 from gpufleet.kube.facts import ClusterFacts, Crd
 from gpufleet.kube.objects import OURS
 
@@ -129,3 +129,35 @@ def _schemas(manifest: Manifest) -> dict[str, Any]:
         version["name"]: (version.get("served"), version.get("schema"))
         for version in manifest["spec"]["versions"]
     }
+
+
+_KIND = "x-kubernetes-group-version-kind"
+
+
+def published(
+    definitions: Mapping[str, Any] | None, group: str, kind: str, version: Mapping[str, Any]
+) -> bool:
+    """Whether `definitions` (of /openapi/v2 or v3) have every field of one version of a CRD.
+
+    `version`: an entry of the CRD's spec.versions.
+    """
+    wanted = {"group": group, "version": version["name"], "kind": kind}
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    for definition in (definitions or {}).values():
+        if wanted in (definition.get(_KIND) or ()):
+            return _has_fields(definition, schema)
+    return False
+
+
+def _has_fields(described: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
+    """Whether every property of `schema` is published; parts that the server does not publish as an
+    object with properties are ignored."""
+    if isinstance(schema.get("items"), Mapping) and isinstance(described.get("items"), Mapping):
+        return _has_fields(described["items"], schema["items"])
+    properties = described.get("properties")
+    if not isinstance(properties, Mapping):
+        return True
+    for name, inner in (schema.get("properties") or {}).items():
+        if name not in properties or not _has_fields(properties[name], inner):
+            return False
+    return True

@@ -12,7 +12,6 @@ from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
 from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.obstacles import left_out, missing_kinds, obstacles, taken_ports
 from gpufleet.helm.readiness import find_notes, find_unready, report_down
 from gpufleet.helm.release import (
@@ -23,7 +22,7 @@ from gpufleet.helm.release import (
     ReleasePlan,
     is_ours,
 )
-from gpufleet.helm.strategy import helm_strategy
+from gpufleet.helm.strategy import HelmCatalog, helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
 from gpufleet.kube.parse import object_ref
 

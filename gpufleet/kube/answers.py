@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.kube.facts import (
     ClusterFacts,
     HelmRelease,
-    ObjectRef,
     ReleaseRef,
-    Workload,
     WorkloadKind,
 )
 from gpufleet.kube.helm_releases import UndecodableRelease, decode_release, histories, revision_of
@@ -32,59 +29,48 @@ from gpufleet.kube.parse import (
 from gpufleet.kube.system_pods import parse_system_pods
 
 KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
-Items = Sequence[Mapping[str, Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The responses of the API. Lists are the `items` of lists of objects."""
-
-    version: Mapping[str, Any]
-    groups: Mapping[str, Any]  # /apis
-    nodes: Items
-    namespaces: Items
-    services: Items
-    pods: Items
-    workloads: Mapping[str, Items]  # kind -> objects
-    crds: Items  # metadata only
-    secrets: Items  # metadata only: every revision of the requested Helm releases
-    releases: Items  # Secrets: the newest revision of each release
-    resources: Mapping[str, Mapping[str, Any]]  # group/version -> APIResourceList
-    prometheuses: Items = field(default=())
-    cluster_policies: Items = field(default=())
-    alertmanagers: Items = field(default=())
-    api_services: Items = field(default=())
-    system_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by name
+OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services")
+Answers = Mapping[str, Any]
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
-    """Facts of the cluster with these responses."""
-    releases, unreadable = _releases(answers)
+    """Facts of the cluster with these responses: lists of objects by what they are of, and
+    `version`, `groups` (/apis), `workloads` (kind -> objects), `resources` (group/version ->
+    APIResourceList) and `system_configs` (ConfigMaps by name). `crds` and `secrets` are metadata:
+    `secrets` of every revision of the requested releases, of which `releases` has the newest."""
+    found: dict[str, Any] = {**dict.fromkeys(OPTIONAL, ()), "system_configs": {}, **answers}
+    releases, unreadable = _releases(found)
+    kinds = load_operated_kinds().by_kind
+    made = [parse_workload(kind, item) for kind in KINDS for item in found["workloads"][kind]]
+    lone = [parse_lone_pod(item) for item in found["pods"]]
     return ClusterFacts(
         context=context,
-        server=parse_version(answers.version),
-        apis=parse_apis(answers.groups),
-        nodes=tuple(parse_node(item) for item in answers.nodes),
-        crds=parse_crds(answers.crds, answers.resources),
+        server=parse_version(found["version"]),
+        apis=parse_apis(found["groups"]),
+        nodes=tuple(map(parse_node, found["nodes"])),
+        crds=parse_crds(found["crds"], found["resources"]),
         releases=releases,
         unreadable=unreadable,
-        workloads=_workloads(answers),
-        namespaces={item["metadata"]["name"]: parse_namespace(item) for item in answers.namespaces},
-        node_ports=tuple(port for item in answers.services for port in parse_node_ports(item)),
-        prometheuses=tuple(parse_prometheus(item) for item in answers.prometheuses),
-        cluster_policies=tuple(parse_cluster_policy(item) for item in answers.cluster_policies),
-        api_services=parse_api_services(answers.api_services),
-        system_pods=parse_system_pods(answers.pods, answers.system_configs),
-        operated=_operated(answers),
+        workloads=(*made, *(pod for pod in lone if pod)),
+        namespaces={
+            item["metadata"]["name"]: parse_namespace(item) for item in found["namespaces"]
+        },
+        node_ports=tuple(port for item in found["services"] for port in parse_node_ports(item)),
+        prometheuses=tuple(map(parse_prometheus, found["prometheuses"])),
+        cluster_policies=tuple(map(parse_cluster_policy, found["cluster_policies"])),
+        api_services=parse_api_services(found["api_services"]),
+        system_pods=parse_system_pods(found["pods"], found["system_configs"]),
+        operated=operated_states(found["prometheuses"], kinds["Prometheus"])
+        | operated_states(found["alertmanagers"], kinds["Alertmanager"]),
     )
 
 
 def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRef, str]]:
     """The readable releases, and the reason for each unreadable one."""
-    revisions = histories(answers.secrets)
+    revisions = histories(answers["secrets"])
     found: list[HelmRelease] = []
     unreadable: dict[ReleaseRef, str] = {}
-    for secret in answers.releases:
+    for secret in answers["releases"]:
         known = revision_of(secret)
         if known is None:
             continue
@@ -93,15 +79,3 @@ def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRe
         except UndecodableRelease as error:
             unreadable[known[0]] = str(error)
     return tuple(found), unreadable
-
-
-def _operated(answers: Answers) -> dict[ObjectRef, str]:
-    kinds = load_operated_kinds().by_kind
-    prometheuses = operated_states(answers.prometheuses, kinds["Prometheus"])
-    return {**prometheuses, **operated_states(answers.alertmanagers, kinds["Alertmanager"])}
-
-
-def _workloads(answers: Answers) -> tuple[Workload, ...]:
-    made = [parse_workload(kind, item) for kind in KINDS for item in answers.workloads[kind]]
-    lone = [parse_lone_pod(item) for item in answers.pods]
-    return (*made, *(pod for pod in lone if pod))

@@ -5,9 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gpufleet.core.entries import Entry, Sourced, loader
 from gpufleet.kube.facts import ClusterNode, Taint
-from gpufleet.kube.node_kinds import foreign_node
 from gpufleet.kube.parse import Answer
+
+
+class ForeignKind(Sourced):
+    """A kind of node, by one of its labels. `what`: a clause about such a node."""
+
+    label: str
+    value: str
+    what: str
+
+
+class NodeKinds(Entry):
+    """node_kinds.yaml"""
+
+    foreign: tuple[ForeignKind, ...]
+
+
+load_node_kinds = loader(NodeKinds, "kube/node_kinds")
+
+
+def foreign_node(labels: Mapping[str, str]) -> str:
+    """Why a node with these labels runs no such pods; "" if it does."""
+    kinds = load_node_kinds().foreign
+    return next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), "")
+
 
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")

@@ -11,8 +11,8 @@ from shutil import copy
 import pytest
 
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.operations import cluster as operations
+from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import KubeAccess
 from tests.cluster.conftest import KUBERNETES

@@ -10,7 +10,7 @@ from pyinfra import host, logger, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.visible import one_line
-from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
 from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster

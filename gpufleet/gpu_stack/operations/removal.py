@@ -12,9 +12,8 @@ from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.inventory import CLUSTERS
-from gpufleet.gpu_stack.builder import our_releases
 from gpufleet.gpu_stack.counters import exporter_namespace
-from gpufleet.gpu_stack.model import NODE_MARK
+from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.operations.releases import ClusterRun, current_cluster
 from gpufleet.gpu_stack.operations.stack import is_named_twice
 from gpufleet.gpu_stack.removal import (

@@ -13,7 +13,6 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.paths import cache_dir
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.findings.releases import HELM_FAILED
-from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
@@ -37,7 +36,7 @@ from gpufleet.helm.plan import (
     with_objects,
 )
 from gpufleet.helm.release import Release, ReleasePlan
-from gpufleet.helm.strategy import helm_strategy
+from gpufleet.helm.strategy import helm_catalog, helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, ServerVersion
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.manifests import load_manifests

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.helm.crd_schema import published
+from gpufleet.helm.crds import published
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ServerVersion

@@ -18,9 +18,9 @@ from gpufleet.core.process import Process
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.findings.charts import DIGEST_WRONG
-from gpufleet.helm.models import HelmCatalog
 from gpufleet.helm.operations.download import DownloadFailed, download
 from gpufleet.helm.release import HelmVersion
+from gpufleet.helm.strategy import HelmCatalog
 from gpufleet.kube.operations.access import ClusterProblem
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)")

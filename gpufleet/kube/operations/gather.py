@@ -92,24 +92,18 @@ def gather_answers(
     named = {f"configmap {name}": ask for name, ask in configs.items()}
     second = ask_all(api, {**secrets, **groups, **custom, **named})
     found = [second[name] for name in secrets]
-    return Answers(
-        version=version,
-        groups=first["groups"],
-        nodes=first["nodes"],
-        namespaces=first["namespaces"],
-        services=first["services"],
-        pods=first["pods"],
-        workloads={kind: first[kind] for kind in KINDS},
-        crds=first["crds"],
-        secrets=revisions,
-        releases=[secret for secret in found if secret],  # the others were deleted after the list
-        resources={name: second[name] for name in groups},
-        prometheuses=second.get(PROMETHEUSES) or (),
-        cluster_policies=second.get(CLUSTER_POLICIES) or (),
-        alertmanagers=second.get(ALERTMANAGERS) or (),
-        api_services=first["api_services"],
-        system_configs={name: second[f"configmap {name}"] for name in configs},
-    )
+    return {
+        **{name: first[name] for name in FIRST if name not in KINDS},
+        "version": version,
+        "workloads": {kind: first[kind] for kind in KINDS},
+        "secrets": revisions,
+        "releases": [secret for secret in found if secret],  # others were deleted after the list
+        "resources": {name: second[name] for name in groups},
+        "prometheuses": second.get(PROMETHEUSES) or (),
+        "cluster_policies": second.get(CLUSTER_POLICIES) or (),
+        "alertmanagers": second.get(ALERTMANAGERS) or (),
+        "system_configs": {name: second[f"configmap {name}"] for name in configs},
+    }
 
 
 def history_of(ref: ReleaseRef) -> Ask:

@@ -8,7 +8,7 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 
 from gpufleet.exporter.counters import fields_of
-from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.chart import ChartContent
-from gpufleet.helm.crd_schema import published
-from gpufleet.helm.crds import plan_crds
-from gpufleet.helm.models import helm_catalog
+from gpufleet.helm.crds import plan_crds, published
 from gpufleet.helm.release import ChartSource, Release
+from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
 from gpufleet.kube.objects import OURS
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.helm.models import HelmCatalog, helm_catalog
 from gpufleet.helm.operations.program import find_helm
 from gpufleet.helm.release import HelmVersion
+from gpufleet.helm.strategy import HelmCatalog, helm_catalog
 from gpufleet.kube.operations.access import ClusterProblem
 
 SYSTEM = f"{platform.system().lower()}-amd64"

@@ -11,7 +11,6 @@ import pytest
 
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import values_mark
-from gpufleet.helm.models import helm_catalog
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.plan import (
     Controller,
@@ -20,7 +19,8 @@ from gpufleet.helm.plan import (
     with_objects,
 )
 from gpufleet.helm.release import STALE, ChartSource, HelmVersion, Release, ReleasePlan
-from gpufleet.kube.answers import Answers, cluster_facts
+from gpufleet.helm.strategy import helm_catalog
+from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Namespace, NodePort, ReleaseRef, Revision
 
 CAPTURES = Path(__file__).parents[1] / "kube" / "captures"
@@ -31,7 +31,7 @@ ME = Controller("me", NOW, HelmVersion(3, 22))
 @pytest.fixture(scope="module", params=["1.36.3", "1.18.19"])
 def facts(request: pytest.FixtureRequest) -> ClusterFacts:
     text = (CAPTURES / f"cluster-{request.param}.answers.json").read_text()
-    return cluster_facts("sandbox", Answers(**json.loads(text)))
+    return cluster_facts("sandbox", json.loads(text))
 
 
 def release(name: str = "byhand", **more: Any) -> Release:

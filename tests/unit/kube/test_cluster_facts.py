@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from gpufleet.helm.readiness import find_unready
 from gpufleet.helm.release import ChartSource, Release
-from gpufleet.kube.answers import Answers, cluster_facts
+from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import (
     ClusterFacts,
     HelmRelease,
@@ -44,7 +44,7 @@ def answers(name: str) -> dict[str, Any]:
 
 
 def facts(name: str) -> ClusterFacts:
-    return cluster_facts("sandbox", Answers(**answers(name)))
+    return cluster_facts("sandbox", answers(name))
 
 
 def plain(value: Any) -> Any:

@@ -127,7 +127,7 @@ class WithProxy(Partly):
 
 def test_the_configuration_of_kube_proxy_is_read_with_its_pods() -> None:
     answers = gather_answers(WithProxy(""), {}, ())  # type: ignore[arg-type]
-    [kind] = parse_system_pods(answers.pods, answers.system_configs)
+    [kind] = parse_system_pods(answers["pods"], answers["system_configs"])
     assert kind.config["metricsBindAddress"] == "0.0.0.0"
     assert kind.argument("config") == "/x"
 
@@ -147,7 +147,7 @@ def test_a_cluster_of_which_a_part_does_not_answer_is_not_one_without_it(path: s
 
 def test_an_api_of_others_that_is_down_does_not_stop_a_run() -> None:
     answers = gather_answers(Partly("/apis/example.com/v1"), {}, [STACK])  # type: ignore[arg-type]
-    assert answers.resources == {
+    assert answers["resources"] == {
         "monitoring.coreos.com/v1": {"resources": []},
         "example.com/v1": {},
     }

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.kube.answers import Answers, cluster_facts
+from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ReleaseRef, Revision
 from gpufleet.kube.helm_releases import (
     LARGEST,
@@ -147,12 +147,12 @@ def test_a_secret_with_inconsistent_metadata_is_ignored(metadata: dict[str, Any]
 
 def test_a_forged_secret_changes_nothing_and_an_invalid_one_only_its_release() -> None:
     answers = dict(json.loads(CAPTURE.read_text()))
-    plain = cluster_facts("c", Answers(**answers))
+    plain = cluster_facts("c", answers)
     forged = secret(namespace="tenant")  # content of our release, in another namespace
     garbled = {**secret({"name": "x"}, namespace="team"), "data": {"release": "x"}}
     answers["secrets"] = [*answers["secrets"], forged, garbled]
     answers["releases"] = [*answers["releases"], forged, garbled]
-    found = cluster_facts("c", Answers(**answers))
+    found = cluster_facts("c", answers)
     assert found.releases == plain.releases
     assert {ref.namespace for ref in found.unreadable} == {"tenant", "team"}
     assert (

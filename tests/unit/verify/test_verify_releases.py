@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.gpu_stack.builder import our_releases
+from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.releases import LARGEST, Deployed, deployed, wrong_versions
