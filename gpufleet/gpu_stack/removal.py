@@ -202,12 +202,15 @@ def _left(
     claims = [each for each in remains.claims if each.namespace in spaces]
     left = [each for one in releases for each in remains.left.get(one.chart, ())]
     objects = [*claims, *left, *passwords, *remains.shared]
-    if objects:
-        commands = []
-        for each in objects:
-            space = f" -n {each.namespace}" if each.namespace else ""
-            kind = SHORT_KINDS.get(each.kind, each.kind.lower())
-            commands.append(f"kubectl delete {kind} {each.name}{space}")
+    names: dict[tuple[str, str], list[str]] = {}
+    for each in objects:
+        names.setdefault((each.kind, each.namespace), []).append(each.name)
+    commands = [
+        f"kubectl delete {SHORT_KINDS.get(kind, kind.lower())} {' '.join(known)}"
+        + (f" -n {space}" if space else "")
+        for (kind, space), known in names.items()
+    ]
+    if commands:
         yield findings.LEFT_IN_CLUSTER(objects=len(objects), commands="; ".join(commands))
 
 

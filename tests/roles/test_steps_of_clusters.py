@@ -103,8 +103,7 @@ Removal | Remove the label of the GPU nodes
 STAYS = """\
 kubectl delete service kube-prometheus-stack-kubelet -n kube-system; \
 kubectl delete runtimeclass nvidia; \
-kubectl delete crd prometheusrules.monitoring.coreos.com; \
-kubectl delete crd servicemonitors.monitoring.coreos.com; \
+kubectl delete crd prometheusrules.monitoring.coreos.com servicemonitors.monitoring.coreos.com; \
 kubectl delete namespace monitoring"""
 LEFT = (
     f"{NAMESPACES}/monitoring",
