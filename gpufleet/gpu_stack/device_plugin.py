@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.merge import value_at
@@ -75,7 +73,7 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
     an NFD, which the user's values enable."""
     wanted = build.settings.device_plugin
     others, auto = nfds(build), wanted.nfd == "auto"
-    if plugin and _is_enabled(plugin.values, "nfd"):
+    if plugin and value_at(plugin.values, "nfd.enabled"):
         ours = f"release {build.ours[NFD]}" if wanted.nfd is True or build.managed(NFD) else ""
         if ours or others:
             build.findings.append(findings.NFD_IN_PLUGIN(found=ours or others[0]))
@@ -121,10 +119,6 @@ def _without_effect(own: list[str]) -> list[Finding]:
     install = "remove it and set device_plugin_enabled = True"
     keys = ", ".join(own)
     return [findings.NOT_INSTALLED(keys=keys, chart=PLUGIN, install=install)] if own else []
-
-
-def _is_enabled(values: Mapping[str, Any], component: str) -> bool:
-    return bool(value_at(values, f"{component}.enabled"))
 
 
 def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limited: str) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merged, value_at
 from gpufleet.exporter.counters import load_counters, own_fields
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.counters import (
@@ -71,11 +71,14 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
     counters = plan_counters(catalog, load_counters(), version, wanted)
     build.findings += [*counters.findings, *_prevented(counters, version, wanted)]
     runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
+    before = build.facts.release(wanted.namespace, EXPORTER)
+    limit_before = str(value_at(before.values if before else {}, "resources.limits.memory") or "")
     values = chart_values(
         "monitoring/dcgm-exporter.yaml",
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
-        memory=wanted.exporter_memory or _memory_limit(build),
+        memory=wanted.exporter_memory
+        or memory_limit(catalog, EXPORTER, _most_gpus(build), limit_before),
         runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
         gpu_labels=catalog.gpu_labels.all,
     )
@@ -107,15 +110,6 @@ def _report_others(build: StackBuilder, others: list[str]) -> None:
     for engine in host_engines(build)[:1]:
         port = build.catalog.engine_signs.port
         build.findings.append(findings.ENGINE_THERE(found=engine, port=port))
-
-
-def _memory_limit(build: StackBuilder) -> str:
-    """The limit by the GPUs of a node; a second run computes the same, although the first one made
-    the plugin advertise what was not there yet."""
-    before = build.facts.release(build.settings.monitoring.namespace, EXPORTER)
-    resources = (before.values.get("resources") or {}) if before else {}
-    limit = str((resources.get("limits") or {}).get("memory") or "")
-    return memory_limit(build.catalog, EXPORTER, _most_gpus(build), limit)
 
 
 def _most_gpus(build: StackBuilder) -> int | None:

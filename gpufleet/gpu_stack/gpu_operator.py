@@ -45,15 +45,21 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     wanted = build.settings.gpu_operator
     ref = ReleaseRef(wanted.namespace, OPERATOR)
     policy = _policy(build, ref)
-    _refuse_collisions(build)
+    for chart, why in COLLISIONS.items():  # our own releases of plugin and exporter
+        if ours := build.managed(chart):
+            remove = f"helm -n {ours.namespace} uninstall {ours.name}"
+            _collides(build, f"Release {ours.ref}", chart, why, remove)
     driver = _installs_driver(build, policy, hosts)
+    toolkit = _chosen(build, "toolkit", wanted.toolkit)
+    if toolkit == "auto":
+        toolkit = _enabled(policy.spec, "toolkit", default=driver) if policy else driver
     plugin = build.settings.device_plugin
     version = build.charts[OPERATOR].version
     _report_ignored_settings(build, version)
     values = chart_values(
         "gpu-operator/gpu-operator.yaml",
         driver=driver,
-        toolkit=_installs_toolkit(build, policy, driver=driver),
+        toolkit=toolkit,
         mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
         time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
         nfd=not nfds(build) if plugin.nfd == "auto" else plugin.nfd,
@@ -127,14 +133,6 @@ def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
     return ours
 
 
-def _refuse_collisions(build: StackBuilder) -> None:
-    """Report our own releases of plugin and exporter, which conflict with the operator's."""
-    for chart, why in COLLISIONS.items():
-        if ours := build.managed(chart):
-            remove = f"helm -n {ours.namespace} uninstall {ours.name}"
-            _collides(build, f"Release {ours.ref}", chart, why, remove)
-
-
 def _collides(build: StackBuilder, found: str, chart: str, why: str, remove: str) -> None:
     build.findings.append(
         findings.OPERATOR_COLLIDES(found=found, chart=chart, why=why, remove=remove)
@@ -202,13 +200,6 @@ def _installs_driver(
             findings.DRIVERS_NOT_EVERYWHERE(have=", ".join(have), lack=", ".join(lack))
         )
     return False
-
-
-def _installs_toolkit(build: StackBuilder, policy: ClusterPolicy | None, *, driver: bool) -> bool:
-    wanted = _chosen(build, "toolkit", build.settings.gpu_operator.toolkit)
-    if wanted != "auto":
-        return wanted
-    return _enabled(policy.spec, "toolkit", default=driver) if policy else driver
 
 
 def _chosen(build: StackBuilder, component: str, setting: Choice) -> Choice:

@@ -34,7 +34,6 @@ from gpufleet.monitoring.prometheus_stack import (
     grafana_of,
     password_secret,
 )
-from gpufleet.monitoring.settings import MonitoringSettings
 
 TWO_OPERATORS = "both manage the same kinds of objects in all namespaces"
 NODE_EXPORTER_VALUES = ("nodeExporter", "prometheus-node-exporter")
@@ -130,7 +129,9 @@ def plan_stack(
         alerts=alerts,
         counters=exporter.counters,
         exporter_monitor=exporter.monitor,
-        receivers=_receivers(settings, prometheus),
+        receivers=(alertmanager_namespace(prometheus), monitoring.alert_receivers)
+        if prometheus and monitoring.alert_receivers
+        else None,
         findings=tuple(dict.fromkeys(build.findings)),
     )
 
@@ -162,7 +163,11 @@ def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
 def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     wanted = build.settings.monitoring
     if not monitors.install:
-        build.findings += _without_effect(wanted)
+        given = [key for key in ONLY_FOR_STACK if getattr(wanted, key)] if wanted.enabled else []
+        if given:
+            keys = ", ".join(f"{wanted.prefix}{key}" for key in given)
+            install = 'set monitoring_prometheus = "install"'
+            build.findings.append(findings.NOT_INSTALLED(keys=keys, chart=STACK, install=install))
         return None
     values = chart_values(
         "monitoring/kube-prometheus-stack.yaml",
@@ -187,14 +192,6 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     )
 
 
-def _without_effect(wanted: MonitoringSettings) -> list[Finding]:
-    """Settings in use that only our kube-prometheus-stack has."""
-    given = [key for key in ONLY_FOR_STACK if getattr(wanted, key)] if wanted.enabled else []
-    keys = ", ".join(f"{wanted.prefix}{key}" for key in given)
-    install = 'set monitoring_prometheus = "install"'
-    return [findings.NOT_INSTALLED(keys=keys, chart=STACK, install=install)] if keys else []
-
-
 def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: list[str]) -> None:
     """Report Prometheus Operators of others: ours is installed beside them, or none has a
     Prometheus."""
@@ -209,11 +206,6 @@ def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: lis
         )
     elif wanted.prometheus == "auto" and not build.facts.prometheus:
         build.findings.append(findings.PROMETHEUS_MISSING(found=operators[0]))
-
-
-def _receivers(settings: ClusterSettings, stack: Release | None) -> tuple[str, str] | None:
-    wanted = settings.monitoring.alert_receivers
-    return (alertmanager_namespace(stack), wanted) if stack and wanted else None
 
 
 def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: bool) -> list[str]:

@@ -86,7 +86,10 @@ class StackRemoval:
         nodes = ", ".join(name for name, _ in self.nodes)
         return {
             "steps": [
-                *(f"uninstall release {each.ref} ({_chart(each)})" for each in self.releases),
+                *(
+                    f"uninstall release {each.ref} ({each.chart} {each.chart_version})"
+                    for each in self.releases
+                ),
                 *(f"delete {each.ref}" for each in self.objects),
                 *([f"remove gpufleet's label from nodes {nodes}"] if nodes else []),
             ],
@@ -132,10 +135,6 @@ def plan_stack_removal(
 def is_installed(found: HelmRelease) -> bool:
     """Whether gpufleet installed a release: one that it took over was there before."""
     return is_ours(found) and ADOPTED_LABEL not in found.labels
-
-
-def _chart(found: HelmRelease) -> str:
-    return f"{found.chart} {found.chart_version}"
 
 
 def _disrupted(

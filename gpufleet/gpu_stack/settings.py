@@ -117,35 +117,24 @@ def _contradictions(cluster: ClusterAccess) -> list[Finding]:
     found = []
     folder, repository = cluster.chart_dir, cluster.chart_repository
     if folder and isinstance(repository, str):
-        found.append(_two_places(folder, repository))
+        found.append(
+            findings.CONTRADICTION(
+                first=f'cluster_chart_dir = "{folder}"',
+                second=f'cluster_chart_repository = "{repository}"',
+                problem="both set the source of all charts; to override single charts, use a "
+                "mapping in cluster_chart_repository",
+            )
+        )
     if not cluster.chart_plain_http:
-        plain = filter(_is_plain, _repositories(cluster))
-        found += map(_without_tls, plain)
+        urls = repository.values() if isinstance(repository, dict) else [repository or ""]
+        found += [
+            findings.CONTRADICTION(
+                first=f'cluster_chart_repository = "{url}"',
+                second="cluster_chart_plain_http = False",
+                problem="without TLS, charts can be modified in transit; use https://, or allow "
+                "it on a network that you trust",
+            )
+            for url in urls
+            if url.startswith("http://")
+        ]
     return found
-
-
-def _repositories(cluster: ClusterAccess) -> list[str]:
-    named = cluster.chart_repository
-    return list(named.values()) if isinstance(named, dict) else [named] if named else []
-
-
-def _is_plain(url: str) -> bool:
-    return url.startswith("http://")
-
-
-def _without_tls(url: str) -> Finding:
-    return findings.CONTRADICTION(
-        first=f'cluster_chart_repository = "{url}"',
-        second="cluster_chart_plain_http = False",
-        problem="without TLS, charts can be modified in transit; use https://, or allow it on a "
-        "network that you trust",
-    )
-
-
-def _two_places(folder: str, repository: str) -> Finding:
-    return findings.CONTRADICTION(
-        first=f'cluster_chart_dir = "{folder}"',
-        second=f'cluster_chart_repository = "{repository}"',
-        problem="both set the source of all charts; to override single charts, use a mapping "
-        "in cluster_chart_repository",
-    )

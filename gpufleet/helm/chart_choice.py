@@ -12,7 +12,7 @@ from gpufleet.core.entries import loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged
 from gpufleet.core.versions import version_tuple
-from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Documented, Pick
+from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Pick
 from gpufleet.helm.findings import charts as findings
 
 Policy = Literal["careful", "newest"]
@@ -102,10 +102,13 @@ def memory_limit(catalog: ChartCatalog, chart: str, gpus: int | None, set_before
 
 
 def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None) -> ChartChoice:
-    pick = _careful(chart, minor)
+    picks = [one for one in chart.picks if version_tuple(one.from_) <= version_tuple(minor)]
+    pick = picks[-1]
     version, reason = pick.version, pick.why
     if pin:
-        version, reason = _spelt(chart, pin), f"pinned; the catalog's choice is {pick.version}"
+        known = {name.removeprefix("v"): name for name in chart.installed}  # as the index has it
+        version = known.get(pin.removeprefix("v"), pin)
+        reason = f"pinned; the catalog's choice is {pick.version}"
     elif policy == "newest":
         version, reason = _newest(chart, minor, pick)
     hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
@@ -121,10 +124,6 @@ def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None
     if any(finding.blocks for finding in problems):
         checked = f"known not to install on {minor}"
     return ChartChoice(name, version, chart.repository, reason, checked, values, tuple(problems))
-
-
-def _careful(chart: Chart, minor: str) -> Pick:
-    return [pick for pick in chart.picks if version_tuple(pick.from_) <= version_tuple(minor)][-1]
 
 
 def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
@@ -157,27 +156,17 @@ def _blockers(
 
 
 def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Finding]:
-    said = _documented(chart, version)
-    if said and not _covers(said, minor):
-        last = f" to {said.last}" if said.last else " and newer"
-        yield findings.CHART_UNDOCUMENTED(
-            chart=name, version=version, minor=minor, documented=f"{said.first}{last}"
-        )
+    asked, number = version_tuple(minor), version_tuple(version)
+    said = [entry for entry in chart.documented if version_tuple(entry.since) <= number][-1:]
+    for entry in said:
+        if not version_tuple(entry.first) <= asked <= version_tuple(entry.last or "99"):
+            last = f" to {entry.last}" if entry.last else " and newer"
+            yield findings.CHART_UNDOCUMENTED(
+                chart=name, version=version, minor=minor, documented=f"{entry.first}{last}"
+            )
     newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=version_tuple)
     if version_tuple(version) > version_tuple(newest):
         yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
-
-
-def _documented(chart: Chart, version: str) -> Documented | None:
-    entries = [
-        entry for entry in chart.documented if version_tuple(entry.since) <= version_tuple(version)
-    ]
-    return entries[-1] if entries else None
-
-
-def _covers(said: Documented, minor: str) -> bool:
-    last = version_tuple(said.last) if said.last else (99,)
-    return version_tuple(said.first) <= version_tuple(minor) <= last
 
 
 def _hits(hit: Break, version: str, minor: str) -> bool:
@@ -210,9 +199,3 @@ def _nearest(catalog: ChartCatalog, minor: str) -> str:
     if minor in known:
         return minor
     return known[0] if wanted < version_tuple(known[0]) else known[-1]
-
-
-def _spelt(chart: Chart, version: str) -> str:
-    """The version as the chart's index writes it: gpu-operator's start with v from 1.7.0 on."""
-    known = {name.removeprefix("v"): name for name in chart.installed}
-    return known.get(version.removeprefix("v"), version)

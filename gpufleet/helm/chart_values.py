@@ -100,10 +100,10 @@ def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
         return f"These are values for an umbrella chart: move what is below {last} one level up. "
     for part in above:
         known = known[part]
-    deeper = [f"{key}.{last}" for key, inner in known.items() if last in _keys(inner)]
+    deeper = [
+        f"{key}.{last}"
+        for key, inner in known.items()
+        if isinstance(inner, Mapping) and last in inner
+    ]
     meant = deeper if len(deeper) == 1 else get_close_matches(last, map(str, known), n=1)
     return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""
-
-
-def _keys(value: Any) -> Collection[Any]:
-    return value.keys() if isinstance(value, Mapping) else ()

@@ -6,7 +6,7 @@ then accepts the chart and drops the fields that are missing in its old CRDs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -36,8 +36,8 @@ def plan_crds(
     replaced = at <= version_tuple(catalog.crds_replaced_up_to.version)
     steps: list[CrdStep] = []
     kept: dict[tuple[str, str], list[str]] = {}  # why, and the chart's version -> CRDs
-    for manifest in _unique(chart.all_crds(wanted.values)):
-        name = str(manifest["metadata"]["name"])
+    shipped = {str(each["metadata"]["name"]): each for each in chart.all_crds(wanted.values)}
+    for name, manifest in shipped.items():  # two subcharts may contain the same
         known = facts.crds.get(name)
         ours = _version(manifest["metadata"].get("annotations") or {}, wanted)
         theirs = _version(known.annotations, wanted) if known else ""
@@ -94,11 +94,6 @@ def crds_behind(wanted: Release, app_version: str, facts: ClusterFacts) -> list[
         and crd.release in (None, wanted.ref)
         and version_tuple(crd.annotations[annotation]) < now
     ]
-
-
-def _unique(manifests: Iterable[Manifest]) -> Iterable[Manifest]:
-    """One manifest per CRD; two subcharts may contain the same."""
-    return {str(manifest["metadata"]["name"]): manifest for manifest in manifests}.values()
 
 
 def _version(annotations: Mapping[str, str], wanted: Release) -> str:

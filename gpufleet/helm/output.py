@@ -100,9 +100,12 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
         return findings.VALUES_REFUSED(**chart)
     if kind := _KIND.search(error):
         return findings.KIND_MISSING(release=release.ref, kind=kind[1], version=kind[2])
+    holders = {held.port: f"{held.namespace}/{held.service}" for held in facts.node_ports}
     if port := _PORT.search(error):
         return findings.NODE_PORT_TAKEN(
-            release=release.ref, port=port[1], holder=_holder(facts, int(port[1]))
+            release=release.ref,
+            port=port[1],
+            holder=holders.get(int(port[1]), "of another release"),
         )
     if speaks_of_permissions(error):
         return missing_permissions(facts.context, [error])
@@ -193,10 +196,3 @@ def _object(error: str, release: Release) -> str:
     if match := _PATCHED.search(error):
         return f"{match[2].lower()}/{match[1]} -n {release.namespace}" if match[1] else match[3]
     return "the object in the error"
-
-
-def _holder(facts: ClusterFacts, port: int) -> str:
-    for held in facts.node_ports:
-        if held.port == port:
-            return f"{held.namespace}/{held.service}"
-    return "of another release"

@@ -133,8 +133,18 @@ def _decide(
     if found.status != "deployed":
         return "repair-failed", f"revision {found.revision} is {found.status}", []
     if version_tuple(found.chart_version) > version_tuple(wanted.version) and not wanted.downgrade:
-        return _steady(wanted, found, facts, [_newer(wanted, found)])
-    differences = list(_differences(wanted, found))
+        newer = findings.NEWER_INSTALLED(
+            release=wanted.ref,
+            installed=f"{found.chart} {found.chart_version}",
+            version=wanted.version,
+            newer=found.chart_version,
+        )
+        return _steady(wanted, found, facts, [newer])
+    differences = []
+    if found.chart_version.removeprefix("v") != wanted.version.removeprefix("v"):
+        differences.append(f"chart {found.chart_version} -> {wanted.version}")
+    if not same_values(found.values, wanted.values):
+        differences.append("values differ")
     if differences:
         return "upgrade", "; ".join(differences), []
     return _steady(wanted, found, facts, [])
@@ -160,13 +170,6 @@ def _steady(
     return "no-op", f"revision {found.revision} is up to date", problems
 
 
-def _differences(wanted: Release, found: HelmRelease) -> Iterator[str]:
-    if found.chart_version.removeprefix("v") != wanted.version.removeprefix("v"):
-        yield f"chart {found.chart_version} -> {wanted.version}"
-    if not same_values(found.values, wanted.values):
-        yield "values differ"
-
-
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
     known = controller.now and found.created  # both by the server's clock
     age = max(controller.now - found.created, 0) if known else 0
@@ -184,15 +187,6 @@ def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, l
 def _last_good(found: HelmRelease) -> int | None:
     """The revision to repair from; for an interrupted first install, its own."""
     return found.last_good or (found.revision if found.pending else None)
-
-
-def _newer(wanted: Release, found: HelmRelease) -> Finding:
-    return findings.NEWER_INSTALLED(
-        release=wanted.ref,
-        installed=f"{found.chart} {found.chart_version}",
-        version=wanted.version,
-        newer=found.chart_version,
-    )
 
 
 def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
@@ -213,9 +207,6 @@ def recreated(
     there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
     for item in objects:
         work = there.get(object_ref(item, plan.release.namespace))
-        if work and dict(work.selector) != _selector(item):
+        selector = ((item.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        if work and dict(work.selector) != dict(selector):
             yield work
-
-
-def _selector(item: Mapping[str, Any]) -> dict[str, str]:
-    return dict(((item.get("spec") or {}).get("selector") or {}).get("matchLabels") or {})

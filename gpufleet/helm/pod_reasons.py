@@ -37,7 +37,11 @@ def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") 
     """The last reason of each pod that is not ready, of those that are gone or cannot be created,
     and of failed Jobs, each text once. `events`: warnings about them and their controllers, oldest
     first. `since`: what was reported before this time may be over."""
-    said = {_about(event): event for event in events}
+    said = {
+        (str(about.get("kind")), str(about.get("name"))): event
+        for event in events
+        for about in [event.get("involvedObject") or {}]
+    }
     known = {("Pod", str(pod["metadata"]["name"])): pod for pod in pods}
     found = [why for pod in known.values() if not is_ready(pod) if (why := _why(pod, said))]
     for (kind, name), event in said.items():
@@ -68,11 +72,6 @@ def short(text: object) -> str:
     """A message on one line."""
     line = " ".join(str(text or "no reason given").split())
     return line if len(line) <= MAX_CHARS else line[: MAX_CHARS - 1] + "…"
-
-
-def _about(event: Item) -> tuple[str, str]:
-    about = event.get("involvedObject") or {}
-    return str(about.get("kind")), str(about.get("name"))
 
 
 def _why(pod: Item, said: Mapping[tuple[str, str], Item]) -> Reason | None:

@@ -7,7 +7,7 @@ one node is NotReady.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
@@ -69,10 +69,12 @@ def find_silent(wanted: Release, facts: ClusterFacts) -> tuple[list[str], bool]:
     """
     if not wanted.ready.offering:
         return [], False
+    usable = [node for node in facts.nodes if node.usable]
     names = {
         node.name
         for work in facts.workloads_of(wanted.ref)
-        for node in fitting(work.placement, _usable(wanted.ready.nodes.get(work.name, ()), facts))
+        for node in fitting(work.placement, usable)
+        if node.name in wanted.ready.nodes.get(work.name, ())
     }
     served = [node for node in facts.nodes if node.name in names]
     silent = [
@@ -209,10 +211,6 @@ def _made(expected: Operands, wanted: Release, facts: ClusterFacts) -> list[Work
 def with_labels(labels: Mapping[str, str], nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
     """The nodes with labels that they get soon; a label that is there stays as it is."""
     return [replace(node, labels={**labels, **node.labels}) for node in nodes]
-
-
-def _usable(names: Collection[str], facts: ClusterFacts) -> list[ClusterNode]:
-    return [node for node in facts.nodes if node.name in names and node.usable]
 
 
 def report_down(nodes: Iterable[ClusterNode]) -> list[Finding]:

@@ -175,15 +175,11 @@ def objects_in(manifest: str, namespace: str) -> tuple[tuple[ObjectRef, ...], ..
             if not isinstance(content, dict):
                 continue
             ref = object_ref(content, namespace)
+            policy = ((content.get("metadata") or {}).get("annotations") or {}).get(_POLICY)
             if ref.kind in _OPERATED:
                 operated.append(ref)
             elif ref.kind != _CLAIM:
                 workloads.append(ref)
-            elif not _is_kept(content):
+            elif str(policy).strip().lower() != "keep":
                 claims.append(ref)
     return tuple(workloads), tuple(claims), tuple(operated)
-
-
-def _is_kept(content: Answer) -> bool:
-    annotations = (content.get("metadata") or {}).get("annotations") or {}
-    return str(annotations.get(_POLICY)).strip().lower() == "keep"

@@ -102,7 +102,7 @@ def release_of(answer: Answer) -> ReleaseRef | None:
 def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
     """One DaemonSet, Deployment or StatefulSet of apps/v1."""
     spec, status = answer["spec"], answer.get("status") or {}
-    pod = spec["template"]["spec"]
+    pod, owners = spec["template"]["spec"], answer["metadata"].get("ownerReferences") or ()
     if kind == "DaemonSet":
         wanted = status.get("desiredNumberScheduled") or 0
         ready, updated = status.get("numberAvailable"), status.get("updatedNumberScheduled")
@@ -124,18 +124,17 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         settled=(status.get("observedGeneration") or 0) >= answer["metadata"].get("generation", 0),
         selector=(spec.get("selector") or {}).get("matchLabels") or {},
         release=release_of(answer),
-        owner=_controller(answer),
+        owner=next(
+            (
+                ObjectRef(each["kind"], "", each["name"])
+                for each in owners
+                if each.get("controller")
+            ),
+            None,
+        ),
         labels=answer["metadata"].get("labels") or {},
         **_of_pod(pod),
     )
-
-
-def _controller(answer: Answer) -> ObjectRef | None:
-    metadata = answer["metadata"]
-    for owner in metadata.get("ownerReferences") or ():
-        if owner.get("controller"):
-            return ObjectRef(owner["kind"], "", owner["name"])
-    return None
 
 
 def parse_lone_pod(answer: Answer) -> Workload | None:

@@ -30,7 +30,7 @@ from gpufleet.helm.release import OWNER_LABEL
 from gpufleet.host.operation import Commands, operation
 from gpufleet.kube.facts import HelmRelease, ObjectRef
 from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import OURS, is_ours
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
 from gpufleet.kube.operations.gather import Ask, ask_all
@@ -153,13 +153,9 @@ def _users(run: ClusterRun) -> dict[str, tuple[ObjectRef, ...]]:
             found[crd.name] = tuple(
                 ref_of(item, crd.kind)
                 for item in items
-                if release_of(item) != crd.release and not _is_labelled(item)
+                if release_of(item) != crd.release and not is_ours(item)
             )
     return found
-
-
-def _is_labelled(item: Mapping[str, Any]) -> bool:
-    return OURS.items() <= (item["metadata"].get("labels") or {}).items()
 
 
 @operation

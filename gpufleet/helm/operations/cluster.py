@@ -75,7 +75,8 @@ class Cluster:
         try:
             return self._complete(plan)
         except ClusterProblem as problem:
-            return PlannedRelease(_blocked(plan, problem))
+            found = (*plan.findings, *problem.findings)
+            return PlannedRelease(replace(plan, action="blocked", findings=found))
 
     def _complete(self, plan: ReleasePlan) -> PlannedRelease:
         archive = chart_archive(plan.release, self.helm, cache_dir())
@@ -154,10 +155,15 @@ def open_cluster(
     """
     api = ClusterApi(access)
     system = api.get("/api/v1/namespaces/kube-system")
-    _require(system["metadata"]["uid"], uid, api)
+    found = system["metadata"]["uid"]
+    if uid and found != uid:
+        raise ClusterProblem(
+            WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=uid)
+        )
     lease = take_lease(api, wait, say) if wait is not None else None
     try:
-        oldest = _oldest_supported() if supported_only else None
+        first = next(iter(load_charts().kubernetes)).split(".")  # minor that has charts
+        oldest = ServerVersion(int(first[0]), int(first[1])) if supported_only else None
         facts = gather_cluster(api, oldest, releases)
         program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
         alone = bool(lease) or not active_holder(api)
@@ -171,25 +177,8 @@ def open_cluster(
     )
 
 
-def _oldest_supported() -> ServerVersion:
-    """The oldest minor that the catalog has charts for."""
-    major, minor = next(iter(load_charts().kubernetes)).split(".")
-    return ServerVersion(int(major), int(minor))
-
-
 def controller_id() -> str:
     """An ID of this machine for a label; a hash, so that its name is not exposed."""
     machine = Path("/etc/machine-id")
     known = machine.read_text() if machine.is_file() else ""
     return hashlib.sha256(f"{known}{platform.node()}".encode()).hexdigest()[:16]
-
-
-def _require(found: str, wanted: str, api: ClusterApi) -> None:
-    if wanted and found != wanted:
-        raise ClusterProblem(
-            WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=wanted)
-        )
-
-
-def _blocked(plan: ReleasePlan, problem: ClusterProblem) -> ReleasePlan:
-    return replace(plan, action="blocked", findings=(*plan.findings, *problem.findings))

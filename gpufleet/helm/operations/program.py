@@ -99,8 +99,9 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     if checksum is None:
         raise missing(f"the catalog has no checksum of helm for {system}")
     name = wanted.archive.format(version=wanted.version, platform=system)
-    data = _cached(folder / name, checksum)
-    if data is None:
+    archive = folder / name
+    data = archive.read_bytes() if archive.is_file() else b""
+    if hashlib.sha256(data).hexdigest() != checksum:
         url = f"{site or wanted.site}/{name}"
         try:
             data = download(url, HELM)
@@ -110,25 +111,15 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
         if found != checksum:
             why = f"expected {checksum}, found {found}"
             raise ClusterProblem(DIGEST_WRONG(what="helm", source=url, error=why))
-        _write(folder / name, data, 0o644)
-    program = _member(data, wanted.member.format(platform=system))
+        _write(archive, data, 0o644)
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as files:
+        source = files.extractfile(wanted.member.format(platform=system))
+        assert source is not None, "the archive with that checksum has it"
+        program = source.read()
     target = folder / "helm"
     if not target.is_file() or target.read_bytes() != program:
         _write(target, program, 0o755)
     return target
-
-
-def _cached(archive: Path, checksum: str) -> bytes | None:
-    """The archive in the cache; None without one of that checksum."""
-    data = archive.read_bytes() if archive.is_file() else b""
-    return data if hashlib.sha256(data).hexdigest() == checksum else None
-
-
-def _member(archive: bytes, name: str) -> bytes:
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as files:
-        source = files.extractfile(name)
-        assert source is not None, f"{name} is in the archive with that checksum"
-        return source.read()
 
 
 def _write(target: Path, data: bytes, mode: int) -> None:

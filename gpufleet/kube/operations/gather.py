@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,12 +84,20 @@ def gather_answers(
     histories = {f"secrets {ref}": history_of(ref) for ref in releases}
     first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
-    secrets = _newest_secrets(revisions)
+    secrets = {
+        path: Ask(path, many=False, optional=True)
+        for ref, name in newest_revisions(revisions).items()
+        for path in [f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"]
+    }
     groups = {name: _resources(name) for name in crd_groups(first["crds"], first["groups"])}
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
-    configs = {name: _config(name) for name in config_maps(first["pods"])}
-    named = {f"configmap {name}": ask for name, ask in configs.items()}
+    configs = config_maps(first["pods"])
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    named = {
+        f"configmap {name}": Ask(f"{path}/{name}", many=False, optional=True, dispensable=True)
+        for name in configs
+    }
     second = ask_all(api, {**secrets, **groups, **custom, **named})
     found = [second[name] for name in secrets]
     return {
@@ -116,19 +124,6 @@ def history_of(ref: ReleaseRef) -> Ask:
             "fieldSelector": f"type={RELEASE_TYPE}",
         },
     )
-
-
-def _newest_secrets(metadata: Sequence[Any]) -> dict[str, Ask]:
-    paths = [
-        f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"
-        for ref, name in newest_revisions(metadata).items()
-    ]
-    return {path: Ask(path, many=False, optional=True) for path in paths}
-
-
-def _config(name: str) -> Ask:
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{name}"
-    return Ask(path, many=False, optional=True, dispensable=True)
 
 
 def _resources(group_version: str) -> Ask:
