@@ -86,7 +86,7 @@ def verbose_option(command: Function) -> Function:
         is_flag=True,
         is_eager=True,
         expose_value=False,
-        callback=_notes_verbose,
+        callback=lambda context, option, given: context.meta.update({VERBOSE: given}),
         help="Print pyinfra's own lines, one for each host and operation.",
     )(command)
 
@@ -96,7 +96,3 @@ def with_verbose(
 ) -> tuple[str, ...]:
     """pyinfra's options, with -v where --verbose was given: a callback of their argument."""
     return (*(["-v"] if context.meta.get(VERBOSE) else []), *options)
-
-
-def _notes_verbose(context: click.Context, option: click.Parameter, given: bool) -> None:
-    context.meta[VERBOSE] = given

@@ -170,7 +170,8 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 
 def _gathered(host: Any, known: Answer | None) -> Gathered:
-    from gpufleet.run.connection import misspelt, unreached
+    from gpufleet.run.connection import unreached
+    from gpufleet.run.near_misses import misspelt
 
     answer, beside = known or (unreached(host), None)
     facts, problem = (answer, None) if isinstance(answer, NodeFacts) else (None, answer)

@@ -7,23 +7,21 @@ import re
 import socket
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache, wraps
+from functools import wraps
 from typing import Any
 
 import paramiko
 from paramiko.ssh_exception import BadHostKeyException, NoValidConnectionsError
 from pyinfra.api import Host
-from pyinfra.api.arguments import all_global_arguments
 from pyinfra.api.exceptions import ConnectError, PyinfraError
-from pyinfra.connectors.ssh import SSHConnector, connector_data_meta
+from pyinfra.connectors.ssh import SSHConnector
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
-from gpufleet.run.near_misses import groups_meant, near_misses
 
 _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection: a finding
@@ -66,29 +64,6 @@ def hang_up(hosts: Iterable[Host]) -> None:
         if transport is not None and isinstance(transport.sock, socket.socket):
             with suppress(OSError):  # the host was faster
                 transport.sock.shutdown(socket.SHUT_RDWR)
-
-
-def misspelt(host: Host) -> list[Finding]:
-    """Warnings about keys of a host that were meant for its connection, and about data for a group
-    that was meant to be one of its groups."""
-    inventory = host.inventory
-    empty = [
-        name
-        for name, data in inventory.group_data.items()
-        if data and not inventory.groups.get(name)
-    ]
-    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups)]
-
-
-def misspelt_keys(data: Mapping[str, Any]) -> list[Finding]:
-    """Warnings about keys that were meant for a connection."""
-    return near_misses(data, _keys_of_pyinfra())
-
-
-@cache
-def _keys_of_pyinfra() -> frozenset[str]:
-    """The keys that pyinfra reads of a host: the same for all."""
-    return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
 
 
 def _connect_or_say_why(connector: SSHConnector) -> None:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from functools import cache
+
+from pyinfra.api import Host
+from pyinfra.api.arguments import all_global_arguments
+from pyinfra.connectors.ssh import connector_data_meta
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import NEAR_MISS, NO_SUCH_GROUP
@@ -21,14 +26,29 @@ ELSEWHERE = {  # Ansible's names for the same
 }
 
 
-def near_misses(keys: Iterable[object], own: Collection[str]) -> list[Finding]:
-    """A warning for each of a host's data `keys` that was meant to be one of pyinfra's `own`."""
-    found = []
-    for key in keys:
-        meant = _meant(key, own) if isinstance(key, str) and key not in own else None
-        if meant:
-            found.append(NEAR_MISS(key=key, meant=meant))
-    return found
+def misspelt(host: Host) -> list[Finding]:
+    """Warnings about keys of a host that were meant for its connection, and about data for a group
+    that was meant to be one of its groups."""
+    inventory = host.inventory
+    empty = [
+        name
+        for name, data in inventory.group_data.items()
+        if data and not inventory.groups.get(name)
+    ]
+    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups)]
+
+
+def misspelt_keys(data: Iterable[object]) -> list[Finding]:
+    """A warning for each key of a host's data that was meant to be one of pyinfra's own."""
+    own = _keys_of_pyinfra()
+    known = ((key, _meant(key, own)) for key in data if isinstance(key, str) and key not in own)
+    return [NEAR_MISS(key=key, meant=meant) for key, meant in known if meant]
+
+
+@cache
+def _keys_of_pyinfra() -> frozenset[str]:
+    """The keys that pyinfra reads of a host: the same for all."""
+    return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
 
 
 def groups_meant(names: Iterable[str], groups: Collection[str]) -> list[Finding]:

@@ -27,10 +27,11 @@ from gpufleet.core.process import signal_running
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
 from gpufleet.run import findings
-from gpufleet.run.connection import hang_up, misspelt, quiet_paramiko, stop_alone, unreached
+from gpufleet.run.connection import hang_up, quiet_paramiko, stop_alone, unreached
 from gpufleet.run.display import Display
 from gpufleet.run.invocation import read_invocation
 from gpufleet.run.lifecycle import SIGNALS, Run, end, requested_reports
+from gpufleet.run.near_misses import misspelt
 from gpufleet.run.report import BAD, HostReport
 from gpufleet.run.report_file import print_error, say
 from gpufleet.run.step_results import add_operations

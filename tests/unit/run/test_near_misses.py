@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpufleet.run.connection import misspelt_keys
-from gpufleet.run.near_misses import groups_meant
+from gpufleet.run.near_misses import groups_meant, misspelt_keys
 
 
 @pytest.mark.parametrize(
