@@ -23,7 +23,7 @@ from gpufleet.cli.deploy import Question, chosen, confirmed, deploy_file, needed
 from gpufleet.cli.part import MAX_REASON_CHARS, Outcome, Part, hosts_of, not_reached, run_part
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
+from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, as_argument
 from gpufleet.core.live import LiveProgress
 from gpufleet.core.names import counted
 from gpufleet.core.process import signal_running
@@ -208,7 +208,8 @@ def _run(
     """Hosts in parts; then, here and in one, clusters and what SSH does not reach: only this
     machine has the way to them."""
     percent = request.given.get("--fail-percent", (None,))[-1]
-    words = [command, *(["--yes"] if command == "apply" else []), request.inventory, "--"]
+    sure = ["--yes"] if command == "apply" else []
+    words = [command, *sure, as_argument(request.inventory), "--"]
     # of the hosts of one part any number may fail: all are counted here
     words += [*request.options, *([] if percent is None else ["--fail-percent", "100"])]
     apart = tuple(

@@ -13,17 +13,10 @@ REPORT_PATH = blocker(
 
 REPORT_LOST = blocker(
     "GF002",
-    "Report could not be written",
-    "The work is done, but its report could not be written to {path}: {why}.",
-    "Free space or correct the folder, then run again: a run changes nothing on converged hosts.",
-)
-
-RESULTS_LOST = blocker(
-    "GF016",
-    "Results could not be printed",
-    "The run is complete, but its results could not be written to standard output: {why}.",
-    "Set GPUFLEET_REPORT to a file to write the results there. `gpufleet plan` shows what is left "
-    "to do.",
+    "Results could not be written",
+    "The work is done, but its results could not be written to {path}: {why}.",
+    "Free space or correct the place, then run again, with GPUFLEET_REPORT for a file: a run "
+    "changes nothing on converged hosts.",
 )
 
 NO_INVENTORY = blocker(

@@ -90,7 +90,7 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
         show(result_console(), hosts, dry=dry)
         sys.stdout.flush()
     except OSError as error:
-        say(findings.RESULTS_LOST(why=why(error)))
+        say(findings.REPORT_LOST(path="standard output", why=why(error)))
         return False
     return True
 

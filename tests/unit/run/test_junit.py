@@ -77,7 +77,7 @@ def test_results_that_cannot_be_printed_are_in_the_report_and_no_success(
     run.finish(hosts()[:1], ExitStatus.CONVERGED)
     assert '"gpu-1"' in report.read_text()
     assert ended == [ExitStatus.FAILED]
-    assert "GF016" in capsys.readouterr().err
+    assert "GF002" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "my notes", '{"schema": 1, "gpufleet": "1", "hosts": {}}'])

@@ -46,7 +46,7 @@ def ended(ends: str, interrupted: str, stderr: int = subprocess.PIPE) -> tuple[i
 def test_a_pipe_that_nobody_reads(ends: str, interrupted: str, status: int) -> None:
     code, said = ended(ends, interrupted)
     assert code == status, said
-    assert said.startswith("GF016 The run is complete, but its results could not be written")
+    assert said.startswith("GF002 The work is done, but its results could not be written")
     assert "Broken pipe" in said
     assert "Traceback" not in said
 

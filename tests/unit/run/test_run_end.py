@@ -56,7 +56,7 @@ def test_a_report_that_cannot_be_written_is_no_success(
     Run(ASKED, files=files).finish(HOSTS, FOUND, completed=True)
     printed = capsys.readouterr()
     assert printed.err.startswith(
-        f"GF002 The work is done, but its report could not be written to {gone}"
+        f"GF002 The work is done, but its results could not be written to {gone}"
     )
     assert "gpu-01" in printed.out
     assert '"completed": true' in there.read_text()
