@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of, version_tuple
-from gpufleet.driver.catalog import Branch, names
+from gpufleet.driver.catalog import BOTH, Branch, names
 from gpufleet.driver.choice import (
     Offer,
     Request,
@@ -38,37 +38,35 @@ def platform(request: Request) -> Iterator[Finding]:
         yield kinds.DISTRIBUTION_DROPPED(title=distribution.title)
 
 
-def not_offered(request: Request, branch: Branch) -> Iterator[Finding]:
+def not_offered(request: Request, branch: Branch) -> Finding:
     """Why a branch has no packages from the requested source and build."""
     distribution, settings = request.distribution, request.settings
+    number = branch.branch
     if settings.build == "precompiled" and offer(
         request.catalog, distribution, settings.source, "dkms", branch
     ):
-        yield no_precompiled(request, branch.branch)
-    elif settings.source == "distro":
-        archive = distribution.archive
-        yield kinds.BRANCH_NOT_IN_ARCHIVE(
-            title=distribution.title,
-            branch=branch.branch,
-            known=", ".join(str(b.branch) for b in archive.branches) if archive else "none",
-            remedy=advice(request),
-        )
-    else:
-        yield kinds.BRANCH_NOT_FOR_DISTRIBUTION(
-            branch=branch.branch,
-            title=distribution.title,
-            limit=_limit(request, branch.branch),
-            remedy=_move(request, branch.branch),
-        )
+        return no_precompiled(request, number)
+    reason, remedy = _limit(request, number), advice(request)
+    last = branches_of(distribution).last
+    if settings.source == "distro":
+        archived = distribution.archive.branches if distribution.archive else ()
+        known = ", ".join(str(each.branch) for each in archived) or "none"
+        reason = f"Its archive has branches {known}."
+    elif last and number > last:
+        remedy = f"{remedy.rstrip('.')}, or move it to a newer release."
+    return kinds.NOT_INSTALLABLE(
+        what=f"branch {number}", where=distribution.title, reason=reason, remedy=remedy
+    )
 
 
 def no_precompiled(request: Request, branch: int, flavour: str = "") -> Finding:
     """Precompiled modules are requested but not available."""
-    return kinds.NO_PRECOMPILED(
-        modules=f"{flavour} " if flavour else "",
-        branch=branch,
-        title=request.distribution.title,
-        source=SOURCE_TITLES[request.settings.source],
+    source = SOURCE_TITLES[request.settings.source]
+    title = request.distribution.title
+    return kinds.NO_SUCH_MODULES(
+        what=f"precompiled and {flavour}" if flavour else "precompiled",
+        reason=f"there are none of branch {branch} for {title} from {source}.",
+        remedy='Set driver_build = "dkms".',
     )
 
 
@@ -87,38 +85,31 @@ def _limit(request: Request, branch: int) -> str:
     return f"It has no packages for {title}."
 
 
-def _move(request: Request, branch: int) -> str:
-    set_branch = advice(request)
-    last = branches_of(request.distribution).last
-    if last and branch > last:
-        return f"{set_branch.rstrip('.')}, or move it to a newer release."
-    return set_branch
-
-
 def gpus(request: Request, branch: int) -> Iterator[Finding]:
     """GPUs that the branch does not support."""
     for device in request.devices:
         if not device.takes_branch(branch):
-            yield kinds.BRANCH_NOT_FOR_GPU(
-                branch=branch, gpu=device.title, limit=device.limit, remedy=advice(request)
+            yield kinds.NOT_INSTALLABLE(
+                what=f"branch {branch}",
+                where=f"a host with {device.title}",
+                reason=device.limit,
+                remedy=advice(request),
             )
 
 
-def modules(request: Request, found: Offer) -> Iterator[Finding]:
+def modules(request: Request, found: Offer) -> Finding:
     """Why no flavour of kernel modules of this branch works here."""
     wanted = request.settings.modules
-    flavours: tuple[Modules, ...] = ("open", "proprietary") if wanted == "auto" else (wanted,)
-    reasons = {flavour: _why_not(request, found, flavour) for flavour in flavours}
-    if wanted == "open":
-        yield kinds.NO_OPEN_MODULES(reason=reasons["open"])
-    elif wanted == "proprietary":
-        yield kinds.NO_PROPRIETARY_MODULES(reason=reasons["proprietary"])
-    else:
-        yield kinds.NO_MODULES(
-            branch=found.branch.branch,
-            reason=" ".join(f"{key.capitalize()}: {why}" for key, why in reasons.items()),
-            remedy=advice(request),
+    if wanted != "auto":
+        other = "proprietary" if wanted == "open" else "open"
+        return kinds.NO_SUCH_MODULES(
+            what=wanted,
+            reason=_why_not(request, found, wanted),
+            remedy=f'Set driver_modules = "{other}" or "auto".',
         )
+    reasons = [f"{each.capitalize()}: {_why_not(request, found, each)}" for each in BOTH]
+    reason = f"branch {found.branch.branch} has no kernel modules for it. {' '.join(reasons)}"
+    return kinds.NO_DRIVER(reason=reason, remedy=advice(request))
 
 
 def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
@@ -149,13 +140,15 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
         and request.settings.source == "nvidia"
         and version_tuple(exact) > version_tuple(ceiling)
     ):
-        yield kinds.VERSION_ABOVE_CEILING(
-            version=exact, title=request.distribution.title, ceiling=ceiling
+        yield kinds.NOT_INSTALLABLE(
+            what=exact,
+            where=request.distribution.title,
+            reason=f"The last version built for it is {ceiling}.",
+            remedy=f'Set driver_version = "{ceiling}" for this host, or remove it.',
         )
     elif exact not in (found.newest, branch.newest, *branch.versions):
-        yield kinds.UNKNOWN_VERSION(
-            version=exact, date=request.catalog.branches.as_of, newest=found.newest or "none"
-        )
+        known = f"whose newest version of branch {branch.branch} is {found.newest or 'unknown'}"
+        yield kinds.NOT_IN_CATALOG(what=exact, date=request.catalog.branches.as_of, known=known)
 
 
 def contradiction(settings: DriverSettings) -> Iterator[Finding]:

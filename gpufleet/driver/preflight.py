@@ -25,14 +25,15 @@ DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest
 def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     """Findings about the installed driver and about obstacles to the planned one."""
     found: list[Finding] = []
-    if facts.runfile_install:
-        found.append(findings.RUNFILE_INSTALLED())
     if facts.operator_driver:
         found.append(findings.OPERATOR_DRIVER())
-    if facts.foreign_driver and not (facts.runfile_install or facts.operator_driver):
+    evidence, tool = facts.foreign_driver, "the image, an installer, a cloud's agent"
+    if facts.runfile_install:
+        evidence, tool = "NVIDIA's .run file installed it", "`nvidia-uninstall --silent`"
+    if evidence and (facts.runfile_install or not facts.operator_driver):
         unknown = "of an unknown version" if "nvidia" in facts.modules else "(not loaded)"
         version = facts.loaded_driver or facts.library or unknown
-        found.append(findings.FOREIGN_DRIVER(version=version, evidence=facts.foreign_driver))
+        found.append(findings.FOREIGN_DRIVER(version=version, evidence=evidence, tool=tool))
     found += _owners(facts, plan)
     if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
         found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))

@@ -65,10 +65,12 @@ def resolve_driver(
         return replace(choice, reason=finding.message, findings=(finding,))
     directory = distribution.architectures.get(architecture)
     if directory is None:
-        finding = kinds.NO_ARCHITECTURE(
-            title=distribution.title,
-            architecture=architecture,
-            known=", ".join(distribution.architectures),
+        known = ", ".join(distribution.architectures)
+        title = distribution.title
+        finding = kinds.NO_DRIVER(
+            reason=f"NVIDIA has no repository for {title} on {architecture}, only for {known}.",
+            remedy="Remove the host from the inventory, or move it to a distribution that NVIDIA "
+            f"supports on {architecture}.",
         )
         return replace(choice, reason=finding.message, findings=(finding,))
     off_host = any(gpu.fabric_off_host for id in devices if (gpu := catalog.gpu(id)))
@@ -105,7 +107,9 @@ def _pick(request: Request, choice: DriverChoice) -> DriverChoice:
     settings = request.settings
     if settings.source == "distro" and not request.distribution.archive:
         title = request.distribution.title
-        return replace(choice, findings=(kinds.NO_DISTRO_DRIVER(title=title),))
+        reason = f'the catalog has none in the archive of {title} (driver_source = "distro").'
+        finding = kinds.NO_DRIVER(reason=reason, remedy='Set driver_source = "nvidia".')
+        return replace(choice, findings=(finding,))
     if settings.version:
         picked = _asked_for(request, choice, branch_of(settings.version), "driver_version")
     elif settings.branch:
@@ -134,7 +138,7 @@ def _nothing_fits(request: Request) -> tuple[Finding, ...]:
     settings = request.settings
     any_modules = best(request.having(modules="auto"))
     if any_modules:
-        return tuple(checks.modules(request, any_modules))
+        return (checks.modules(request, any_modules),)
     built = best(request.having(build="dkms"))
     if built:
         flavour = prefer(request, built.branch.branch, built.usable)
@@ -142,14 +146,16 @@ def _nothing_fits(request: Request) -> tuple[Finding, ...]:
     free = request.having(modules="auto", build="dkms")
     alone = [best(replace(free, devices=(device,))) for device in request.devices]
     if len(request.devices) > 1 and all(alone):
-        return (kinds.MIXED_GPUS(gpus=names(request.devices)),)
+        reason = f"no single driver supports all of its GPUs: {names(request.devices)}."
+        remedy = "Move one kind of GPU to another host."
+        return (kinds.NO_DRIVER(reason=reason, remedy=remedy),)
     needs = "; ".join(f"{d.title}: {_need(d.first, d.last, d.modules)}" for d in request.devices)
     flavours = "any" if settings.modules == "auto" else settings.modules
     reason = (
         f"{checks.SOURCE_TITLES[settings.source]} for {request.distribution.title}, "
         f"{settings.build}, {flavours} modules{'; ' + needs if needs else ''}."
     )
-    return (kinds.NO_BRANCH(reason=reason, remedy=advice(request)),)
+    return (kinds.NO_DRIVER(reason=reason, remedy=advice(request)),)
 
 
 def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
@@ -168,11 +174,11 @@ def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) ->
     found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
     if found is None:
         missing = checks.not_offered(request, branch)
-        return replace(choice, findings=(*findings, *missing, *gpus))
+        return replace(choice, findings=(*findings, missing, *gpus))
     version = tuple(checks.version(request, found))
     usable = usable_modules(request, found)
     if not usable:
-        unfit = () if gpus else tuple(checks.modules(request, found))
+        unfit = () if gpus else (checks.modules(request, found),)
         return replace(choice, offer=found, findings=(*findings, *gpus, *unfit, *version))
     modules = prefer(request, number, usable)
     why = _modules_reason(request, found, usable, modules)
@@ -192,11 +198,17 @@ def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding
         made = newest.model_copy(
             update={"branch": number, "kind": "unknown", "newest": "", "versions": ()}
         )
-        finding = kinds.NEWER_BRANCH(branch=number, date=known.as_of, newest=newest.branch)
+        told = f"which has package names and limits of {newest.branch}"
+        finding = kinds.NOT_IN_CATALOG(what=f"branch {number}", date=known.as_of, known=told)
         return made, (finding,)
     listed = ", ".join(str(entry.branch) for entry in known.branches)
     return None, (
-        kinds.NO_SUCH_BRANCH(branch=number, date=known.as_of, known=listed, remedy=advice(request)),
+        kinds.NOT_INSTALLABLE(
+            what=f"branch {number}",
+            where="any host",
+            reason=f"It does not exist; the catalog of {known.as_of} has {listed}.",
+            remedy=advice(request),
+        ),
     )
 
 

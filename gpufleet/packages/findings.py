@@ -61,14 +61,6 @@ WRONG_KEY = blocker(
     "may be compromised.",
 )
 
-KEY_EMPTY = blocker(
-    "GF328",
-    "Repository key is empty",
-    "The key file at {url} is empty; no package was changed.",
-    "Check that the mirror has the complete file (an interrupted upload, a proxy), or set "
-    "{setting} to another mirror.",
-)
-
 KEY_NOT_KEPT = blocker(
     "GF329",
     "Download cannot be stored on the host",
@@ -97,7 +89,8 @@ KEY_UNREACHABLE = blocker(
     "GF311",
     "Repository key cannot be downloaded",
     "The host cannot download the key from {url}: {problem}.",
-    "Check that the host reaches the repository (proxy, firewall), or set {setting} to a mirror.",
+    "Check that the host reaches the repository (proxy, firewall) and that a mirror has the whole "
+    "file, or set {setting} to a mirror.",
 )
 
 VERSION_NOT_THERE = blocker(
@@ -228,21 +221,12 @@ LOGIN_FILE = blocker(
     "Write lines `machine HOST login USER password PASSWORD`, then chmod 600 {path}",
 )
 
-NOT_HELD = blocker(
-    "GF327",
-    "Packages could not be held",
-    "The packages are installed but could not be held at their version; the package manager's "
-    "output follows.",
-    "Fix what it reports (apt-mark hold, yum versionlock list), then run again.",
-)
-
-NOT_RELEASED = blocker(
+HOLD_FAILED = blocker(
     "GF330",
-    "Package holds could not be released",
-    "gpufleet holds these packages at their version and could not release them; the package "
-    "manager's output follows. No package was changed.",
-    "Fix what it reports (apt-mark unhold; yum versionlock delete, or edit versionlock.list), "
-    "then run again: it continues where it stopped.",
+    "Package holds could not be changed",
+    "The packages could not be {what}; the package manager's output follows.",
+    "Fix what it reports (apt-mark; yum versionlock, or edit versionlock.list), then run again: it "
+    "continues where it stopped.",
 )
 
 USERS_MIRROR = blocker(

@@ -67,9 +67,9 @@ def test_a_package_that_stays_held_has_a_code(log: Path) -> None:
         1,
         "GF330 message\n  | E: no space\n",
     )
-    assert run(log, "packages/hold", "apt", "GF327 message", "held") == (
+    assert run(log, "packages/hold", "apt", "GF330 message", "held") == (
         1,
-        "GF327 message\n  | E: no space\n",
+        "GF330 message\n  | E: no space\n",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_full_or_missing_temporary_folder_is_no_matter_of_the_network(tmp_path
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        ("empty", "GF328"),
+        ("empty", "GF311"),
         ("full mktemp: No space left on device", "GF329"),
         ("error curl: (7) Failed to connect", "GF311"),
         (base64.b64encode(b"no key").decode(), "GF310"),

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-RUNFILE_INSTALLED = blocker(
-    "GF510",
-    "Driver installed by NVIDIA's .run file",
-    "A driver was installed outside the package manager; packages would overwrite its files.",
-    "To use this driver, set driver_enabled = False for this host. To replace it, remove it with "
-    "`nvidia-uninstall --silent` on the host, then run again.",
-)
-
 OPERATOR_DRIVER = blocker(
     "GF511",
     "Driver managed by the GPU Operator",
@@ -31,11 +23,11 @@ OTHER_PACKAGES = warning(
 
 FOREIGN_DRIVER = blocker(
     "GF146",
-    "Driver of an unknown source",
+    "Driver that is not from packages",
     "Driver {version} is not from a package: {evidence}. Packages would install a second driver "
     "beside it.",
     "To use this driver, set driver_enabled = False for this host. To replace it, remove it with "
-    "what installed it (the image, an installer, a cloud's agent), reboot, then run again.",
+    "what installed it ({tool}), reboot, then run again.",
 )
 
 OTHER_SOURCE = blocker(
@@ -177,9 +169,8 @@ VERSIONS_DISAGREE = blocker(
 INITRAMFS_STALE = blocker(
     "GF556",
     "initramfs was not rebuilt",
-    "The initramfs of the running kernel does not contain {file}, so {rivals} would load at the "
-    "next boot.",
-    "Rebuild it manually (update-initramfs -u, dracut --force) and read the output.",
+    "The initramfs of the running kernel could not be rebuilt {how}.",
+    "Rebuild it manually (update-initramfs -u, dracut --force), read the output, then run again.",
 )
 
 GPU_BUSY_REMOVAL = blocker(
@@ -195,11 +186,4 @@ MODULES_STAY = blocker(
     "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
     "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
     "= True: the modules then stay loaded until the next boot.",
-)
-
-INITRAMFS_KEEPS = blocker(
-    "GF568",
-    "initramfs still contains the blacklist",
-    "The initramfs of the running kernel could not be rebuilt without {file}.",
-    "Rebuild it manually (update-initramfs -u, dracut --force), or run remove again.",
 )

@@ -70,7 +70,8 @@ def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Comma
     if not needed:
         host.noop("the initramfs contains the blacklist")
         return
-    message = explain(host.name, findings.INITRAMFS_STALE(file=file, rivals=", ".join(rivals)))
+    how = f"with {file}: {', '.join(rivals)} would load at the next boot"
+    message = explain(host.name, findings.INITRAMFS_STALE(how=how))
     yield script("driver/initramfs", file, message)
 
 

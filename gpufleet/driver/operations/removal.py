@@ -55,5 +55,5 @@ def rebuild_initramfs(file: str) -> Commands:
     if not file:
         host.noop("no blacklist was written")
         return
-    message = explain(host.name, findings.INITRAMFS_KEEPS(file=file))
+    message = explain(host.name, findings.INITRAMFS_STALE(how=f"without {file}"))
     yield script("driver/initramfs", file, message, "gone")

@@ -128,7 +128,7 @@ def packages(node: RemovalNode) -> Commands:
         return
     yield wait_for_lock(node.settings.host.lock_timeout)
     if plan.held:
-        locked = explain(host.name, package_findings.NOT_RELEASED())
+        locked = explain(host.name, package_findings.HOLD_FAILED(what="released"))
         yield script("packages/release", manager, locked, *plan.held)
     message = explain(host.name, findings.PACKAGES_STAY())
     yield framed(script("node/purge", manager, message, *plan.packages))

@@ -137,10 +137,9 @@ def fetch_key(
     key = read(Fetched, manager, url, login, source)
     if isinstance(key, NotKept):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
-    if isinstance(key, str):
-        return findings.KEY_UNREACHABLE(url=url, problem=key, setting=f"{settings}_url")
-    if not key:
-        return findings.KEY_EMPTY(url=url, setting=f"{settings}_url")
+    if isinstance(key, str) or not key:
+        problem = str(key) if key else "the file is empty"
+        return findings.KEY_UNREACHABLE(url=url, problem=problem, setting=f"{settings}_url")
     try:
         found = certificate(key)
     except OpenPgpError as error:  # a mirror's error page, say, or a second key

@@ -189,7 +189,7 @@ def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Comm
     else:
         held = [n for n in (*chosen.names, *chosen.remove) if n in chosen.installed]
         if held:
-            locked = explain(host.name, findings.NOT_RELEASED())
+            locked = explain(host.name, findings.HOLD_FAILED(what="released"))
             yield script("packages/release", chosen.manager, locked, *held)
         message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
         how = (chosen.ours, added, chosen.manager, "run", message)
@@ -219,4 +219,5 @@ def hold(asked: PackageTransaction, names: Sequence[str], plugin: Sequence[str] 
         come = " ".join(read(RpmSimulation, manager, tuple(plugin)).added)
         yield script("packages/note_begun", f"{asked.record}.begun", *plugin)
         yield from logged(_by_rpm(asked, come, (manager, "-y", "install", *plugin)))
-    yield script("packages/hold", manager, explain(host.name, findings.NOT_HELD()), *names)
+    message = explain(host.name, findings.HOLD_FAILED(what="held"))
+    yield script("packages/hold", manager, message, *names)

@@ -270,7 +270,7 @@ def test_a_second_stanza_for_the_same_url_blocks(bare: NodeFacts, key: str) -> N
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"runfile_install": True}, "GF510"),
+        ({"runfile_install": True}, "GF146"),
         ({"operator_driver": True}, "GF511"),
         ({"foreign_driver": "its libraries are in /usr/local/nvidia/lib64"}, "GF146"),
         ({"free_bytes": {"/usr": 10**6}}, "GF540"),

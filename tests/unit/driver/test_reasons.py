@@ -41,16 +41,17 @@ def test_why_these_modules(
         ("rhel9", [GB200], {"branch": "580", "kernel": "3.10.0-1"},
          "Open: kernel 3.10.0-1 is older than 4.15. Proprietary: GB200 (Blackwell) cannot use "
          "them."),
-        ("rhel9", [GB200], {"branch": "535"}, "Driver branch 535 does not support GB200"),
+        ("rhel9", [GB200], {"branch": "535"},
+         "Driver branch 535 cannot be installed on a host with GB200"),
         ("debian12", [H100], {"source": "distro", "branch": "580"},
-         "The archive of Debian 12 has no driver branch 580; it has 535."),
+         "cannot be installed on Debian 12. Its archive has branches 535."),
         ("debian12", [H100], {"build": "precompiled"},
-         "There are no precompiled open modules of branch 580 for Debian 12"),
+         "Kernel modules that are precompiled and open cannot be used: there are none"),
         ("debian12", [H100], {"build": "precompiled", "branch": "580"},
-         "There are no precompiled modules of branch 580 for Debian 12"),
+         "Kernel modules that are precompiled cannot be used: there are none of branch 580"),
         ("ubuntu2204", [H100], {"branch": "470"},
          "NVIDIA's first branch for Ubuntu 22.04 is 515."),
-        ("rhel9", [V100, GB200], {}, "No single driver supports all GPUs of this host"),
+        ("rhel9", [V100, GB200], {}, "no single driver supports all of its GPUs"),
         ("rhel9", [K80, H100], {},
          "NVIDIA's repository for RHEL 9, dkms, any modules; Tesla K80 (Kepler): up to branch 470, "
          "proprietary modules; H100 SXM5 80GB (Hopper): from branch 520, open or proprietary "

@@ -48,5 +48,5 @@ def test_a_driver_that_was_not_built_for_the_distribution(there: bool) -> None:
     )
     plan = plan_for(facts, driver_version=OVER)
     assert (plan.action == "none") == there
-    (finding,) = [each for each in plan.findings if each.code == "GF113"]
+    (finding,) = [each for each in plan.findings if each.code == "GF112"]
     assert finding.blocks != there

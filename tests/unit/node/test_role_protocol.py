@@ -60,7 +60,7 @@ class CopyRole(Role[CopySettings, CopyPlan, CopyEntry]):
     ) -> tuple[CopyPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        return CopyPlan(context.driver), (findings.RUNFILE_INSTALLED(),)
+        return CopyPlan(context.driver), (findings.OPERATOR_DRIVER(),)
 
     def converged(self, plan: CopyPlan, driver: str | None) -> bool:
         return False
@@ -102,7 +102,7 @@ def test_it_is_planned_and_shown(role: CopyRole) -> None:
     assert plan.of(role) == CopyPlan("580.159.03")  # the result of the driver role
     assert describe(plan)["steps"][-1] == "gdrcopy: build the module for 580.159.03"
     assert describe(plan)["gdrcopy"] == {"driver": "580.159.03"}
-    assert plan.all_findings[-1] == findings.RUNFILE_INSTALLED()
+    assert plan.all_findings[-1] == findings.OPERATOR_DRIVER()
     assert not plan.converged("580.159.03")
     off = plan_node(settings(gdrcopy_enabled=False), facts, load_catalog(), facts.clock)
     assert off.of(role) is describe(off)["gdrcopy"] is None

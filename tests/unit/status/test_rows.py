@@ -53,7 +53,7 @@ def test_a_host_differs_from_its_settings_by_the_steps_of_its_plan() -> None:
 def test_a_host_that_a_blocker_stops_says_so() -> None:
     found = row(bare(), driver_branch="330")
     assert "blocked" in found.flags
-    assert codes(found, "blocked") == ["GF110"]
+    assert codes(found, "blocked") == ["GF112"]
 
 
 def test_wrong_settings_and_missing_privileges_block() -> None:
