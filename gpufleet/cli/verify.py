@@ -14,7 +14,7 @@ from gpufleet.cli.output import limit_option, output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.paths import shipped
 from gpufleet.core.visible import printed
-from gpufleet.node.settings_problems import settings_problems
+from gpufleet.node.settings import settings_problems
 from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
 from gpufleet.verify.inventory import Target, VerifyError
 from gpufleet.verify.progress import CheckProgress

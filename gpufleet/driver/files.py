@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpufleet.core.render import render
-from gpufleet.driver.choice import DriverChoice
-from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts, Service
 from gpufleet.host.file_write import FileWrite
@@ -21,28 +19,27 @@ TITLE = "driver"  # of its packages, in messages and files
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
 
-def modules_of(choice: DriverChoice) -> tuple[str, ...]:
-    """Module names for modprobe: Debian's own packages use different ones."""
-    name = choice.packages.module
+def modules_of(name: str) -> tuple[str, ...]:
+    """Module names for modprobe by the main one's: Debian's own packages use different ones."""
     return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
 
 
 def wanted_files(
-    settings: DriverSettings, facts: NodeFacts, modules: tuple[str, ...]
+    facts: NodeFacts, modules: tuple[str, ...], *, hold: bool
 ) -> tuple[FileWrite, ...]:
     """All files but the pins, which need the version in the repository."""
     files = [
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
     ]
-    if settings.hold and facts.package_manager == "apt":
+    if hold and facts.package_manager == "apt":
         files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
     return tuple(files)
 
 
-def wanted_services(settings: DriverSettings, facts: NodeFacts) -> tuple[str, ...]:
+def wanted_services(facts: NodeFacts, *, persistence: bool) -> tuple[str, ...]:
     """Those that a host with these GPUs needs."""
-    wanted = [PERSISTENCED] if settings.persistence else []
+    wanted = [PERSISTENCED] if persistence else []
     if facts.nvswitches:
         wanted.append("nvidia-fabricmanager")
     return tuple(wanted)

@@ -145,10 +145,10 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         pin_file=PREFERENCES_FILE if settings.hold and facts.package_manager == "apt" else "",
         lock_timeout=context.lock_timeout,
     )
-    modules = modules_of(choice)
-    wanted = wanted_files(settings, facts, modules)
+    modules = modules_of(names.module)
+    wanted = wanted_files(facts, modules, hold=settings.hold)
     checked = wanted if moves else wanted + transaction.pins(before)
-    services = wanted_services(settings, facts)
+    services = wanted_services(facts, persistence=settings.persistence)
     waits = not moves and persistence_waits(services, facts, spared)
     archive = facts.distribution.archive if facts.distribution else None
     blacklisted = all(file.is_on(facts) for file in wanted if file.path == MODPROBE_FILE)

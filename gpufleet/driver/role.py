@@ -85,7 +85,6 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             return replace(
                 context,
                 driver=plan.target,
-                branch=plan.choice.branch,
                 installs=plan.target or plan.choice.branch,
                 repository=plan.repository if plan.choice.source == "nvidia" else None,
             )
@@ -94,7 +93,6 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return replace(
             context,
             driver=loaded,
-            branch=(loaded or "").split(".")[0],
             repository=None if known.needed or known.repository is None else known,
         )
 

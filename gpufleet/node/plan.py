@@ -7,19 +7,24 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
+from gpufleet.facts.files import BACKUPS, PROVENANCE
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
 from gpufleet.host.file_write import FileWrite, edited
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.preflight import inspect_host
 from gpufleet.node.settings import NodeSettings
+from gpufleet.packages import findings as package_findings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
+from gpufleet.packages.repository import revoked_keys
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, PlanOf, Role, RoleContext
+
+CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
+CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +185,30 @@ def describe(plan: NodePlan) -> dict[str, Any]:
         **{role.name: described.get(role.name) for role in node_roles()},
         "findings": [finding.as_dict() for finding in plan.all_findings],
     }
+
+
+def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
+    """Findings that do not depend on the driver. `now`: seconds since 1970 on this machine."""
+    found: list[Finding] = []
+    if facts.package_manager not in CARRIED_OUT_WITH:
+        found.append(
+            package_findings.UNSUPPORTED_MANAGER(manager=facts.package_manager or "none at all")
+        )
+    skew = facts.clock - now
+    if abs(skew) > CLOCK_TOLERANCE:
+        found.append(
+            findings.CLOCK_SKEW(seconds=abs(skew), direction="ahead of" if skew > 0 else "behind")
+        )
+    if facts.lock_holder:
+        found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
+    return [*found, *revoked_keys(catalog.cuda, facts)]
+
+
+def unusable(facts: NodeFacts) -> list[Finding]:
+    """A blocker if the host's record is invalid."""
+    file = facts.files.get(PROVENANCE)
+    trouble = facts.provenance.trouble(role.entry for role in node_roles())
+    problem = (file.error if file else "") or trouble
+    if not problem:
+        return []
+    return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=BACKUPS)]

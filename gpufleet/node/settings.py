@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import CLUSTERS, NODES
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
-from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.gpu_stack.settings import ROLES, load_cluster_settings
 from gpufleet.host.settings import HostSettings
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Role, SettingsOf
@@ -40,3 +41,13 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
     if problems or host is None or len(by_role) < len(loaded):
         return None, problems
     return NodeSettings(host, by_role), []
+
+
+def settings_problems(groups: Collection[str], data: Mapping[str, Any]) -> list[Finding]:
+    """What is wrong with the settings of a host, of a cluster, or of what is both by its groups."""
+    found: list[Finding] = []
+    if CLUSTERS not in groups or NODES in groups:
+        found += load_settings(data)[1]
+    if CLUSTERS in groups:
+        found += load_cluster_settings(data)[1]
+    return list(dict.fromkeys(found))

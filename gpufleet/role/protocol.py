@@ -32,7 +32,6 @@ class RoleContext:
     logins: Mapping[str, Logins] = field(default_factory=dict)  # of package mirrors, by role
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
     driver: str | None = None  # version that is loaded then, where that is known before the run
-    branch: str = ""  # of that driver
     installs: str | None = None  # version or branch of the driver, where a role looks after it
     repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
@@ -41,6 +40,11 @@ class RoleContext:
     lock_timeout: int = 300  # seconds to wait for another package manager
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
     required: Mapping[str, str] = field(default_factory=dict)  # of all: `requires`
+
+    @property
+    def branch(self) -> str:
+        """The branch of the driver; "" where none is known."""
+        return (self.installs or self.driver or "").split(".")[0]
 
 
 @dataclass(frozen=True, slots=True)

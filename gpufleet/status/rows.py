@@ -11,8 +11,7 @@ from gpufleet.driver.catalog import devices_of
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import FACTS_UNREADABLE, NOT_ROOT
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.plan import NodePlan, plan_node, steps
-from gpufleet.node.record import unusable
+from gpufleet.node.plan import NodePlan, plan_node, steps, unusable
 from gpufleet.status import findings
 from gpufleet.status.health import gpu_problems, not_in_use
 from gpufleet.status.models import Fleet, Note, Row, Seen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpufleet.driver import operations as driver
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS
-from gpufleet.driver.operations import modules, services
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.role import conclude
@@ -52,11 +52,12 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         "Resolve and download the driver packages", job, node.prepared
     )
     files.write("Blacklist other drivers and pin the driver", node.facts, plan.files)
-    modules.unload(
+    driver.unload(
         "Unload the old driver's modules",
         plan.modules,
         load and plan.stale_module,
         not node.may_reboot,
+        not settings.allow_disruption,
         settings.allow_disruption,
     )
     packages.install("Install the driver packages", job, found)
@@ -66,7 +67,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         return found.value.version if found.value else plan.target
 
     node.driver = version
-    modules.require_built(
+    driver.require_built(
         "Check that the module is built for the running kernel",
         job.needed,
         plan.modules[0],
@@ -74,15 +75,15 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         plan.choice.build,
         version,
     )
-    modules.rebuild_initramfs(
-        "Rebuild the initramfs with the blacklist", MODPROBE_FILE, RIVALS, plan.initramfs
+    driver.rebuild_initramfs(
+        "Rebuild the initramfs with the blacklist", MODPROBE_FILE, plan.initramfs
     )
-    loaded = modules.load(
+    loaded = driver.load(
         "Load the NVIDIA modules", plan.modules, version, plan.choice.modules, RIVALS, load
     )
 
     def reboot_reason() -> str:
-        node.reboot = modules.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
+        node.reboot = driver.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
         return node.reboot
 
     reboot.when(
@@ -92,12 +93,12 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         general.reboot_timeout,
         settings.allow_disruption,
     )
-    services.run(
+    driver.run_services(
         "Start the persistence daemon and the fabric manager",
         plan.wanted_services if load else plan.services,
         lambda: not node.waits_for_reboot,
     )
-    modules.compare(
+    driver.compare(
         "Compare the versions of packages, module and library",
         version,
         lambda: load and not node.waits_for_reboot,

@@ -253,7 +253,7 @@ def test_a_refused_removal_leaves_it_running(
     with host.fault("module-busy"):
         done = run_deploy("remove", [host])
     assert done.returncode == 1
-    assert "GF565" in done.codes(host.name)
+    assert "GF552" in done.codes(host.name)
     host.run("timeout 20 sh -c 'until curl -fsS 127.0.0.1:9400/metrics; do sleep 0.1; done'")
     assert deploy(host).changes() == {kind: 0}
 

@@ -97,7 +97,7 @@ def test_running_work_prevents_removal(fleet: dict[str, Host], fault: str) -> No
     with host.fault(fault):
         done = run_deploy("remove", [host])
         assert done.returncode == 1
-        assert {"gpu-busy": "GF563", "module-busy": "GF565"}[fault] in done.codes(host.name)
+        assert {"gpu-busy": "GF563", "module-busy": "GF552"}[fault] in done.codes(host.name)
         assert host.output("systemctl is-active nvidia-persistenced") == "active"
     assert differences(was, snapshot(host)) == {}
 

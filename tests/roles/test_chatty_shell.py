@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyinfra import host, state
 
-from gpufleet.driver.operations import modules
+from gpufleet.driver import operations as modules
 from gpufleet.host.asking import MARK, answer, privileges
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.node.settings_problems import settings_problems
+from gpufleet.node.settings import settings_problems
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -145,11 +145,11 @@ MODULE_REFUSED = blocker(
 
 MODULE_BUSY = blocker(
     "GF552",
-    "Old module is in use",
-    "The loaded nvidia module cannot be unloaded, which the new driver requires. Nothing was "
-    "changed.",
-    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set node_reboot = "
-    '"if_needed".',
+    "Modules cannot be unloaded",
+    "The loaded nvidia modules are in use and cannot be unloaded. Nothing was changed.",
+    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*). Or, to change the driver, set "
+    'node_reboot = "if_needed"; to remove it, set driver_allow_disruption = True: the modules then '
+    "stay loaded until the next boot.",
 )
 
 SERVICE_FAILED = blocker(
@@ -178,12 +178,4 @@ GPU_BUSY_REMOVAL = blocker(
     "GPUs are in use",
     "Removing the driver would interrupt running GPU work ({work}).",
     "Stop the work first, or set driver_allow_disruption = True to let it be killed.",
-)
-
-MODULES_STAY = blocker(
-    "GF565",
-    "Modules cannot be unloaded",
-    "The nvidia modules are in use, so the driver was left installed; nothing was removed.",
-    "Stop the processes that use the GPUs (fuser -v /dev/nvidia*), or set driver_allow_disruption "
-    "= True: the modules then stay loaded until the next boot.",
 )

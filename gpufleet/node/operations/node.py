@@ -20,8 +20,7 @@ from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.place import beside_plane, place_in_run
-from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node
-from gpufleet.node.record import unusable
+from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node, unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins

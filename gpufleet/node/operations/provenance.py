@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
+from pyinfra.api import FactBase, StringCommand
 
 from gpufleet import __version__
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
 from gpufleet.facts.record import NO_RECORD, SCHEMA, HostRecord, read_record
+from gpufleet.host.asking import answer, framed
 from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, explain, script, stop, upload
 from gpufleet.node import findings as found
 from gpufleet.node.operations.node import Node
-from gpufleet.node.operations.reading import RecordOnHost
 from gpufleet.packages.operations.reading import AddedPackages
 from gpufleet.packages.transaction import with_added
 from gpufleet.role.listing import node_roles
@@ -29,6 +31,20 @@ from gpufleet.role.result import RoleResult
 
 PATH = f"{HOME}/provenance.json"
 KEPT_HISTORY = 20  # entries
+
+
+class RecordOnHost(FactBase[bytes]):
+    """The bytes of the host's current record; empty if there is none."""
+
+    @staticmethod
+    def default() -> bytes:
+        return b""
+
+    def command(self, path: str) -> StringCommand:
+        return framed(script("node/read_record", path))
+
+    def process(self, output: Iterable[str]) -> bytes:
+        return base64.b64decode("".join(answer(output) or ()))
 
 
 def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:

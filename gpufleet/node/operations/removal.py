@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pyinfra import host, state
+from pyinfra.api import FactBase, StringCommand
 from pyinfra.api.operation import OperationMeta
 
 from gpufleet.core.inventory import is_cluster
@@ -22,10 +24,9 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
 from gpufleet.node.operations.place import place_of
-from gpufleet.node.operations.reading import LeftUnfinished
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import NodeSettings
-from gpufleet.node.unfinished import Unfinished
+from gpufleet.node.unfinished import Unfinished, parse_unfinished
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import AddedPackages
@@ -33,6 +34,18 @@ from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import AnyRole
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
+
+
+class LeftUnfinished(FactBase[Unfinished]):
+    """What unfinished runs left in gpufleet's folder."""
+
+    default = Unfinished
+
+    def command(self, home: str, roles: tuple[str, ...]) -> StringCommand:
+        return framed(script("node/unfinished", home, *roles))
+
+    def process(self, output: Iterable[str]) -> Unfinished:
+        return parse_unfinished(answer(output) or ())
 
 
 @dataclass(frozen=True, slots=True)

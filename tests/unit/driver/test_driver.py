@@ -23,7 +23,7 @@ from gpufleet.facts.model import (
 from gpufleet.facts.record import NO_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.preflight import inspect_host
+from gpufleet.node.plan import inspect_host
 from gpufleet.node.settings import load_settings
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for, record_of
 

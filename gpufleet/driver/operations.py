@@ -1,8 +1,8 @@
-"""Kernel modules: unloaded before a driver change, verified after it, loaded at the end."""
+"""The driver's kernel modules, device files and services on a host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyinfra import host
 
@@ -18,20 +18,23 @@ REBOOT = "reboot "  # prefix of load.sh's line if only a reboot can help
 
 
 @operation
-def unload(modules: tuple[str, ...], needed: bool, must: bool, end_work: bool) -> Commands:
+def unload(
+    modules: Sequence[str], needed: bool, must: bool, spare: bool, end_work: bool = False
+) -> Commands:
     """
     Stop the services that use the GPUs and unload the nvidia modules, or change nothing.
 
     + modules: names for modprobe, loaded again if one cannot be unloaded
-    + needed: a loaded module does not match the new driver
-    + must: no reboot is allowed: a module that cannot be unloaded stops the host
-    + end_work: end processes that use the GPUs first; otherwise they stop the host
+    + needed: a loaded module does not match the new driver, or is removed
+    + must: a module that cannot be unloaded stops the host
+    + spare: so do processes that use the GPUs
+    + end_work: end those processes first
     """
     if not needed:
         host.noop("no module must be unloaded")
         return
     message = explain(host.name, findings.MODULE_BUSY()) if must else ""
-    busy = "" if end_work else explain(host.name, findings.GPU_WORK_BEGAN())
+    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if spare else ""
     if end_work:
         yield script("driver/end_work")
     yield script("driver/unload", message, busy, *modules)
@@ -59,20 +62,21 @@ def require_built(
 
 
 @operation
-def rebuild_initramfs(file: str, rivals: tuple[str, ...], needed: bool) -> Commands:
+def rebuild_initramfs(file: str, needed: bool, gone: bool = False) -> Commands:
     """
     Rebuild the initramfs of the running kernel and verify that it contains the blacklist.
 
-    + file: the required modprobe configuration
-    + rivals: the blacklisted modules
-    + needed: the file was written in this run
+    + file: the modprobe configuration with the blacklist
+    + needed: the file was written or removed in this run
+    + gone: it must not contain the file
     """
     if not needed:
-        host.noop("the initramfs contains the blacklist")
+        host.noop("the initramfs is right")
         return
-    how = f"with {file}: {', '.join(rivals)} would load at the next boot"
-    message = explain(host.name, findings.INITRAMFS_STALE(how=how))
-    yield script("driver/initramfs", file, message)
+    message = explain(
+        host.name, findings.INITRAMFS_STALE(how=f"{'without' if gone else 'with'} {file}")
+    )
+    yield script("driver/initramfs", file, message, *(["gone"] if gone else []))
 
 
 @operation
@@ -114,6 +118,43 @@ def compare(version: Version, ready: Callable[[], bool]) -> Commands:
     wanted = version() or ""
     message = explain(host.name, findings.VERSIONS_DISAGREE(version=wanted))
     yield script("driver/compare", wanted, message)
+
+
+@operation
+def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
+    """
+    Enable and start services, and verify that they keep running.
+
+    + units: services that do not run; empty means no change
+    + ready: whether the driver is loaded, as the services need
+    """
+    if not units or not ready():
+        host.noop(
+            "the services run" if not units else "they start with the driver after the reboot"
+        )
+        return
+    yield script(
+        "driver/services", explain(host.name, findings.SERVICE_FAILED(service="UNIT")), *units
+    )
+
+
+@operation
+def forget_devices(
+    modules: Sequence[str], prerequisites: Sequence[str], specs: Sequence[str], units: Sequence[str]
+) -> Commands:
+    """
+    Remove the device files, and the CDI spec that gpufleet created.
+
+    + modules: of the driver that is removed
+    + prerequisites: modules of the kernel, loaded for the driver
+    + specs: CDI specs that gpufleet created
+    + units: units that would recreate them
+    """
+    if not (specs or modules):
+        host.noop("gpufleet created none")
+        return
+    words = (" ".join(specs), " ".join(units))
+    yield framed(script("driver/remove_devices", *words, *prerequisites))
 
 
 def reboot_reason(output: list[str]) -> str:
