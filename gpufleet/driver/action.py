@@ -24,12 +24,9 @@ def installed_version(
 ) -> str | None:
     """The version of the driver packages; if they differ, that of the first planned one."""
     there = [name for name in packages if name in facts.packages and name in installed]
-    names = there or [name for name in installed if _looks_like_driver(facts, name)]
+    like = re.compile(r"\d{3}\.\d+(\.\d+)?")
+    names = there or [name for name in installed if like.fullmatch(facts.packages[name].upstream)]
     return facts.packages[names[0]].upstream if names else None
-
-
-def _looks_like_driver(facts: NodeFacts, name: str) -> bool:
-    return re.fullmatch(r"\d{3}\.\d+(\.\d+)?", facts.packages[name].upstream) is not None
 
 
 def of_another_source(

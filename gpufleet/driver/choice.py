@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal
 
-from gpufleet.core.distributions import ArchiveBranch, Distribution
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import BranchRange, Build, Modules, Source
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import branch_of, version_tuple
@@ -79,7 +79,9 @@ def offer(
         return None
     allowed, newest, note = distribution.modules, branch.newest, ""
     if source == "distro":
-        archived = _archived(distribution, build, branch.branch)
+        known = distribution.archive.branches if distribution.archive else ()
+        same = (each for each in known if each.branch == branch.branch and build in each.build)
+        archived = next(same, None)
         if archived is None:
             return None
         allowed = tuple(m for m in archived.modules if m in allowed)
@@ -88,19 +90,9 @@ def offer(
         return None
     elif distribution.ceiling and branch.branch == branch_of(distribution.ceiling):
         newest = distribution.ceiling
-    modules = tuple(
-        m
-        for m in BOTH
-        if m in allowed and m in branch.modules and _has_modules(packages, branch.branch, m)
-    )
+    there = {group.modules for group in packages.groups if group.covers(branch.branch)}
+    modules = tuple(m for m in BOTH if m in allowed and m in branch.modules and m in there)
     return Offer(branch, packages, modules, newest, note) if modules else None
-
-
-def _has_modules(packages: PackageSet, branch: int, modules: Modules) -> bool:
-    """True if this packaging has kernel modules of that flavour for the branch."""
-    return packages.covers(branch) and any(
-        group.modules == modules and group.covers(branch) for group in packages.groups
-    )
 
 
 def offers(
@@ -111,14 +103,6 @@ def offers(
         offer(catalog, distribution, source, build, branch) for branch in catalog.branches.branches
     )
     return tuple(entry for entry in found if entry is not None)
-
-
-def _archived(distribution: Distribution, build: Build, branch: int) -> ArchiveBranch | None:
-    archive = distribution.archive
-    for entry in archive.branches if archive else ():
-        if entry.branch == branch and build in entry.build:
-            return entry
-    return None
 
 
 @dataclass(frozen=True, slots=True)

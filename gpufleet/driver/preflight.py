@@ -37,7 +37,9 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
     found += _owners(facts, plan)
     if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
         found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))
-    if _secure_boot_refuses(settings, facts, plan):
+    builds = plan.choice.build == "dkms" and (plan.changes_packages or plan.load)
+    enrolled = settings.mok_enrolled or _loaded_was_built_here(facts)
+    if facts.kernel.secure_boot and builds and not enrolled:
         found.append(findings.SECURE_BOOT())
     for rival in RIVALS:
         if rival in facts.modules and any(gpu.driver == rival for gpu in facts.gpus):
@@ -65,17 +67,6 @@ def _owners(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
         command = f"{ask} {unknown[0]}"
         found.append(findings.OWNER_UNKNOWN(files=", ".join(unknown), command=command))
     return found
-
-
-def _secure_boot_refuses(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether DKMS would build a module that is signed with a key unknown to the firmware."""
-    return (
-        facts.kernel.secure_boot is True
-        and plan.choice.build == "dkms"
-        and (plan.changes_packages or plan.load)
-        and not settings.mok_enrolled
-        and not _loaded_was_built_here(facts)
-    )
 
 
 def _loaded_was_built_here(facts: NodeFacts) -> bool:

@@ -9,7 +9,7 @@ from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter import findings as kinds
-from gpufleet.exporter.models import CudaPackages, ExporterCatalog
+from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.exporter.settings import ExporterSettings
 
 
@@ -73,13 +73,9 @@ def _cuda_packages(
     catalog: ExporterCatalog, branch: int, devices: Sequence[int]
 ) -> tuple[str, ...]:
     generations = {g.name for device in devices if (g := catalog.generation(device))}
-
-    def serves(entry: CudaPackages) -> bool:
-        fits = not entry.generations or bool(generations & set(entry.generations))
-        return entry.covers(branch) and fits
-
-    names = [name for entry in catalog.exporter.cuda if serves(entry) for name in entry.names]
-    return tuple(dict.fromkeys(names))
+    serving = (entry for entry in catalog.exporter.cuda if entry.covers(branch))
+    fitting = (e for e in serving if not e.generations or generations & set(e.generations))
+    return tuple(dict.fromkeys(name for entry in fitting for name in entry.names))
 
 
 def _findings(catalog: ExporterCatalog, version: str, dcgm: str) -> Iterator[Finding]:

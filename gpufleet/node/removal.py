@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,7 +108,9 @@ def plan_removal(
         return RemovalPlan(findings=(findings.NO_RECORD(),), only=only.name if only else "")
     files = _files(facts, catalog, roles)
     added, kept = _packages(entries)
-    changed = [path for path, digest in files if _differs(facts, path, digest)]
+    there = {path: file.sha256 for path, file in facts.files.items() if file.sha256}
+    changed = [path for path, digest in files if there.get(path, digest) != digest]
+    reloads = (access.PACKAGES_RELOAD(roles=", ".join(entries)),)
     written = (*(path for path, _ in files), *left.written)
     parts = _parts(settings, facts, catalog, entries, written, place, roles)
     return RemovalPlan(
@@ -123,7 +125,7 @@ def plan_removal(
             *(findings.FILE_CHANGED(path=path) for path in changed),
             *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
             *(() if only else _began(entries, facts, left)),
-            *_reloads(entries, added, facts, catalog),
+            *(reloads if added and in_containers(facts, _spared(facts, catalog)) else ()),
         ),
         roles=tuple(
             (role.name, _recorded(role, entries[role.name], facts))
@@ -186,15 +188,6 @@ def _recorded(role: AnyRole, entry: RoleEntry, facts: NodeFacts) -> Recorded:
     return Recorded(entry.version or None if there else None, bool(packages) and not entry.added)
 
 
-def _reloads(
-    entries: Mapping[str, RoleEntry], added: tuple[str, ...], facts: NodeFacts, catalog: Catalog
-) -> tuple[Finding, ...]:
-    """What the removal of packages does to containers with GPUs."""
-    if not added or not in_containers(facts, _spared(facts, catalog)):
-        return ()
-    return (access.PACKAGES_RELOAD(roles=", ".join(entries)),)
-
-
 def _spared(facts: NodeFacts, catalog: Catalog) -> frozenset[int]:
     """The processes on the GPUs that gpufleet itself stops."""
     context = RoleContext(facts, catalog)
@@ -213,11 +206,8 @@ def _packages(entries: Mapping[str, RoleEntry]) -> tuple[tuple[str, ...], tuple[
     """Packages that gpufleet installed, and those of its families that were installed before."""
     parts = [entries[role.name] for role in reversed(node_roles()) if role.name in entries]
     added = tuple(dict.fromkeys(name for part in parts for name in part.added))
-    return added, _without((name for part in parts for name in part.packages), added)
-
-
-def _without(names: Iterable[str], others: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in dict.fromkeys(names) if name not in others)
+    kept = dict.fromkeys(name for part in parts for name in part.packages if name not in added)
+    return added, tuple(kept)
 
 
 def _files(
@@ -231,8 +221,3 @@ def _files(
     for role in roles:
         files |= role.own_files(facts)
     return tuple(files.items())
-
-
-def _differs(facts: NodeFacts, path: str, digest: str) -> bool:
-    there = facts.files.get(path)
-    return there is not None and bool(there.sha256) and there.sha256 != digest

@@ -83,7 +83,10 @@ def _begun(
     came = left.added.get(role.name, ())
     there = {n: facts.packages[n] for n in left.begun[role.name] if n in facts.packages}
     main = role.main_packages(catalog)
-    counted = [n for n in there if n in main or (not main and not _is_prerequisite(n, catalog))]
+    # a transaction has for others: a compiler, headers, a version lock
+    tools = {tool for each in catalog.distributions for tool in (*each.build, each.version_lock)}
+    own = [n for n in there if n not in tools and not is_headers(n)]
+    counted = [n for n in there if n in main] if main else own
     common = Counter(there[n].upstream for n in counted).most_common(1)
     return old.model_copy(
         update={
@@ -92,9 +95,3 @@ def _begun(
             "added": sorted({*old.added, *came}),
         }
     )
-
-
-def _is_prerequisite(name: str, catalog: Catalog) -> bool:
-    """Whether a transaction of a role has it for others: a compiler, headers, a version lock."""
-    known = {tool for place in catalog.distributions for tool in (*place.build, place.version_lock)}
-    return name in known or is_headers(name)

@@ -47,7 +47,10 @@ def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> Reposi
         return plan
     auth = None
     if repository.manager == "apt":
-        auth = _apt_file(repository.name, repository.url, login)
+        # apt_auth.conf(5): an entry without a scheme applies to https only
+        place = repository.url.rstrip("/").removeprefix("https://")
+        text = f"machine {place}/ login {login.user} password {login.password}\n"
+        auth = FileWrite(f"{APT_FOLDER}/gpufleet-{repository.name}.conf", text, SECRET)
     else:
         source = FileWrite(source.path, f"{source.content!s}{rpm_lines(login)}", SECRET)
     trusted = key_is_trusted(repository.keyring, repository.key_fingerprints, facts)
@@ -70,11 +73,3 @@ def netrc_line(url: str, login: RepositoryLogin) -> str:
 
 def _host(parts: re.Match[str]) -> str:
     return parts["host"].strip("[]").lower()
-
-
-def _apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
-    """apt_auth.conf(5): an entry without a scheme applies to https only."""
-    place = url.rstrip("/").removeprefix("https://")
-    machine = f"{place}/"
-    text = f"machine {machine} login {login.user} password {login.password}\n"
-    return FileWrite(f"{APT_FOLDER}/gpufleet-{name}.conf", text, SECRET)

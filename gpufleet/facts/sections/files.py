@@ -46,7 +46,10 @@ def parse_files(lines: Sequence[str]) -> tuple[dict[str, ManagedFile], dict[str,
             raise ValueError(_MOVED.format(path=file.path))
         digest = hashlib.sha256(data).hexdigest()
         contents[file.path] = data
-        files[file.path] = _with_text(replace(file, sha256=digest), data)
+        try:
+            files[file.path] = replace(file, sha256=digest, content=data.decode("utf-8"))
+        except UnicodeDecodeError:
+            files[file.path] = replace(file, sha256=digest, error="it is not UTF-8 text")
     if position != len(raw.content):
         raise ValueError(_MOVED.format(path="one of the files"))
     for file in raw.others:
@@ -54,13 +57,6 @@ def parse_files(lines: Sequence[str]) -> tuple[dict[str, ManagedFile], dict[str,
     for path, target in raw.links.items():
         files[path] = replace(files.get(path) or ManagedFile(path, None), link=target)
     return files, contents
-
-
-def _with_text(file: ManagedFile, data: bytes) -> ManagedFile:
-    try:
-        return replace(file, content=data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return replace(file, error="it is not UTF-8 text")
 
 
 def _sort(lines: Sequence[str]) -> _Raw:

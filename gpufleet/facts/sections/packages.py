@@ -15,7 +15,7 @@ _GONE = ("not-installed", "config-files")
 _PERIODIC = re.compile(
     r'^\s*(?:APT::Periodic::)?(Unattended-Upgrade|Enable)\s+"?(\w+)"?\s*;', re.MULTILINE
 )
-_APPLY = re.compile(r"^\s*apply_updates\s*=\s*(\w+)", re.MULTILINE)
+_APPLY = re.compile(r"^\s*apply_updates\s*=\s*(?i:yes|true|1|on)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +102,12 @@ def parse_trust(lines: Sequence[str]) -> tuple[Keyring, ...]:
             blocks.append((line[5:].strip(), []))
         elif blocks:
             blocks[-1][1].append(line)
-    return tuple(
-        Keyring(name, _fingerprints("\n".join(armor).encode()) or _short_id(name))
-        for name, armor in blocks
-    )
-
-
-def _short_id(name: str) -> tuple[str, ...]:
-    match = re.match(r"gpg-pubkey-([0-9a-f]{8})-", name)
-    return (match.group(1).upper(),) if match else ()
+    found = []
+    for name, armor in blocks:
+        short = re.findall(r"^gpg-pubkey-([0-9a-f]{8})-", name)
+        known = _fingerprints("\n".join(armor).encode())
+        found.append(Keyring(name, known or tuple(map(str.upper, short))))
+    return tuple(found)
 
 
 def _fingerprints(data: bytes) -> tuple[str, ...]:
@@ -135,32 +132,25 @@ def unattended(
 ) -> bool:
     """Whether the host upgrades packages by itself."""
     if state.manager == "apt":
-        return "unattended-upgrades" in state.packages and _apt_periodic(files, services)
+        unit = "apt-daily-upgrade.timer"
+        timer = services.get(unit)
+        off = timer and timer.load != "not-found" and not _enabled(services, unit)
+        values = {"Unattended-Upgrade": "0", "Enable": "1"}
+        for path, file in sorted(files.items()):
+            if path.startswith("/etc/apt/apt.conf.d/"):
+                values.update(_PERIODIC.findall(file.content or ""))
+        return "unattended-upgrades" in state.packages and not off and "0" not in values.values()
     if _enabled(services, "dnf-automatic-install.timer"):
         return True
     pairs = (
         ("dnf-automatic.timer", "/etc/dnf/automatic.conf"),
         ("yum-cron.service", "/etc/yum/yum-cron.conf"),
     )
-    return any(_enabled(services, unit) and _applies(files.get(path)) for unit, path in pairs)
+    texts = {unit: (files[path].content or "") if path in files else "" for unit, path in pairs}
+    applies = {unit: _APPLY.search(text) for unit, text in texts.items()}
+    return any(_enabled(services, unit) and match for unit, match in applies.items())
 
 
 def _enabled(services: Mapping[str, Service], unit: str) -> bool:
     service = services.get(unit)
     return service is not None and (service.enabled == "enabled" or service.active == "active")
-
-
-def _applies(file: ManagedFile | None) -> bool:
-    match = _APPLY.search(file.content or "") if file else None
-    return match is not None and match.group(1).lower() in ("yes", "true", "1", "on")
-
-
-def _apt_periodic(files: Mapping[str, ManagedFile], services: Mapping[str, Service]) -> bool:
-    timer = services.get("apt-daily-upgrade.timer")
-    if timer and timer.load != "not-found" and not _enabled(services, "apt-daily-upgrade.timer"):
-        return False
-    values = {"Unattended-Upgrade": "0", "Enable": "1"}
-    for path, file in sorted(files.items()):
-        if path.startswith("/etc/apt/apt.conf.d/"):
-            values.update(_PERIODIC.findall(file.content or ""))
-    return values["Enable"] != "0" and values["Unattended-Upgrade"] != "0"

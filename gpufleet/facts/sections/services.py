@@ -120,7 +120,10 @@ def parse_runtimes(
         command = _COMMAND[name]
         if command not in reported.commands and (service is None or service.load == "not-found"):
             continue
-        packaged = _package_version(name, packages)
+        found = [packages[known] for known in _PACKAGES[name] if known in packages]
+        # CRI-O's packages can carry its minor version in their name: cri-o-1.30.
+        found += [packages[key] for key in packages if name == "crio" and key.startswith("cri-o-1")]
+        packaged = _find(_VERSION, found[0].upstream) if found else ""
         local = _find(_VERSION, reported.versions.get(command, ""))
         unpackaged = service is not None and service.exec_start.startswith(_LOCAL)
         version = (local or packaged) if unpackaged else (packaged or local)
@@ -148,13 +151,6 @@ def parse_runtimes(
 def _find(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match.group(0) if match else ""
-
-
-def _package_version(name: RuntimeName, packages: Mapping[str, Package]) -> str:
-    found = [packages[known] for known in _PACKAGES[name] if known in packages]
-    # CRI-O's packages can carry its minor version in their name: cri-o-1.30.
-    found += [packages[key] for key in packages if name == "crio" and key.startswith("cri-o-1")]
-    return _find(_VERSION, found[0].upstream) if found else ""
 
 
 def _runtime(

@@ -81,19 +81,15 @@ def beside_plane(
     first = planes[0].name
     if first not in seen:
         return {}
-    names = seen if host.name == first else (host.name,)
-    plane = seen[first][2]
-    return {name: _beside(*seen[name], plane) for name in names if name != first}
-
-
-def _beside(
-    plan: NodePlan, settings: NodeSettings, facts: NodeFacts, plane: NodeFacts
-) -> list[Finding]:
-    return [
-        each
-        for role in node_roles()
-        for each in role.beside(plan.of(role), settings.of(role), facts, plane)
-    ]
+    plane, found = seen[first][2], {}
+    for name in seen if host.name == first else (host.name,):
+        if name != first:
+            plan, settings, facts = seen[name]
+            notes = (
+                role.beside(plan.of(role), settings.of(role), facts, plane) for role in node_roles()
+            )
+            found[name] = [each for some in notes for each in some]
+    return found
 
 
 def _planes(state: State) -> list[Host]:
