@@ -44,29 +44,6 @@ FILE_CHANGED = warning(
     "Remove it manually if you do not need it.",
 )
 
-STILL_NEEDED = info(
-    "GF562",
-    "Packages still required",
-    "These packages were installed with gpufleet's and stay, because other packages depend on "
-    "them: {packages}.",
-    "No action required.",
-)
-
-THERE_BEFORE = info(
-    "GF566",
-    "Packages installed before gpufleet",
-    "These packages were on the host before gpufleet and stay: {packages}.",
-    "No action required; remove them manually if you do not need them.",
-)
-
-BACKUPS_KEPT = info(
-    "GF567",
-    "Backups kept",
-    "A file modified since the installation stays on the host, so the backups of what gpufleet "
-    "replaced stay too, in {folder}.",
-    "Delete the folder when you no longer need it.",
-)
-
 PACKAGES_STAY = blocker(
     "GF569",
     "Packages could not be removed",
@@ -75,12 +52,11 @@ PACKAGES_STAY = blocker(
     "free some first.",
 )
 
-KEY_NEEDED = info(
-    "GF570",
-    "Repository key still referenced",
-    "{path} stays: a package source that was modified since, and therefore stays too, references "
-    "it.",
-    "No action required; remove it together with that source.",
+STAYS = info(
+    "GF562",
+    "Left on the host",
+    "What is left on the host: {what}, because {why}.",
+    "No action required; remove it manually if you do not need it.",
 )
 
 NOT_ENDED = info(

@@ -19,6 +19,8 @@ from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, Removal, RemovalContext, RoleContext
 
+BEFORE = "it was there before gpufleet"
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -123,7 +125,7 @@ def plan_removal(
         findings=(
             *(finding for _, removal in parts for finding in removal.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
-            *((findings.THERE_BEFORE(packages=", ".join(kept)),) if kept else ()),
+            *((findings.STAYS(what=", ".join(kept), why=BEFORE),) if kept else ()),
             *(() if only else _began(entries, facts, left)),
             *(reloads if added and in_containers(facts, _spared(facts, catalog)) else ()),
         ),

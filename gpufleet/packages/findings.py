@@ -152,14 +152,6 @@ UNSUPPORTED_MANAGER = blocker(
     "prints.",
 )
 
-TRANSACTION_INCOMPLETE = blocker(
-    "GF316",
-    "Packages missing after the transaction",
-    "The package manager reported success, but these packages are not installed at the requested "
-    "version.",
-    "Run again. If the problem persists, see `yum history info` on the host.",
-)
-
 REPOSITORIES_GONE = blocker(
     "GF317",
     "Repositories are offline",

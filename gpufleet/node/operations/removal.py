@@ -172,15 +172,18 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     done = [step.stdout_lines for step in steps if step.is_complete()]
     said = [line for lines in done for line in answer(lines) or ()]
     notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
-    notes += [findings.KEY_NEEDED(path=path) for path in _named("needed ", said)]
+    why = "a package source that was modified, and stays too, needs that key"
+    notes += [findings.STAYS(what=path, why=why) for path in _named("needed ", said)]
     if kept := _named("kept ", said):
-        notes.append(findings.STILL_NEEDED(packages=", ".join(kept)))
+        why = "other packages depend on what came with gpufleet's"
+        notes.append(findings.STAYS(what=", ".join(kept), why=why))
     _note_gone(node)
     theirs = {code for role in node_roles() for code in role.left_by_users}
     theirs.add(findings.FILE_CHANGED.code)
     stays = any(finding.code in theirs for finding in (*notes, *node.report.findings))
     if stays:
-        notes.append(findings.BACKUPS_KEPT(folder=BACKUPS))
+        why = "it has what gpufleet replaced, and a modified file stays too"
+        notes.append(findings.STAYS(what=BACKUPS, why=why))
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")

@@ -191,7 +191,7 @@ def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Comm
         if held:
             locked = explain(host.name, findings.HOLD_FAILED(what="released"))
             yield script("packages/release", chosen.manager, locked, *held)
-        message = explain(host.name, findings.TRANSACTION_INCOMPLETE())
+        message = explain(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
         how = (chosen.ours, added, chosen.manager, "run", message)
         yield from logged(script("packages/rpm_transaction", *how, *rpm_words(chosen)))
     if state.is_executing and chosen.reports and chosen.version:

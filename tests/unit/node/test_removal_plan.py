@@ -72,7 +72,7 @@ def test_what_the_record_names_goes_and_nothing_else() -> None:
     assert [path for path, _ in done.files] == [MODPROBE_FILE]
     assert done.of(DRIVER).initramfs == MODPROBE_FILE
     assert done.of(DRIVER).unload
-    assert codes(done) == {"GF566"}  # b was there before
+    assert codes(done) == {"GF562"}  # b was there before
     assert not done.blockers
 
 

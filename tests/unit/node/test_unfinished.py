@@ -45,7 +45,7 @@ def test_a_driver_whose_installation_failed_goes() -> None:
     assert done.of(DRIVER_ROLE).initramfs == MODPROBE_FILE
     assert done.of(DRIVER_ROLE).unload
     assert dict(done.roles)["driver"].movement == {"before": DRIVER, "after": None}
-    assert codes(done) == {"GF572", "GF566"}
+    assert codes(done) == {"GF572", "GF562"}
     assert "remove the record" in done.steps()[-1]
 
 
