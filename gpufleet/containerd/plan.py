@@ -21,6 +21,7 @@ from gpufleet.packages.repository import (
     Repository,
     RepositoryPlan,
     plan_repository,
+    repository_at,
 )
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
@@ -176,21 +177,16 @@ def repository_of(
     """Docker's repository for a distribution that it serves."""
     docker = known.docker
     place = next(each for each in docker.places if system.code in each.codes)
-    layout = next(each for each in docker.layouts if system.manager in each.managers)
     base = f"{settings.repo_url or docker.base}/{place.folder}/"
     key, own = docker.keys[system.style], settings.repo_key_fingerprint
-    return Repository(
-        name=layout.name,
-        manager=system.manager,
-        url=base + place.path.format(architecture=facts.kernel.architecture),
-        key_url=f"{base}{key.file}",
-        key_fingerprints=(own,) if own else key.fingerprints,
-        file=layout.file,
-        keyring=layout.keyring,
+    return repository_at(
+        base + place.path.format(architecture=facts.kernel.architecture),
+        f"{base}{key.file}",
+        [own] if own else key.fingerprints,
+        system,
+        docker.layouts,
         role="containerd",
         chosen=bool(settings.repo_url),
-        signed_packages=layout.signed_packages,
-        signed_metadata=layout.signed_metadata,
         suite=f"{facts.os.codename} stable" if system.manager == "apt" else "",
     )
 

@@ -11,7 +11,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.driver.catalog import NameGroup, PackageSet
 from gpufleet.driver.choice import DriverPackages, Request
 from gpufleet.driver.findings import choice as kinds
-from gpufleet.packages.repository import Repository
+from gpufleet.packages.repository import Repository, repository_at
 
 
 def driver_packages(
@@ -70,26 +70,19 @@ def driver_repository(request: Request) -> tuple[Repository | None, tuple[Findin
     settings, distribution, cuda = request.settings, request.distribution, request.catalog.cuda
     if settings.source == "distro":
         return None, ()
-    key = cuda.key(distribution.key)
-    own = settings.repo_key_fingerprint
-    fingerprints = (own,) if own else key.fingerprints
+    key, own = cuda.key(distribution.key), settings.repo_key_fingerprint
     url = f"{settings.repo_url or cuda.base}/{distribution.code}/{request.directory}/"
-    layout = next(x for x in cuda.layouts if distribution.manager in x.managers)
-    place = {"distribution": distribution.code, "architecture": request.directory}
-    repository = Repository(
-        name=layout.name.format(**place),
-        manager=distribution.manager,
-        url=url,
-        key_url=url + key.file,
-        key_fingerprints=fingerprints,
-        file=layout.file.format(**place),
-        keyring=layout.keyring,
+    repository = repository_at(
+        url,
+        url + key.file,
+        [own] if own else key.fingerprints,
+        distribution,
+        cuda.layouts,
         role="driver",
         chosen=bool(settings.repo_url),
-        signed_packages=layout.signed_packages,
-        signed_metadata=layout.signed_metadata,
+        architecture=request.directory,
     )
-    if fingerprints:
+    if repository.key_fingerprints:
         return repository, ()
     return repository, (kinds.UNKNOWN_KEY(file=key.file, title=distribution.title),)
 

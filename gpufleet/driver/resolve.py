@@ -198,8 +198,8 @@ def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding
         made = newest.model_copy(
             update={"branch": number, "kind": "unknown", "newest": "", "versions": ()}
         )
-        told = f"which has package names and limits of {newest.branch}"
-        finding = kinds.NOT_IN_CATALOG(what=f"branch {number}", date=known.as_of, known=told)
+        known_as = f"which has package names and limits of {newest.branch}"
+        finding = kinds.NOT_IN_CATALOG(what=f"branch {number}", date=known.as_of, known=known_as)
         return made, (finding,)
     listed = ", ".join(str(entry.branch) for entry in known.branches)
     return None, (

@@ -29,7 +29,7 @@ from gpufleet.kubernetes.notes import (
 from gpufleet.kubernetes.preflight import apart, obstacles
 from gpufleet.kubernetes.roster import Part, roster, sources
 from gpufleet.kubernetes.settings import KubernetesSettings
-from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository
+from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository, repository_at
 from gpufleet.packages.transaction import PackageTransaction, to_hold
 from gpufleet.role.protocol import RoleContext
 from gpufleet.toolkit.runtime_model import RuntimePlan
@@ -226,20 +226,10 @@ def _repository(
     settings: KubernetesSettings, catalog: KubernetesCatalog, system: Distribution, minor: str
 ) -> Repository:
     source = catalog.kubernetes.repository
-    own = settings.repo_key_fingerprint
-    layout = next(each for each in source.layouts if system.manager in each.managers)
+    own, known = settings.repo_key_fingerprint, source.key.fingerprints
     url = f"{settings.repo_url or source.base}/{source.paths[system.style].format(minor=minor)}"
-    return Repository(
-        name=layout.name,
-        manager=system.manager,
-        url=url,
-        key_url=f"{url}{source.key.file}",
-        key_fingerprints=(own,) if own else source.key.fingerprints,
-        file=layout.file,
-        keyring=layout.keyring,
-        signed_packages=layout.signed_packages,
-        signed_metadata=layout.signed_metadata,
-    )
+    key_url = f"{url}{source.key.file}"
+    return repository_at(url, key_url, [own] if own else known, system, source.layouts)
 
 
 def host_files(settings: KubernetesSettings) -> Iterator[FileWrite]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.openpgp import UNKNOWN
@@ -14,7 +15,7 @@ from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.apt_sources import conflicting, place_of, read_entries
-from gpufleet.packages.catalog import CudaRepository
+from gpufleet.packages.catalog import CudaRepository, RepositoryLayout
 from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
 _RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
@@ -41,6 +42,39 @@ class Repository:
     suite: str = ""  # apt: suite and components; "": the repository is flat
     role: str = ""  # prefix of the settings of its mirror; "": its file is always gpufleet's
     chosen: bool = False  # the URL is the user's setting
+
+
+def repository_at(
+    url: str,
+    key_url: str,
+    fingerprints: Sequence[str | None],
+    distribution: Distribution,
+    layouts: Iterable[RepositoryLayout],
+    *,
+    role: str = "",
+    chosen: bool = False,
+    suite: str = "",
+    **names: str,
+) -> Repository:
+    """The repository at a URL, in the configuration of a package manager.
+
+    The distribution's code and `names` are filled into the layout.
+    """
+    layout = next(each for each in layouts if distribution.manager in each.managers)
+    return Repository(
+        name=layout.name.format(distribution=distribution.code, **names),
+        manager=distribution.manager,
+        url=url,
+        key_url=key_url,
+        key_fingerprints=tuple(filter(None, fingerprints)),
+        file=layout.file.format(distribution=distribution.code, **names),
+        keyring=layout.keyring,
+        signed_packages=layout.signed_packages,
+        signed_metadata=layout.signed_metadata,
+        suite=suite,
+        role=role,
+        chosen=chosen,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
-from gpufleet.packages.repository import Repository
+from gpufleet.packages.repository import Repository, repository_at
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -96,21 +96,16 @@ def _repository(
 ) -> Repository:
     source = catalog.toolkit.repository
     base = settings.repo_url or source.base
-    own = settings.repo_key_fingerprint
-    layout = next(x for x in source.layouts if distribution.manager in x.managers)
+    own, known = settings.repo_key_fingerprint, source.key.fingerprints
     name = catalog.toolkit.architectures[architecture][distribution.style]
-    return Repository(
-        name=layout.name,
-        manager=distribution.manager,
-        url=f"{base}/{source.paths[distribution.style].format(architecture=name)}",
-        key_url=f"{base}/{source.key.file}",
-        key_fingerprints=(own,) if own else source.key.fingerprints,
-        file=layout.file,
-        keyring=layout.keyring,
+    return repository_at(
+        f"{base}/{source.paths[distribution.style].format(architecture=name)}",
+        f"{base}/{source.key.file}",
+        [own] if own else known,
+        distribution,
+        source.layouts,
         role="toolkit",
         chosen=bool(settings.repo_url),
-        signed_packages=layout.signed_packages,
-        signed_metadata=layout.signed_metadata,
     )
 
 
