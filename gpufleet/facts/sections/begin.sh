@@ -34,25 +34,25 @@ have() { command -v "$1" >/dev/null; }
 
 # line FILE: the first line of a file, in $line; empty where there is none.
 line() {
-line=
-IFS= read -r line <"$1"
+    line=
+    IFS= read -r line <"$1"
 }
 
 # group FILE: the control group that systemd keeps, in $group; empty where there is none.
 group() {
-group=
-while IFS=: read -r number names group; do
-case $names in '' | name=systemd) return ;; esac
-done <"$1"
-group=
+    group=
+    while IFS=: read -r number names group; do
+        case $names in '' | name=systemd) return ;; esac
+    done <"$1"
+    group=
 }
 
 # exist PATH...: those of the paths that exist, one per line.
 exist() {
-for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
+    for item; do [ -e "$item" ] && printf '%s\n' "$item"; done
 }
 
 # count PATH...: how many there are, where the first exists (a glob without match is left as is).
 count() {
-if [ -e "$1" ]; then total=$#; else total=0; fi
+    if [ -e "$1" ]; then total=$#; else total=0; fi
 }

@@ -17,12 +17,12 @@ if (index(ports, "|" port "|") && listeners++ < 100) print word[2], word[10]
 set --
 [ -c /dev/nvidiactl ] && set -- -lname '/dev/nvidia*'
 for text in $sockets; do
-case $text in *:*) ;; *) set -- "$@" ${1:+-o} -lname "socket:\\[$text\\]" ;; esac
+    case $text in *:*) ;; *) set -- "$@" ${1:+-o} -lname "socket:\\[$text\\]" ;; esac
 done
 # Everybody may open a GPU: of each process each device once, and no more than 1000 processes.
 held=
 [ $# -gt 0 ] && held=$(find /proc/[0-9]*/fd -maxdepth 1 \( "$@" \) ! -lname "*$nl*" \
--printf '%h %l\n' | awk '$2 ~ /^socket:/ { if (owners++ < 1000) print; next }
+    -printf '%h %l\n' | awk '$2 ~ /^socket:/ { if (owners++ < 1000) print; next }
 !($1 in known) { if (processes++ >= 1000) next; known[$1] }
 !seen[$0]++')
 holders=
@@ -33,53 +33,53 @@ group /proc/1/cgroup
 base=${group%/init.scope}
 base=${base%/}
 while read -r path device; do
-path=${path%/fd}
-pid=${path##*/}
-case $device in
-'') ;;
-socket:*)
-device=${device#socket:?}
-owners="$owners$nl$pid ${device%?}"
-;;
-*)
-line "$path/comm"
-say "process $pid $device $line"
-if [ "$path" != "$last" ]; then
-    last=$path
-    group "$path/cgroup"
-    say "group $pid ${group#"$base"}"
-    holders="$holders $path"
-    [ -r "$path/cmdline" ] && printf 'command %s %s\n' "$pid" \
-        "$(head -c 1000 "$path/cmdline" | LC_ALL=C tr -c '[:print:]' '[ *]')"
-fi
-;;
-esac
+    path=${path%/fd}
+    pid=${path##*/}
+    case $device in
+        '') ;;
+        socket:*)
+            device=${device#socket:?}
+            owners="$owners$nl$pid ${device%?}"
+            ;;
+        *)
+            line "$path/comm"
+            say "process $pid $device $line"
+            if [ "$path" != "$last" ]; then
+                last=$path
+                group "$path/cgroup"
+                say "group $pid ${group#"$base"}"
+                holders="$holders $path"
+                [ -r "$path/cmdline" ] && printf 'command %s %s\n' "$pid" \
+                    "$(head -c 1000 "$path/cmdline" | LC_ALL=C tr -c '[:print:]' '[ *]')"
+            fi
+            ;;
+    esac
 done <<END
 $held
 END
 # Containers that have GPUs, also while they use none, by the bundles of runc; not gpufleet's exporter.
 line /run/gpufleet-dcgm-exporter.cid
 for text in $(grep -lsE '"[/]dev/nvidia[c0-9]|"NVIDIA_VISIBLE_DEVICES=[^"nv].*nvidia-container-[rt]' \
-/run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
-/run/*/containerd/*/io*/*/*/config.json \
-/run/containers/storage/overlay-containers/*/userdata/config.json); do
-case $text in */"$line"/*) ;; *) say "given $text" ;; esac
+    /run/containerd/io*/*/*/config.json /run/*/containerd/io*/*/*/config.json \
+    /run/*/containerd/*/io*/*/*/config.json \
+    /run/containers/storage/overlay-containers/*/userdata/config.json); do
+    case $text in */"$line"/*) ;; *) say "given $text" ;; esac
 done
 path=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
 groups=
 IFS=$nl
 [ -r "$path" ] && for text in $(grep -oE \
-'"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' "$path"); do
-text=${text#*:\"}
-text=${text%%\"*}
-# The checkpoint keeps pods that are gone until the next pod is admitted.
-[ -d "/var/lib/kubelet/pods/$text" ] || continue
-# A pod that ended keeps its folder until its object is deleted; its control group is removed.
-[ "$groups" ] || groups=-$(find /sys/fs/cgroup -maxdepth 8 -type d -name '*pod*' | tr _ -)
-case $groups in
-*"pod$text"*) ;;
-*kubepods*) continue ;;
-esac
-say "pod $text"
+    '"PodUID":"[^"]*","ContainerName":"[^"]*","ResourceName":"nvidia.com/' "$path"); do
+    text=${text#*:\"}
+    text=${text%%\"*}
+    # The checkpoint keeps pods that are gone until the next pod is admitted.
+    [ -d "/var/lib/kubelet/pods/$text" ] || continue
+    # A pod that ended keeps its folder until its object is deleted; its control group is removed.
+    [ "$groups" ] || groups=-$(find /sys/fs/cgroup -maxdepth 8 -type d -name '*pod*' | tr _ -)
+    case $groups in
+        *"pod$text"*) ;;
+        *kubepods*) continue ;;
+    esac
+    say "pod $text"
 done
 IFS=$blank

@@ -17,22 +17,22 @@ carried=0
 say "format $format"
 for path in apt-get dnf yum zypper; do have "$path" && say "tool $path"; done
 case $format in
-dpkg)
-dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
-awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families ||
+    dpkg)
+        dpkg-query -W -f '${Package}\t${Architecture}\t${Version}\t${Status}\n' |
+            awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families ||
 $4 !~ /^(install ok installed|.* (config-files|not-installed))$/
 '"$carriers"
-carried=$?
-count /var/lib/dpkg/updates/[0-9]*
-;;
-rpm)
-rpm -qa --nodigest --nosignature --qf \
-'%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
-awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families
+        carried=$?
+        count /var/lib/dpkg/updates/[0-9]*
+        ;;
+    rpm)
+        rpm -qa --nodigest --nosignature --qf \
+            '%{NAME}\t%{ARCH}\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\tinstall ok installed\n' |
+            awk -F '\t' -v families="$families" -v mls="$mls" -v kos="$kos" '$1 ~ families
 '"$carriers"
-carried=$?
-count /var/lib/yum/transaction-all*
-;;
-*) total=0 ;;
+        carried=$?
+        count /var/lib/yum/transaction-all*
+        ;;
+    *) total=0 ;;
 esac
 [ "$total" -gt 0 ] && say "journal $total"

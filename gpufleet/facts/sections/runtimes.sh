@@ -1,8 +1,8 @@
 # Container runtimes and their containers; adds their files to $configs. Parsed by services.py.
 # Packages say their version; what lies in /usr/local came without one.
 for path in dockerd containerd crio; do
-have "$path" && say "command $path"
-[ -x "/usr/local/bin/$path" ] && say "version $path $("/usr/local/bin/$path" --version)"
+    have "$path" && say "command $path"
+    [ -x "/usr/local/bin/$path" ] && say "version $path $("/usr/local/bin/$path" --version)"
 done
 for path in /run/user/[1-9]*/docker.sock; do [ -e "$path" ] && say "rootless docker" && break; done
 have runc || have crun || say "without runc"
@@ -13,8 +13,8 @@ moby=$((moby + total))
 # The exporter that gpufleet runs in docker is not GPU work.
 line /run/gpufleet-dcgm-exporter.cid
 [ "$line" ] && for path in /run/containerd/io.containerd.runtime.*/moby/"$line" \
-/run/docker/containerd/daemon/io.containerd.runtime.*/moby/"$line"; do
-[ -e "$path" ] && moby=$((moby - 1))
+    /run/docker/containerd/daemon/io.containerd.runtime.*/moby/"$line"; do
+    [ -e "$path" ] && moby=$((moby - 1))
 done
 count /run/containerd/io.containerd.runtime.*/k8s.io/*
 cri=$total
@@ -27,27 +27,30 @@ say "containers k3s $total"
 count /run/containers/storage/overlay-containers/*/userdata
 say "containers crio $total"
 for path in /var/lib/rancher/*/data/*/bin/containerd; do
-[ -x "$path" ] && say "version rancher $("$path" --version)" && break
+    [ -x "$path" ] && say "version rancher $("$path" --version)" && break
 done
 # A runtime's own --config or --config-file: the word after it, or the rest of the word.
 next=
 set -f
 for text in $units; do
-case $text in
---config=* | --config-file=*) configs="$configs$nl${text#*=}" ;;
---config | --config-file) next=1; continue ;;
-/*) [ "$next" ] && configs="$configs$nl$text" ;;
-esac
-next=
+    case $text in
+        --config=* | --config-file=*) configs="$configs$nl${text#*=}" ;;
+        --config | --config-file)
+            next=1
+            continue
+            ;;
+        /*) [ "$next" ] && configs="$configs$nl$text" ;;
+    esac
+    next=
 done
 set +f
 
 # Files that hold what an earlier run wrote: the record has each on a line of its own.
 for path in /var/lib/gpufleet/provenance.json /var/lib/gpufleet/runtimes/*.json; do
-while read -r key text; do
-case $key$text in '"config":"/'*) ;; *) continue ;; esac
-text=${text#\"}
-text=${text%,}
-configs="$configs$nl${text%\"}"
-done <"$path"
+    while read -r key text; do
+        case $key$text in '"config":"/'*) ;; *) continue ;; esac
+        text=${text#\"}
+        text=${text%,}
+        configs="$configs$nl${text%\"}"
+    done <"$path"
 done
