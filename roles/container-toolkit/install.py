@@ -45,7 +45,7 @@ def _result(node: Node, plan: ToolkitPlan, found: PackageTransaction | None = No
 
 @role("Container toolkit")
 def _apply(node: Node, plan: ToolkitPlan) -> None:
-    job = plan.transaction(node.facts, node.settings.host.lock_timeout)
+    wanted = plan.transaction(node.facts, node.settings.host.lock_timeout)
 
     def latest() -> ToolkitPlan:
         """By a containerd that the run has installed before."""
@@ -62,13 +62,15 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
         _archives(node),
         node.settings.host.lock_timeout,
     )
-    repository.trust("Trust the toolkit's repository", plan.repository, "toolkit", job.lock_timeout)
-    found = packages.resolve_and_download(
-        "Resolve and download the toolkit packages", job, node.prepared
+    repository.trust(
+        "Trust the toolkit's repository", plan.repository, "toolkit", wanted.lock_timeout
     )
-    packages.install("Install the toolkit packages", job, found)
-    plugin = () if job.needed else plan.prerequisites
-    packages.hold("Hold the toolkit packages", job, plan.hold, plugin)
+    found = packages.resolve_and_download(
+        "Resolve and download the toolkit packages", wanted, node.prepared
+    )
+    packages.install("Install the toolkit packages", wanted, found)
+    plugin = () if wanted.needed else plan.prerequisites
+    packages.hold("Hold the toolkit packages", wanted, plan.hold, plugin)
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
     runtimes.configure("Configure containerd", node.facts, containerd)
     runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))

@@ -22,10 +22,12 @@ def install(node: Node) -> None:
 
 @role("containerd")
 def _apply(node: Node, plan: ContainerdPlan) -> None:
-    job = plan.transaction
-    repository.trust("Trust Docker's repository", plan.repository, "containerd", job.lock_timeout)
-    found = packages.resolve_and_download("Resolve and download containerd", job)
+    wanted = plan.transaction
+    repository.trust(
+        "Trust Docker's repository", plan.repository, "containerd", wanted.lock_timeout
+    )
+    found = packages.resolve_and_download("Resolve and download containerd", wanted)
     containerd.require("Check the version of containerd", plan, found)
-    packages.install("Install containerd", job, found)
+    packages.install("Install containerd", wanted, found)
     containerd.settle("Start containerd", plan, found, node.learn)
     provenance.record("Record what was installed", node, lambda: conclude(plan, found.value))

@@ -33,23 +33,23 @@ def _settled(node: Node, plan: DriverPlan) -> bool:
 @role("NVIDIA driver")
 def _apply(node: Node, plan: DriverPlan) -> None:
     settings, general = node.settings.of(DRIVER), node.settings.host
-    job = plan.transaction
-    load = job.needed or plan.load
+    wanted = plan.transaction
+    load = wanted.needed or plan.load
 
     archives.use(
         "Switch discontinued repositories to their archives",
         node.facts,
         node.plan.archives,
-        job.lock_timeout,
+        wanted.lock_timeout,
     )
     repository.open_components(
-        "Enable the distribution's components", node.facts, plan.components, job.lock_timeout
+        "Enable the distribution's components", node.facts, plan.components, wanted.lock_timeout
     )
     repository.trust(
-        "Trust NVIDIA's driver repository", plan.repository, "driver", job.lock_timeout
+        "Trust NVIDIA's driver repository", plan.repository, "driver", wanted.lock_timeout
     )
     found = packages.resolve_and_download(
-        "Resolve and download the driver packages", job, node.prepared
+        "Resolve and download the driver packages", wanted, node.prepared
     )
     files.write("Blacklist other drivers and pin the driver", node.facts, plan.files)
     driver.unload(
@@ -60,8 +60,8 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         not settings.allow_disruption,
         settings.allow_disruption,
     )
-    packages.install("Install the driver packages", job, found)
-    packages.hold("Hold the driver packages", job, plan.hold, plan.plugin)
+    packages.install("Install the driver packages", wanted, found)
+    packages.hold("Hold the driver packages", wanted, plan.hold, plan.plugin)
 
     def version() -> str | None:
         return found.value.version if found.value else plan.target
@@ -69,7 +69,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     node.driver = version
     driver.require_built(
         "Check that the module is built for the running kernel",
-        job.needed,
+        wanted.needed,
         plan.modules[0],
         plan.choice.modules,
         plan.choice.build,

@@ -52,9 +52,9 @@ def _apply(node: Node, plan: ExporterPlan) -> None:
 
     exporter.fetch_image("Pull the exporter's image", plan)
     files.write("Configure the exporter", node.facts, plan.files)
-    for job in plan.packages:  # the exporter's packages want DCGM's to be there
-        asked = packages.resolve_and_download(f"Resolve and download {job.title}", job)
-        packages.install(f"Install {job.title}", job, asked)
+    for wanted in plan.packages:  # the exporter's packages want DCGM's to be there
+        asked = packages.resolve_and_download(f"Resolve and download {wanted.title}", wanted)
+        packages.install(f"Install {wanted.title}", wanted, asked)
         found.append(asked)
     if plan.packages:
         packages.hold("Hold the packages", plan.packages[0], plan.hold, plan.prerequisites)

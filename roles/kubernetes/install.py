@@ -42,7 +42,7 @@ def _settled(node: Node, plan: KubernetesPlan) -> bool:
 @role("Kubernetes")
 def _apply(node: Node, plan: KubernetesPlan) -> None:
     settings, timeout = node.settings.of(KUBERNETES), node.settings.host.lock_timeout
-    job = plan.transaction
+    wanted = plan.transaction
 
     def latest() -> KubernetesPlan:
         """By a containerd that the run has installed before."""
@@ -52,9 +52,9 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     manifest = render("kubernetes/flannel.yaml", flannel=known, network=settings.pod_subnet)
 
     repository.trust("Trust the Kubernetes repository", plan.repository, "kubernetes", timeout)
-    found = packages.resolve_and_download("Resolve and download the Kubernetes packages", job)
-    packages.install("Install kubelet, kubeadm and kubectl", job, found)
-    packages.hold("Hold the packages", job, plan.hold)
+    found = packages.resolve_and_download("Resolve and download the Kubernetes packages", wanted)
+    packages.install("Install kubelet, kubeadm and kubectl", wanted, found)
+    packages.hold("Hold the packages", wanted, plan.hold)
     files.write("Write settings of the kernel and registries", node.facts, plan.files)
     joining.prepare("Prepare the kernel", plan)
     runtimes.configure(
