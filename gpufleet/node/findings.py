@@ -66,12 +66,3 @@ NOT_ENDED = info(
     "the journal it wrote before each step.",
     "No action required.",
 )
-
-RECORD_MOVED = blocker(
-    "GF574",
-    "Record changed during the run",
-    "{file} changed between read and write, or is no longer valid JSON; this run's changes are "
-    "not recorded yet.",
-    "Check that no other run uses this host, then run again: completed steps are not repeated, "
-    "and are recorded.",
-)

@@ -191,7 +191,7 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     node.report.findings += [finding for finding in notes if finding not in node.report.findings]
     node.report.needs += [need for need in needs if need not in node.report.needs]
     if node.plan.only:
-        yield from provenance.drop(node.plan.only, node.plan.paths)
+        yield from provenance.drop(node.facts.provenance, node.plan.only, node.plan.paths)
     elif stays:
         yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import subprocess
@@ -195,35 +194,3 @@ def test_a_refused_configuration_is_not_noted(run: Run, tmp_path: Path, before: 
         done = run("toolkit/runtime_config", *words, "", "", "", str(note), backup, "", "0", parser)
         assert done.returncode == 1
         assert (note.read_text() if note.exists() else "") == before
-
-
-class TestRecord:
-    """Written only over the record that was read."""
-
-    def put(self, run: Run, tmp_path: Path, digest: str) -> subprocess.CompletedProcess[str]:
-        staged = tmp_path / "home/incoming/3"
-        staged.write_text("ours")
-        done = run(
-            "node/put_record", str(staged), str(tmp_path / "home/record"), digest, "GF574 moved"
-        )
-        assert not staged.exists()
-        return done
-
-    def test_over_what_was_read(self, run: Run, tmp_path: Path) -> None:
-        assert self.put(run, tmp_path, "").returncode == 0
-        assert (tmp_path / "home/record").read_text() == "ours"
-        assert self.put(run, tmp_path, hashlib.sha256(b"ours").hexdigest()).returncode == 0
-
-    def test_not_over_what_another_run_wrote(self, run: Run, tmp_path: Path) -> None:
-        record = tmp_path / "home/record"
-        record.write_text("theirs")
-        for digest in ("", hashlib.sha256(b"before").hexdigest()):
-            done = self.put(run, tmp_path, digest)
-            assert (done.returncode, record.read_text()) == (1, "theirs")
-            assert "GF574" in done.stderr
-
-    def test_it_is_read_as_it_is(self, run: Run, tmp_path: Path) -> None:
-        record = tmp_path / "home/record"
-        assert run("node/read_record", str(record)).stdout == ""
-        record.write_text("größe")
-        assert base64.b64decode(run("node/read_record", str(record)).stdout).decode() == "größe"
