@@ -20,7 +20,9 @@ class HidingStream:
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
-    def write(self, text: str) -> int:
+    def write(self, text: str | bytes) -> int:
+        if isinstance(text, bytes):  # click's completion of commands
+            text = text.decode("utf-8", "replace")
         self._stream.write(hide_secrets(text))
         return len(text)
 
