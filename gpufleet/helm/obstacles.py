@@ -8,7 +8,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.findings.readiness import NOWHERE
+from gpufleet.helm.findings.releases import NOWHERE
 from gpufleet.helm.readiness import report_left_out, with_labels
 from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_ours
 from gpufleet.helm.scheduling import fitting, why_none

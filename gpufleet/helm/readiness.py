@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.core.visible import Count
-from gpufleet.helm.findings import readiness as findings
-from gpufleet.helm.findings.releases import NO_PODS, OPERATOR_FOUND_NO_GPU
+from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Operands, Release
 from gpufleet.helm.scheduling import fitting, why_none, why_not
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placement, Workload
@@ -103,7 +102,7 @@ def find_notes(wanted: Release, facts: ClusterFacts) -> list[Finding]:
         made = [work for work in _made(ready.operands, wanted, facts) if work.name in needed]
         found += _without_pods(made, needed, facts.nodes)
         if policy.reason == ready.operands.known.no_nodes:
-            found.append(OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message))
+            found.append(findings.OPERATOR_FOUND_NO_GPU(policy=policy.name, message=policy.message))
     return found
 
 
@@ -237,7 +236,7 @@ def _without_pods(
             continue
         name = f"{work.namespace}/{work.name}"
         if work.wanted == 0 and work.name not in needed:
-            yield NO_PODS(daemonset=name, reason=why_none(work.placement, nodes))
+            yield findings.NO_PODS(daemonset=name, reason=why_none(work.placement, nodes))
         named = [node for node in nodes if node.name in needed.get(work.name, ())]
         yield from report_left_out(name, work.placement, named)
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import io
+import json
 import os
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.limits import CHART, MIB, UNPACKED_CHART
 from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.findings.charts import LOGIN_FILE
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.chart_repository import archive_from_repository
-from gpufleet.helm.operations.logins import find_login, registry_environment
 from gpufleet.helm.output import explain_pull
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
 PULLED_IN = 180  # time limit of a download, in seconds
 # of tarfile, which does not check all numbers in headers
@@ -140,3 +146,32 @@ def _broken(archive: Path, release: Release, reason: str) -> Finding:
     return findings.CHART_BROKEN(
         path=path, chart=release.chart, version=release.version, reason=reason
     )
+
+
+def find_login(file: str, url: str) -> RepositoryLogin | None:
+    """The credentials for a URL's host in a netrc file, `machine HOST login USER password
+    PASSWORD`; an entry for HOST:PORT precedes one for HOST. None if `file` is "" or has none.
+
+    Raises ClusterProblem if the file is invalid or readable by others.
+    """
+    if not file:
+        return None
+    try:
+        return read_logins(file).find(url)
+    except LoginFileError as error:
+        raise ClusterProblem(LOGIN_FILE(path=error.path, reason=error.reason)) from error
+
+
+@contextmanager
+def registry_environment(login: RepositoryLogin | None, url: str) -> Iterator[Mapping[str, str]]:
+    """Variables for helm's login to the registry of a URL, by a file that only this user can read.
+    None without credentials: helm uses those of `helm registry login`."""
+    if login is None:
+        yield {}
+        return
+    word = base64.b64encode(f"{login.user}:{login.password}".encode()).decode()
+    with tempfile.TemporaryDirectory(prefix="gpufleet-login-") as folder:  # mode 0700
+        path = Path(folder) / "config.json"
+        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            json.dump({"auths": {urlsplit(url).netloc: {"auth": word}}}, file)
+        yield {"HELM_REGISTRY_CONFIG": str(path)}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.helm.operations.pod_trial import explain_refusal, trial_pods
 from gpufleet.helm.pod_reasons import find_reasons
-from gpufleet.helm.pod_trial import explain_refusal, trial_pods
 from gpufleet.helm.readiness import find_notes, find_unready
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
 from gpufleet.kube.facts import (
