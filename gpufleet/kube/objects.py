@@ -12,18 +12,6 @@ Body = Mapping[str, Any]
 Action = Literal["create", "change", "delete"]
 
 
-def only(metadata: Body) -> dict[str, Any]:
-    """DeleteOptions that delete an object only as it was read: a changed one, or another one of
-    that name, stays. `metadata`: of the object."""
-    read = {key: metadata[key] for key in ("uid", "resourceVersion")}
-    return {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
-        "preconditions": read,
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class ObjectSet:
     """All objects of gpufleet of one kind in one namespace.

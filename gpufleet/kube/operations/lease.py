@@ -20,7 +20,6 @@ from typing import Any
 from gpufleet.core.identity import new_identity
 from gpufleet.core.visible import one_line
 from gpufleet.kube import findings
-from gpufleet.kube.objects import only
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
@@ -160,8 +159,10 @@ class Lease:
 
     def _delete(self, lease: Mapping[str, Any]) -> bool:
         """Delete the Lease that was read; False if that is not permitted, or it has changed."""
+        read = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": read}
         try:
-            self.api.delete(f"{LEASES}/{NAME}", only(lease["metadata"]))
+            self.api.delete(f"{LEASES}/{NAME}", body)
         except ApiError as error:
             if error.status not in (_FORBIDDEN, _CONFLICT) and not error.is_missing:
                 raise
