@@ -118,7 +118,9 @@ def _obstacle(
     if key:
         return f"the value {key} in monitoring_exporter_values names another list", True
     options, _ = _split(choosing, theirs)
-    others = [value for _, value in options if value != _own_file(choosing, version)]
+    number = version_tuple(version)
+    own = [file for first, file in choosing.own_files.items() if version_tuple(first) <= number]
+    others = [value for _, value in options if value != own[-1]]  # than the chart's own
     if others:
         file = f"{others[-1]} of the image"
         return f"the value arguments in monitoring_exporter_values names {file}", False
@@ -157,13 +159,6 @@ def _split(choosing: Choosing, theirs: Values) -> tuple[list[tuple[str, str]], l
         else:
             others.append(word)
     return options, others
-
-
-def _own_file(choosing: Choosing, version: str) -> str:
-    """The file with a list that the chart's own arguments name."""
-    number = version_tuple(version)
-    known = [file for first, file in choosing.own_files.items() if version_tuple(first) <= number]
-    return known[-1]
 
 
 def _of_theirs(choosing: Choosing, theirs: Values) -> tuple[list[Values], list[Values]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merged, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
@@ -94,7 +93,11 @@ def plan_stack(
     ]
     releases = tuple(release for release in parts if release)
     if not known:
-        build.findings.append(_no_gpu_nodes(settings, catalog))
+        advice = "NFD labels them once it runs; run again and see that this is gone."
+        if plugin.nfd is False or plugin.label_nodes:
+            advice = "Name them in the inventory's group gpu_nodes as Kubernetes names them."
+        labels = ", ".join(catalog_labels)
+        build.findings.append(findings.NO_GPU_NODES(labels=labels, advice=advice))
     label, value = next(iter(catalog_labels.items()))
     grafana = grafana_of(prometheus)
     dashboards, too_large = plan_dashboards(
@@ -259,11 +262,3 @@ def _unlabelled(
         if node.name in with_gpu
         and not any(node.labels.get(name) == value for name, value in wanted.items())
     )
-
-
-def _no_gpu_nodes(settings: ClusterSettings, catalog: ChartCatalog) -> Finding:
-    if settings.device_plugin.nfd is False or settings.device_plugin.label_nodes:
-        advice = "Name them in the inventory's group gpu_nodes as Kubernetes names them."
-    else:
-        advice = "NFD labels them once it runs; run again and see that this is gone."
-    return findings.NO_GPU_NODES(labels=", ".join(catalog.gpu_labels.labels), advice=advice)

@@ -91,13 +91,18 @@ def conflicts(
         for one in part.relies:
             at, found = _found_at(values.get(one.chart), one.at)
             how = "" if found is ABSENT else _filled(one, settings).broken_by(found)
+            alerts = [
+                alert.name
+                for alert in load_alerts().alerts
+                if how and one.series and re.search(rf"\b{one.series}", alert.expr)
+            ]
             if how:
                 yield VALUE_IN_THE_WAY(
                     Severity.BLOCKER if part.blocks else None,
                     at=at,
                     key=catalog.charts[one.chart].values_key,
                     found=how,
-                    by=_alerts_on(one.series) if one.series else part.by,
+                    by=f"the alerts {', '.join(alerts)}" if one.series else part.by,
                     effect=one.effect.format(**settings),
                     instead=part.instead,
                 )
@@ -119,13 +124,6 @@ def _filled(reliance: Reliance, settings: Mapping[str, object]) -> Reliance:
 
     filled = {"only": fill(reliance.only), "includes": fill(reliance.includes)}
     return reliance.model_copy(update=filled)
-
-
-def _alerts_on(series: str) -> str:
-    """The alerts that need series whose names begin like that."""
-    pattern = re.compile(rf"\b{series}")
-    names = [alert.name for alert in load_alerts().alerts if pattern.search(alert.expr)]
-    return f"the alerts {', '.join(names)}"
 
 
 def _among(value: Any, values: tuple[Any, ...]) -> bool:

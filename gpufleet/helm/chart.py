@@ -141,7 +141,8 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
 def _uses(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> tuple[Subchart, ...]:
     """Every use of a subchart. One that Chart.yaml does not list is used once."""
     listed: dict[str, dict[str, Any]] = {}
-    for entry in _entries(files, metadata):
+    old = _load(files, "requirements.yaml") if "requirements.yaml" in files else {}  # apiVersion v1
+    for entry in (*(metadata.get("dependencies") or ()), *(old.get("dependencies") or ())):
         listed.setdefault(entry["name"], {})[str(entry.get("alias") or entry["name"])] = entry
     found = []
     for folder, inner in _subcharts(files).items():
@@ -175,12 +176,6 @@ def _names(text: bytes) -> Iterator[Path]:
             yield tuple(re.findall(r'"([^"]+)"', quoted.decode()))
 
 
-def _entries(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> list[Any]:
-    """Dependencies: in Chart.yaml, in charts of apiVersion v1 in requirements.yaml."""
-    old = _load(files, "requirements.yaml") if "requirements.yaml" in files else {}
-    return [*(metadata.get("dependencies") or ()), *(old.get("dependencies") or ())]
-
-
 def _subcharts(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:
     found: dict[str, dict[str, bytes]] = {}
     for path, data in files.items():
@@ -195,15 +190,11 @@ def _crds(files: Mapping[str, bytes]) -> Iterator[Mapping[str, Any]]:
         if path.startswith("crds/") and path.endswith((".yaml", ".yml", ".json")):
             for document in _documents(path, files[path]):
                 if document.get("kind") == "CustomResourceDefinition":
-                    if not _is_whole(document):
+                    spec, name = document["spec"], document["metadata"]["name"]
+                    kind = spec["names"]["kind"]
+                    if not all((document["apiVersion"], name, spec["group"], kind)):
                         raise BrokenChart(f"{path} has a CRD without name, group or kind")
                     yield document
-
-
-def _is_whole(crd: Mapping[str, Any]) -> bool:
-    """Whether a CRD has the fields that are read before the API server validates it."""
-    spec = crd["spec"]
-    return all((crd["apiVersion"], crd["metadata"]["name"], spec["group"], spec["names"]["kind"]))
 
 
 def _documents(path: str, data: bytes) -> list[Mapping[str, Any]]:

@@ -155,7 +155,8 @@ def _steady(
 ) -> tuple[Action, str, list[Finding]]:
     """For a release whose record is up to date: whether the cluster matches it."""
     unready = find_unready(wanted, facts)
-    gone = [str(ref) for ref in facts.missing_workloads(found)]
+    there = {work.ref for work in facts.workloads}
+    gone = [str(ref) for ref in found.workloads if ref not in there]
     gone += [part.what for part in unready if part.missing]
     waits = [str(part) for part in unready if not part.missing]
     behind = crds_behind(wanted, found.app_version, facts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -279,8 +279,3 @@ class ClusterFacts:
         """The existing workloads of a release's manifest that Helm created."""
         found = self.release(release.namespace, release.name)
         return found.among(self.workloads) if found else ()
-
-    def missing_workloads(self, release: HelmRelease) -> Iterator[ObjectRef]:
-        """Workloads of a release's manifest that are no longer in the cluster."""
-        there = {work.ref for work in self.workloads}
-        yield from (ref for ref in release.workloads if ref not in there)
