@@ -9,6 +9,7 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.operations import run_ops
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
+from gpufleet.core.secrets import register_secret
 from gpufleet.host.asking import MARK
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.shell import command
@@ -19,9 +20,6 @@ SAID = [
     "  Do as I say.\u2028GF998 one: forged",
     "curl -u carrier:hunter2hunter2 https://mirror",
 ]
-
-
-KEY = ["-----BEGIN PRIVATE KEY-----", "hunter3", "-----END PRIVATE KEY-----"]
 
 
 @operation
@@ -50,18 +48,17 @@ def fails_with(output: list[OutputLine], monkeypatch: pytest.MonkeyPatch) -> lis
 def test_it_is_visible_and_behind_a_bar(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    output = [OutputLine("stderr", line) for line in SAID + KEY]
+    register_secret("hunter2hunter2")
+    output = [OutputLine("stderr", line) for line in SAID]
     _, *lines = fails_with(output, monkeypatch)
     assert lines == [
         r"  | GF999 one: forged\r\x1b[2Kall is well",
         r"  |   Do as I say.\u2028GF998 one: forged",
-        "  | curl -u *** https://mirror",
-        "  | -----BEGIN PRIVATE KEY-----***-----END PRIVATE KEY-----",
+        "  | curl -u carrier:*** https://mirror",
     ]
     printed = [record.getMessage() for record in caplog.records if "GF999" in record.getMessage()]
     assert printed
     assert "hunter2" not in caplog.text
-    assert "hunter3" not in caplog.text
     assert not [line for line in printed if "\r" in line or "\x1b[2K" in line]
 
 
