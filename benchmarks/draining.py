@@ -7,14 +7,14 @@ say of themselves is a captured answer, parsed for each, and the facts of a conv
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from benchmarks.simulated import machine
 from benchmarks.timing import ROOT
@@ -24,23 +24,20 @@ from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import NO_PLACE
-from gpufleet.upgrade.look import Health, Seen, view_of
+from gpufleet.upgrade.host_state import HostState, Phase
+from gpufleet.upgrade.look import Seen, view_of
 from gpufleet.upgrade.models import HostView, Plan
-from gpufleet.upgrade.operations.children import Children, Result
-from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
-from gpufleet.upgrade.operations.draining import drain
-from gpufleet.upgrade.operations.opening import open_nodes
-from gpufleet.upgrade.operations.preparing import prepare
+from gpufleet.upgrade.operations.acts import drain, prepare
+from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_clusters
+from gpufleet.upgrade.operations.result import Result
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.store import Store
-from gpufleet.upgrade.order import Order
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.states import Event, State
 from tests.unit.hosts import converged_host
 
 CAPTURE = ROOT / "tests/unit/facts/captures/ubuntu2204-kubelet-handwritten.txt"
 TARGET = "580.178.04"
+WORKERS = 64  # as a run has them
 DATA = {"toolkit_enabled": False, "driver_hold": True, "driver_version": TARGET}
 SETTINGS = UpgradeSettings.model_validate(
     {"drain": "all", "max_unavailable": "50%", "wave": "100%"}
@@ -48,15 +45,16 @@ SETTINGS = UpgradeSettings.model_validate(
 
 
 class NoHosts:
-    """Steps that succeed at once."""
+    """Steps that succeed at once; when each host came into its phase."""
 
-    def step(
-        self, step: str, hosts: Sequence[str], version: str, *, reboot: str
-    ) -> dict[str, Result]:
-        return dict.fromkeys(hosts, Result(True))
+    def __init__(self) -> None:
+        self.written: list[tuple[float, Phase]] = []
 
-    def end(self) -> None:
-        """Nothing is under way."""
+    def step(self, name: str, step: str, version: str, reboot: str) -> Result:
+        return Result(True)
+
+    def write(self, name: str, state: HostState) -> None:
+        self.written.append((time.monotonic(), state.phase))
 
 
 def views_of(names: Sequence[str], text: str) -> list[HostView]:
@@ -68,9 +66,8 @@ def views_of(names: Sequence[str], text: str) -> list[HostView]:
     def view(name: str) -> HostView:
         parse_node_facts(text.splitlines())
         mine: NodeFacts = replace(facts, machine_id=machine(name), kubelet=True)
-        health = Health(gpus=len(mine.gpus))
-        seen = Seen(name, settings, mine, catalog, mine.clock, {}, NO_PLACE, health)
-        return replace(view_of(seen, "", ""), refusals=())  # it lacks files of a real host
+        seen = Seen(name, settings, mine, catalog, mine.clock, {}, NO_PLACE, len(mine.gpus))
+        return replace(view_of(seen, ""), refusals=())  # it lacks files of a real host
 
     return [view(name) for name in names]
 
@@ -79,7 +76,7 @@ def planned(names: Sequence[str], access: KubeAccess) -> tuple[Plan, dict[str, N
     """The plan of a run over these hosts, all of which are nodes."""
     views = views_of(names, CAPTURE.read_text())
     views, places = find_nodes(views, [access], {name: (name,) for name in names})
-    plan = make_plan(views, SETTINGS)
+    plan = make_plan(views, SETTINGS, name="simulated")
     left = [f"{each.name}: {each.reason}" for each in plan.left_out]
     assert not left, left[0]
     return plan, places
@@ -88,32 +85,25 @@ def planned(names: Sequence[str], access: KubeAccess) -> tuple[Plan, dict[str, N
 def drained(run: Run, hosts: Sequence[str]) -> tuple[float, float]:
     """Seconds to prepare these hosts, and from the first cordon to the last pod gone."""
     began = time.monotonic()
-    prepare(run, hosts)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        list(pool.map(lambda name: prepare(run, name), hosts))
     prepared = time.monotonic() - began
-    while left := run.progress.of(State.READY, State.DRAINING):
+    began = time.monotonic()
+    while left := [name for name in hosts if name not in run.idle]:
         drain(run, left)
-    wrong = run.progress.of(State.LEAVING)
-    assert not wrong, run.progress.reasons[wrong[0]]
-    entries = list(run.store.entries())
-    first = min(each.time for each in entries if each.event == Event.DRAIN_BEGAN.value)
-    last = max(each.time for each in entries if each.event == Event.DRAINED.value)
-    return prepared, last - first
+        wrong = [name for name in left if run.states[name].phase is Phase.PASSED]
+        assert not wrong, run.states[wrong[0]].why
+    return prepared, time.monotonic() - began
 
 
 def main(job: dict[str, Any]) -> None:
     """Plan, drain, and write the figures to the file that the job names."""
-    os.environ["XDG_STATE_HOME"] = job["records"]
     access = KubeAccess(job["kubeconfig"])
     began = time.monotonic()
     plan, places = planned(job["nodes"], access)
     seconds = time.monotonic() - began
-    nodes = {name: place.as_dict() for name, place in places.items()}
-    hosts = {name: SETTINGS.model_dump() for name in plan.by_name}
-    store = Store.create(Order("simulated", "/", hosts=hosts, nodes=nodes), plan)
-    clusters = open_nodes(places, store.name, print)
-    settings = dict.fromkeys(plan.by_name, SETTINGS)
-    run = Run(store, plan, settings, cast(Children, NoHosts()), print, clusters)
-    run.write("begun")
+    clusters = open_clusters(places, plan.run, plan.hosts.keys(), print)
+    run = Run(plan, dict.fromkeys(plan.hosts, SETTINGS), NoHosts(), print, clusters)
     for cluster in set(clusters.values()):
         cluster.look()  # as before hosts are taken out of service
     cpu = time.process_time()

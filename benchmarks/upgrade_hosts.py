@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ FOREIGN = (
     "Reboot if required",
 )  # operations of a package manager, and reboots
 
+STAMP = re.compile(r"^\S+ \S+ ")  # of a line: its time
+
 Lines = Sequence[tuple[float, str]]
 
 
@@ -41,9 +44,9 @@ class Own:
 
 @dataclass(slots=True)
 class StepsWatch:
-    """The lines that the steps of a run print, each with the moment at which it came."""
+    """The lines of the log of a run, each with the moment at which it came."""
 
-    folder: Path  # of the runs
+    folder: Path  # of the logs
     seen: dict[Path, list[tuple[float, str]]] = field(default_factory=dict)
     _over: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -64,11 +67,11 @@ class StepsWatch:
 
     def look(self, now: float) -> None:
         """Read what came since the last look."""
-        for log in sorted(self.folder.glob("*/step-*.log")):
+        for log in sorted(self.folder.glob("*.log")):
             lines = self.seen.setdefault(log, [(now, "")])
             text = log.read_text("utf-8", "replace")
             whole = text[: text.rfind("\n") + 1].splitlines()
-            lines += [(now, line) for line in whole[len(lines) - 1 :]]
+            lines += [(now, STAMP.sub("", line)) for line in whole[len(lines) - 1 :]]
 
 
 def operations_of(steps: Sequence[Lines]) -> list[tuple[str, float]]:
@@ -96,8 +99,8 @@ def measure(name: str, work: Path, progress: Callable[[str], None]) -> Own:
         Programs(fleet.env, work, ["--data", f"driver_version={json.dumps(OLD)}"]).provision()
         for number in range(RUNS):
             state = work / f"upgrade-{time.time_ns()}"
-            operations = _run(fleet, state, OLD if number % 2 else NEW)
-            whole.append(_seconds(state))
+            seconds, operations = _run(fleet, state, OLD if number % 2 else NEW)
+            whole.append(seconds)
             ours.append(whole[-1] - foreign(operations))
             progress(
                 f"upgrade of a host, round {number + 1} of {RUNS}: {whole[-1]:.1f} s, "
@@ -108,19 +111,14 @@ def measure(name: str, work: Path, progress: Callable[[str], None]) -> Own:
         fleet.down()
 
 
-def _run(fleet: Fleet, state: Path, version: str) -> list[tuple[str, float]]:
-    """One run; its operations."""
+def _run(fleet: Fleet, state: Path, version: str) -> tuple[float, list[tuple[str, float]]]:
+    """One run: the seconds from the first line of its log to the last, and its operations."""
     env = {**fleet.env, "XDG_STATE_HOME": str(state), "PYTHONUNBUFFERED": "1"}
     words: list[str | Path] = [GPUFLEET, "upgrade", "start", "inventories/sandbox.py"]
     with StepsWatch(state / "gpufleet/upgrades") as watch:
         timed([*words, "--to", version, "--yes"], log=fleet.work / "upgrade.log", env=env)
-    return operations_of(list(watch.seen.values()))
-
-
-def _seconds(state: Path) -> float:
-    """From the first event of a run to its last, by its record."""
-    (record,) = state.glob("gpufleet/upgrades/*/record.jsonl")
-    entries = [json.loads(line) for line in record.read_text().splitlines()]
-    if not any(entry["event"] == "changed" for entry in entries):
-        raise RunFailed(f"{record}: no host was changed")
-    return float(entries[-1]["time"]) - float(entries[0]["time"])
+    watch.look(time.monotonic())
+    ((log, lines),) = watch.seen.items()
+    if not any(line.endswith(": done, in service") for _, line in lines):
+        raise RunFailed(f"{log}: no host was changed")
+    return lines[-1][0] - lines[0][0], operations_of([lines])

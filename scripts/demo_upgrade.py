@@ -24,7 +24,7 @@ from typing import Any
 
 from gpufleet_sandbox import Sandbox
 from gpufleet_sandbox.waiting import wait_until
-from scripts.demo_upgrade_seen import Requests, Seen, events, goes_on, judge, lines
+from scripts.demo_upgrade_seen import Requests, Seen, entries_of, events, goes_on, judge, lines
 
 PORT, PATH = 30080, "/cgi-bin/infer"
 PATIENCE = 30.0  # seconds, of a user with one request
@@ -70,16 +70,15 @@ def count_requests(addresses: Sequence[str]) -> None:
 
 
 def records() -> list[list[dict[str, Any]]]:
-    """The record of each run, the oldest first."""
-    paths = sorted(folder().glob("gpufleet/upgrades/*/record.jsonl"))
-    texts = [path.read_text().rpartition("\n")[0] for path in paths]  # the last may be half a line
-    return [[json.loads(line) for line in text.splitlines()] for text in texts]
+    """What the log of each run has of its hosts, the oldest first."""
+    paths = sorted(folder().glob("gpufleet/upgrades/*.log"), key=lambda path: path.name)
+    return [entries_of(path.read_text(errors="replace")) for path in paths]
 
 
 def let_driver_work(box: Sandbox, canary: str) -> None:
     """Once its change failed, modules can be built on the canary, so also the earlier ones."""
     failed = wait_until(
-        lambda: any("change failed" in events(each).get(canary, ()) for each in records()), LONGEST
+        lambda: any("restoring" in events(each).get(canary, ()) for each in records()), LONGEST
     )
     if not failed:
         raise SystemExit(f"{canary} did not fail in {LONGEST} s")

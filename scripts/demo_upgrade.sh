@@ -57,18 +57,18 @@ works=$!
 upgrade 1
 wait "$works"
 demo note between
-gpufleet upgrade status
+gpufleet upgrade status "$inventory"
 
 step "6/7 Second try"
 upgrade 0
 demo note after
-gpufleet upgrade status
+gpufleet upgrade status "$inventory"
 kubectl get pods -o wide
 
 step "7/7 What was seen"
 end
 demo report
 printf '\nThe driver of every node was changed under work: %d s.\n' $((SECONDS - began))
-printf 'The records:              %s/gpufleet/upgrades\n' "$GPUFLEET_DEMO"
+printf 'The logs:                 %s/gpufleet/upgrades\n' "$GPUFLEET_DEMO"
 printf 'The nodes are still there: gpufleet sandbox ssh --name demo-upgrade ubuntu2404 nvidia-smi\n'
 printf 'Take them away with:       gpufleet sandbox down --name demo-upgrade\n'

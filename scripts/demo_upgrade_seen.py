@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+PHASES = "prepared|draining|changing|restoring|done|reverted|passed|stuck"
+LINE = re.compile(
+    rf"(?P<time>\S+ [\d:]+) (?:(?P<host>\S+): (?P<event>(?:{PHASES})(?:, in service)?)|"
+    r"run \S+: (?P<end>finished|stopped|paused|aborted))(?:: .*)?"
+)
 VERSION = re.compile(r"\d+\.\d+(\.\d+)?")
 
 
@@ -113,14 +119,24 @@ def _tries(seen: Seen) -> list[str]:
         return [f"there were {len(seen.tries)} tries"]
     problems = []
     first, second = (events(entries) for entries in seen.tries)
-    failed = {node for node, happened in first.items() if "change began" in happened}
-    if failed != {seen.canary} or first[seen.canary][-2:] != ["rolled back", "returned"]:
+    failed = {node for node, happened in first.items() if "changing" in happened}
+    if failed != {seen.canary} or first[seen.canary][-2:] != ["reverted", "reverted, in service"]:
         problems.append("the first try did not change and roll back the canary alone")
     if set(second) != set(seen.before) or any(
-        happened[-2:] != ["changed", "returned"] for happened in second.values()
+        happened[-2:] != ["done", "done, in service"] for happened in second.values()
     ):
         problems.append("the second try did not change and return every node")
     return problems
+
+
+def entries_of(text: str) -> list[dict[str, Any]]:
+    """What a log has of the phases of hosts, and of the end of the run."""
+    found: list[dict[str, Any]] = []
+    for line in filter(None, map(LINE.fullmatch, text.splitlines())):
+        moment = time.mktime(time.strptime(line["time"], "%Y-%m-%d %H:%M:%S"))
+        host = {"host": line["host"]} if line["host"] else {}
+        found.append({"time": moment, "event": line["event"] or line["end"], **host})
+    return found
 
 
 def events(entries: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -134,11 +150,11 @@ def events(entries: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 def out_of_service(entries: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Host -> seconds from its drain to its return."""
-    began = {entry["host"]: entry["time"] for entry in entries if entry["event"] == "drain began"}
+    began = {entry["host"]: entry["time"] for entry in entries if entry["event"] == "draining"}
     return {
         entry["host"]: entry["time"] - began[entry["host"]]
         for entry in entries
-        if entry["event"] == "returned" and entry["host"] in began
+        if entry["event"].endswith(", in service") and entry["host"] in began
     }
 
 

@@ -1,53 +1,28 @@
-"""What a run takes from its inventory: pyinfra's command for a step, clusters, names of hosts."""
+"""What a run takes from its inventory: clusters, names of hosts."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gpufleet.cli.cluster_view import kubeconfig_of
-from gpufleet.cli.deploy import arguments, deploy_file, targets_of
+from gpufleet.cli.deploy import targets_of
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS, exactly
+from gpufleet.core.inventory import CLUSTERS
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.paths import expanded
-from gpufleet.core.python import python_module
 from gpufleet.core.stopped import Stopped
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
-from gpufleet.verify.inventory import Target, VerifyError, load_targets
+from gpufleet.verify.inventory import Target
 
-DEPLOY = "upgrade_driver"
 ACCESS = ("cluster_kubeconfig", "cluster_context")
-
-
-def step_words(
-    inventory: str, options: Sequence[str]
-) -> Callable[[Sequence[str], Sequence[str]], list[str]]:
-    """pyinfra's command for one step, by its hosts and data."""
-    deploy = deploy_file(DEPLOY)
-
-    def words(hosts: Sequence[str], data: Sequence[str]) -> list[str]:
-        limit = [exactly(name) for name in hosts]
-        mine = arguments(inventory, [deploy], limit, [*options, *data], yes=True)
-        return [*python_module("pyinfra"), *mine]
-
-    return words
 
 
 def accesses_of(inventory: str) -> list[KubeAccess]:
     """The clusters of the inventory: of its group gpu_cluster, by default that of the user's own
     kubeconfig, and of its control plane."""
     return _accesses(targets_of(inventory, ()))
-
-
-def accesses_now(inventory: str) -> list[KubeAccess]:
-    """By which the clusters of a run may be reached that are not any more by those of its plan.
-    Raises Stopped for an inventory that cannot be used."""
-    try:
-        return _accesses(load_targets(inventory))
-    except VerifyError as error:
-        raise Stopped(error.finding) from error
 
 
 def _accesses(every: Sequence[Target]) -> list[KubeAccess]:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import click
+from pydantic import TypeAdapter, ValidationError
 
 from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.core.load_settings import problem_of
 from gpufleet.core.settings import RoleSettings
 from gpufleet.core.visible import one_line
+from gpufleet.driver.settings import RequestedBranch, RequestedDriver
 from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.toolkit.settings import RequestedToolkit
 from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.subjects import Subject, Wanted
 
 # How hosts are reached and operations are run. All others are refused, those of later versions of
 # pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
@@ -28,7 +34,7 @@ PLAN = "A step with {} changes nothing: use --plan."
 LIMIT = "A run chooses the hosts of each step: use --limit of gpufleet, before `--`."
 ASKS = "A step cannot ask, because steps run side by side: set {} in the inventory."
 KEPT = (
-    "A run keeps its options in a file, so passwords are refused: set {} in the inventory, read "
+    "Other users can read a command line, so passwords are refused: set {} in the inventory, read "
     "from a file or from the environment."
 )
 REFUSED = {
@@ -44,7 +50,7 @@ REFUSED = {
     "--fail-percent": "--fail-percent ends a step before all of its hosts are done: "
     "upgrade_max_failed says how many hosts of a run may fail.",
     "--chdir": "Start gpufleet in that folder instead of --chdir.",
-    "--json": "The output of a step is in a file: use `gpufleet upgrade status --json`.",
+    "--json": "Use `gpufleet upgrade status --json`.",
     "--same-sudo-password": ASKS.format("_sudo_password"),
     "--ssh-password-prompt": ASKS.format("ssh_password"),
 }
@@ -86,4 +92,43 @@ def _why_not_data(key: str) -> str:
         return KEPT.format(shown)
     if key.startswith("_") and key not in RIGHTS:
         return f"{shown} decides which operations of a step are carried out: leave it out."
+    return ""
+
+
+def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot: bool) -> Wanted:
+    """Raises click.UsageError for options that exclude each other and for what is no version."""
+    if version is not None and branch is not None:
+        raise click.UsageError("--to and --branch exclude each other.")
+    if toolkit and reboot:
+        raise click.UsageError("--toolkit and --reboot exclude each other.")
+    if version is not None and reboot:
+        raise click.UsageError("--reboot and --to exclude each other.")
+    if branch is not None and (toolkit or reboot):
+        raise click.UsageError("--branch is of the driver.")
+    if branch is not None:
+        _check(RequestedBranch, "--branch", branch)
+    elif version is not None and toolkit:
+        _check(RequestedToolkit, "--to", version)
+    elif version is not None:
+        _check(RequestedDriver, "--to", version)
+        if _problem(RequestedBranch, version.partition(".")[0]):
+            raise click.UsageError(
+                f"--to {version} is no version of a driver, such as 580.95.05; --toolkit changes "
+                "the container toolkit."
+            )
+    subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
+    return Wanted(subject, version or "", branch or "")
+
+
+def _check(kind: Any, option: str, value: str) -> None:
+    if problem := _problem(kind, value):
+        raise click.BadParameter(f"{value!r} {problem}.", param_hint=f"'{option}'")
+
+
+def _problem(kind: Any, value: str) -> str:
+    """What is wrong with a value of this type; "" where nothing is."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        return problem_of(error.errors()[0])
     return ""

@@ -1,280 +1,185 @@
-"""Runs of `gpufleet upgrade`: planned, carried out, continued, returned."""
+"""Runs of `gpufleet upgrade`: planned, shown, carried out in this process."""
 
 from __future__ import annotations
 
+import json
 import os
+import secrets
 import signal
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import Any
 
-from gpufleet.cli.upgrade_clusters import IsGone, never, open_clusters
-from gpufleet.cli.upgrade_commands import with_commands_of_now
-from gpufleet.cli.upgrade_inventory import accesses_of, known_as, step_words
-from gpufleet.cli.upgrade_record import enter, settings_of
-from gpufleet.cli.upgrade_runs import no_other
-from gpufleet.cli.upgrade_signals import SIGNALS, without_hangup
-from gpufleet.cli.upgrade_wanted import Wanted
+import click
+import pyinfra_cli  # noqa: F401 first: gevent replaces parts of the standard library
+
+from gpufleet.cli.deploy import deploy_file
+from gpufleet.cli.upgrade_inventory import accesses_of, known_as
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
-from gpufleet.core.load_settings import load_role
-from gpufleet.core.progress import Progress as Shown
-from gpufleet.core.progress import heartbeat, terminal_lines
+from gpufleet.core.paths import user_folder
+from gpufleet.core.private_file import make_private
+from gpufleet.core.process import signal_running
+from gpufleet.core.progress import Progress, heartbeat, terminal_lines
+from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
-from gpufleet.host.settings import HostSettings
-from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.upgrade.findings.nodes import ABORT_WAITS
-from gpufleet.upgrade.findings.runs import NOTHING_TO_RETURN, WRONG_SETTINGS
-from gpufleet.upgrade.load import load_settings, of_run
-from gpufleet.upgrade.models import HostView, Plan, names
-from gpufleet.upgrade.operations.children import Children, Result
-from gpufleet.upgrade.operations.clusters import ending_pods, find_nodes
-from gpufleet.upgrade.operations.draining import policy_of
+from gpufleet.core.visible import each_line
+from gpufleet.upgrade.host_state import Kind, Phase
+from gpufleet.upgrade.operations.clusters import open_clusters
+from gpufleet.upgrade.operations.host_steps import HostSteps
+from gpufleet.upgrade.operations.loop import carry_on
+from gpufleet.upgrade.operations.planning import Fleet, Target, begin, read_fleet
 from gpufleet.upgrade.operations.run import Run
-from gpufleet.upgrade.operations.runner import carry_on
-from gpufleet.upgrade.operations.standby import Standby
-from gpufleet.upgrade.operations.store import Store, creating
-from gpufleet.upgrade.order import Order
-from gpufleet.upgrade.plan import make_plan, reversed_plan
-from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.show import shown_progress
-from gpufleet.upgrade.states import State
-from gpufleet.upgrade.subjects import Subject
-from gpufleet.verify.inventory import Target
+from gpufleet.upgrade.operations.session import Session
+from gpufleet.upgrade.show import plan_text, shown_progress, status_dict, status_text
+from gpufleet.upgrade.subjects import Wanted
+from gpufleet.verify.inventory import Target as InventoryHost
+
+DEPLOY = "upgrade_driver"
+SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
+PAUSES = "what was begun is finished; once more ends at once, and the same command goes on"
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run that is planned, before its first step."""
+class Command:
+    """One command over hosts of an inventory."""
 
-    order: Order
-    plan: Plan
-    work: dict[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs, by host
-    ending: dict[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
-    standby: Standby | None = None  # for its steps: it loads while the hosts are asked
+    def __init__(
+        self,
+        inventory: str,
+        targets: Sequence[InventoryHost],
+        options: Sequence[str],
+        wanted: Wanted,
+        *,
+        kind: Kind = "upgrade",
+        metrics: Path | None = None,
+    ) -> None:
+        self.inventory, self.wanted, self.kind, self.metrics = inventory, wanted, kind, metrics
+        hosts = [target for target in targets if not target.is_cluster]
+        hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if another is
+        self.targets = [Target(each.name, each.data, known_as(each)) for each in hosts]
+        self.session = Session(inventory, options)
+        self.steps = HostSteps(self.session, deploy_file(DEPLOY), wanted.subject)
+        self.folder = user_folder("XDG_STATE_HOME", ".local/state") / "gpufleet/upgrades"
+        self.log: Path | None = None
 
-    @property
-    def nodes(self) -> dict[str, str]:
-        """The names of the hosts' nodes."""
-        return {name: str(place["node"]) for name, place in self.order.nodes.items()}
+    def say(self, line: str) -> None:
+        """Print a line, and keep it in the log of the run."""
+        text = each_line(hide_secrets(line))
+        with suppress(OSError):  # the terminal is gone
+            click.echo(text, err=True)
+        if self.log:
+            with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
-    def store(self, say: Callable[[str], None], metrics: str | None = None) -> Store:
-        """Its record, from now on. `metrics`: the file for those of the run. Raises Stopped where
-        another run over the inventory was begun since the look for one."""
-        path = str(Path(metrics).absolute()) if metrics else self.order.metrics
-        with creating():
-            no_other(str(Path(self.order.folder, self.order.inventory)), say)
-            return Store.create(replace(self.order, metrics=path), self.plan)
+    def show(self, *, as_json: bool) -> ExitStatus:
+        """Print where the hosts are; 1 where one does not say it."""
+        found = list(self.steps.each(self.steps.read, [t.name for t in self.targets]).values())
+        self.session.close()
+        text = status_text(self.inventory, found)
+        click.echo(json.dumps(status_dict(self.inventory, found), indent=2) if as_json else text)
+        return ExitStatus.FAILED if any(each.problem for each in found) else ExitStatus.CONVERGED
 
+    def run(self, question: str | None, *, only_plan: bool = False) -> ExitStatus:
+        """Plan a run, or find the unfinished one; show it, ask, carry it out. Raises Stopped."""
+        fleet = self._planned(self.kind)
+        plan = fleet.plan
+        nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
+        click.echo(plan_text(plan, fleet.work, nodes, fleet.ending))
+        if only_plan or not plan.hosts:
+            self.session.close()
+            return ExitStatus.FAILED if plan.blocked else ExitStatus.CONVERGED
+        if question:
+            click.confirm(question, abort=True, err=True)
+        return self._carried_out(fleet, "")
 
-def plan_run(
-    inventory: str,
-    targets: Sequence[Target],
-    options: Sequence[str],
-    wanted: Wanted,
-    say: Callable[[str], None],
-    *,
-    changes: bool,
-) -> PlannedRun:
-    """The plan of a run over these targets, by what their hosts are now. Raises Stopped."""
-    if changes:
-        no_other(inventory, say)
-    hosts = [target for target in targets if not target.is_cluster]
-    hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if there is another
-    settings = {target.name: _settings(target, wanted.subject) for target in hosts}
-    general, differing = of_run(settings)
-    if differing:
-        raise Stopped(differing)
-    chosen = [name for name in settings if not settings[name].skip]
-    cwd = os.getcwd()
-    with without_hangup():
-        standby = Standby() if changes else None
-    with TemporaryDirectory(prefix="gpufleet-upgrade-") as folder:
-        words = step_words(inventory, options)
-        children = Children(words, cwd, Path(folder), "", wanted.subject)
-        seen = children.step("look", chosen, wanted.version, wanted.branch) if chosen else {}
-    views = [_view(name, seen.get(name)) for name in settings]
-    known = {target.name: known_as(target) for target in hosts}
-    views, places = find_nodes(views, accesses_of(inventory), known)
-    plan = make_plan(
-        views,
-        general or UpgradeSettings.model_validate({}),
-        set(settings) - set(chosen),
-        wanted.subject,
-    )
-    kept = {name: settings[name].model_dump() for name in plan.by_name}
-    nodes = {name: places[name].as_dict() for name in plan.by_name if name in places}
-    left = [name for name, place in places.items() if name not in plan.by_name and place.ready]
-    others = {name: places[name].as_dict() for name in left}
-    kept_up = [each.name for each in hosts if _never_reboots(each, settings, nodes)]
-    reboots = {name: "never" for name in kept_up if name in plan.by_name}
-    owner = Path(cwd).stat().st_uid
-    order = Order(
-        inventory, cwd, tuple(options), owner=owner, hosts=kept, reboots=reboots, nodes=nodes,
-        others=others,
-    )  # fmt: skip
-    policies = {name: policy_of(settings[name]) for name in nodes if settings[name].drain == "all"}
-    ending = ending_pods(places, policies)
-    return PlannedRun(order, plan, {view.name: view.work for view in views}, ending, standby)
+    def abort(self, question: str | None) -> ExitStatus:
+        """End an unfinished run. Raises Stopped."""
+        names = [target.name for target in self.targets]
+        states = [each.state for each in self.steps.each(self.steps.read, names).values()]
+        open_ = [s for s in states if s and (s.out or not s.ended) and s.phase is not Phase.STUCK]
+        if not open_:
+            click.echo("No unfinished run.")
+            self.session.close()
+            return ExitStatus.CONVERGED
+        self.steps.subject = open_[0].subject
+        fleet = self._planned(open_[0].kind, ends=True)
+        click.echo(plan_text(fleet.plan, fleet.work))
+        if question:
+            click.confirm(question, abort=True, err=True)
+        return self._carried_out(fleet, "abort")
 
-
-def plan_rollback(store: Store, say: Callable[[str], None]) -> PlannedRun:
-    """The run that returns the hosts of another one. Raises Stopped."""
-    order, plan = store.head()
-    no_other(str(Path(order.folder, order.inventory)), say)
-    progress = store.progress()
-    done = progress.of(State.DONE)
-    if not done or not progress.over or plan.kind == "rollback" or plan.subject == "reboot":
-        raise Stopped(NOTHING_TO_RETURN(run=store.name, state=progress.run))
-    return PlannedRun(replace(order, origin=store.name), reversed_plan(plan, done))
-
-
-def reopened(store: Store) -> Store:
-    """A run whose process has ended, with its lock taken. Raises Stopped."""
-    store.reopen()
-    return store
-
-
-def aborted(store: Store, say: Callable[[str], None], is_gone: IsGone = never) -> ExitStatus | None:
-    """End a run; None where the process that carries it out does. Raises Stopped."""
-    if not store.is_taken_to("abort"):
-        return None
-    try:
-        status = carry_out(store, say, is_gone=is_gone)
-        progress = store.progress()
-        left = progress.out_of_service
-        ended = progress.over and not left
-        return ExitStatus.CONVERGED if ended and status is ExitStatus.FAILED else status
-    except ClusterProblem as error:
-        progress = store.progress()
-        waiting = [name for name in progress.at_work if name in store.head()[0].nodes]
-        problem = error.findings[0].message
-        unfinished = ABORT_WAITS(run=store.name, hosts=names(waiting), problem=problem)
-        raise Stopped(*error.findings, *([unfinished] if waiting else [])) from error
-
-
-def carry_out(
-    store: Store,
-    say: Callable[[str], None],
-    standby: Standby | None = None,
-    is_gone: IsGone = never,
-) -> ExitStatus:
-    """Carry out a run to its end, a pause or an interruption; the exit status. `standby`: that was
-    started for it; `is_gone`: of a cluster that an abort does not reach. Raises Stopped."""
-    with without_hangup():
-        return _carried_out(store, say, standby, is_gone)
-
-
-def _carried_out(
-    store: Store, say: Callable[[str], None], standby: Standby | None, is_gone: IsGone
-) -> ExitStatus:
-    """As `carry_out`, where the terminal may go away. Raises Stopped."""
-    order, plan = store.head()
-    if store.progress().over:
-        say(f"run {store.name} is over: {store.progress().run}")
-        return _status(store)
-    settings = settings_of(store, order, plan)
-    enter(order, store.name)
-    words = step_words(order.inventory, order.options)
-    children = Children(
-        words, order.folder, store.path, store.name, plan.subject, order.origin,
-        standby or Standby(),
-    )  # fmt: skip
-    fresh = next(iter(store.entries()), None) is None
-    if not fresh:
-        settings = with_commands_of_now(order, settings, say)
-    clusters, waits = open_clusters(store, order, say, is_gone)
-    run = Run(store, plan, settings, children, say, clusters)
-    run.unreturned.update(waits)
-    ended: list[ExitStatus] = []
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        ended.append(SIGNALS[signal.Signals(number)])
-        run.stop()
-
-    for number in SIGNALS:
-        signal.signal(number, interrupt)
-    run.write("begun" if fresh else "resumed")
-    shown = _live(run)
-    try:
-        say(
-            f"run {store.name}; `gpufleet upgrade status --run {store.name}` shows it, `pause` and "
-            "`abort` end it"
+    def _planned(self, kind: Kind, *, ends: bool = False) -> Fleet:
+        name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+        accesses = accesses_of(self.inventory)
+        return read_fleet(
+            self.targets, self.steps, self.wanted, accesses, kind, name=name, ends=ends
         )
-        shown.start()
-        end = carry_on(run)
-    finally:
-        run.stop()  # no command outlives the run, however it ends
-        shown.stop()
-        run.report(running=False)
-    store.release()  # an abort that was requested at the last moment takes it
-    if end.event == "interrupted":
-        say(f"interrupted; `gpufleet upgrade resume --run {store.name}` continues the run")
-    return ended[0] if ended else _status(store)
+
+    def _carried_out(self, fleet: Fleet, asked: str) -> ExitStatus:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go away: the run goes on
+        name = fleet.plan.run
+        make_private(self.folder)
+        self.log = self.folder / f"{name}.log"
+        os.close(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        self.session.log_to(self.log)
+        self.steps.run = name
+        clusters = open_clusters(fleet.places, name, fleet.plan.hosts.keys(), self.say)
+        fleet = begin(fleet, self.steps, time.time())
+        run = Run(
+            fleet.plan, fleet.settings, self.steps, self.say,
+            {host: cluster for host, cluster in clusters.items() if host in fleet.plan.hosts},
+            reboots=fleet.reboots, metrics=self.metrics, inventory=self.inventory,
+        )  # fmt: skip
+        run.asked = asked
+        shown, ended = _live(run), list[ExitStatus]()
+
+        def interrupt(number: int, frame: FrameType | None) -> None:
+            status = SIGNALS[signal.Signals(number)]
+            if ended:
+                shown.abandon()
+                signal_running(signal.SIGKILL)
+                os._exit(status)
+            ended.append(status)
+            run.asked = run.asked or "pause"
+            self.say(PAUSES)
+
+        for each in SIGNALS:
+            signal.signal(each, interrupt)
+        self.say(f"run {name}; log {self.log}")
+        try:
+            shown.start()
+            end = carry_on(run)
+        finally:
+            shown.stop()
+            run.report(running=False)
+            self.session.close()
+        self.say(f"run {name}: {end}")
+        if run.given_up:
+            raise Stopped(*dict.fromkeys(run.given_up.values()))
+        return ended[0] if ended else _status(run, asked)
+
+
+def _status(run: Run, asked: str) -> ExitStatus:
+    """0 where every host has its target or is left out on purpose; after an abort, where none is
+    out of service."""
+    states = run.states.values()
+    if asked:
+        met = not any(state.out_of_service for state in states)
+    else:
+        met = all(state.phase is Phase.DONE for state in states) and not run.plan.blocked
+    return ExitStatus.CONVERGED if met else ExitStatus.FAILED
 
 
 def _live(run: Run) -> LiveProgress:
     """Which hosts are out of service, what is done to them, and for how long."""
-    begun = run.clock.now()
+    begun = run.now
 
-    def now() -> Shown:
-        return shown_progress(run.progress, begun, run.clock.now())
+    def now() -> Progress:
+        return shown_progress(run.states, begun, run.now)
 
     return LiveProgress(
         lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat(now())
     )
-
-
-def _status(store: Store) -> ExitStatus:
-    """0 for a paused run, and where every host has its target or is left out on purpose."""
-    progress = store.progress()
-    if progress.run == "paused":
-        return ExitStatus.CONVERGED
-    done = all(state is State.DONE for state in progress.states.values())
-    met = done and not progress.plan.blocked
-    return ExitStatus.CONVERGED if met else ExitStatus.FAILED
-
-
-def _settings(target: Target, subject: Subject) -> UpgradeSettings:
-    """Those of a host; which pods leave depends on whether it may be rebooted. Raises Stopped."""
-    settings, problems = load_settings(target.data)
-    if settings is None:
-        text = " ".join(f"{each.code} {each.message}" for each in problems)
-        raise Stopped(WRONG_SETTINGS(host=target.name, problem=text))
-    if subject == "reboot":  # it ends every pod: none may stay to be ended by it
-        return settings.model_copy(update={"drain": "all"})
-    if settings.drain != "auto":
-        return settings
-    reboots = _reboot_of(target) == "if_needed"
-    return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
-
-
-def _never_reboots(
-    target: Target, settings: Mapping[str, UpgradeSettings], nodes: Collection[str]
-) -> bool:
-    """Whether no step may reboot a host: it is not allowed, or pods stay on its node, which were
-    not waited for."""
-    stays = target.name in nodes and settings[target.name].drain == "gpu"
-    return stays or _reboot_of(target) == "never"
-
-
-def _reboot_of(target: Target) -> str:
-    """The node_reboot of a host; "" for an invalid one."""
-    settings = load_role(HostSettings, target.data, [])
-    return settings.reboot if settings else ""
-
-
-def _view(name: str, result: Result | None) -> HostView:
-    """A host as its step `look` reported it."""
-    if result is None:
-        return HostView(name)
-    if not result.ok:
-        return HostView(name, refusals=(result.reason,))
-    known = {each.name for each in fields(HostView)}
-    data: Mapping[str, Any] = {key: value for key, value in result.plan.items() if key in known}
-    listed = {key: tuple(data.get(key, ())) for key in ("work", "refusals")}
-    return HostView(**{"name": name, **data, **listed})

@@ -36,6 +36,11 @@ def why_lost(host: Host, otherwise: str = "the host closed it") -> str:
     return f"the host hangs or is disconnected: no response for {seconds:.0f} seconds"
 
 
+def forget_loss(host: Host) -> None:
+    """A new connection follows: why the last one was lost says nothing about it."""
+    host.connector_data.pop(_LOST, None)
+
+
 def _watch(host: Host) -> None:
     """Ask until the process ends; after a reboot the connection is another one."""
     while True:

@@ -75,9 +75,24 @@ class HostLock:
 
 
 def arm(host: Host, facts: NodeFacts) -> None:
-    """From here on, the first change of the host acquires its lock."""
-    lock = host.connector_data[_KEY] = HostLock(facts.run_lock)
+    """From here on, the first change of the host acquires its lock. One that an earlier step of
+    this process holds stays: it lasts as long as the connection."""
+    there = lock_of(host)
+    if there and there.held and facts.run_lock == there.text:
+        there.used = False
+        return
+    remember(host, HostLock(facts.run_lock))
+
+
+def remember(host: Host, lock: HostLock) -> None:
+    """The lock of a host that may be changed from here on."""
+    host.connector_data[_KEY] = lock
     _names[lock.text] = host.name
+
+
+def is_ours(text: str, host: str) -> bool:
+    """Whether a lock with this text is that of an earlier step of this process on the host."""
+    return _names.get(text) == host
 
 
 def lock_of(host: Host) -> HostLock | None:

@@ -12,6 +12,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import RUN_LOCK
 from gpufleet.host.asking import answer, arguments, framed
 from gpufleet.host.boundary import step
+from gpufleet.host.lock import is_ours
 from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
@@ -38,10 +39,12 @@ def read(fact: type[FactBase[T]], *args: Any) -> T:
 
 
 class HostHolder(FactBase[str]):
-    """The run of gpufleet that is at work on the host, as it says itself; "" where none is."""
+    """The run of gpufleet that is at work on the host, as it says itself; "" where none is, and for
+    this process."""
 
     def command(self) -> StringCommand:
         return framed(script("host/host_holder", RUN_LOCK))
 
     def process(self, output: Iterable[str]) -> str:
-        return "".join(answer(output) or ()).strip()
+        text = "".join(answer(output) or ()).strip()
+        return "" if is_ours(text, host.name) else text

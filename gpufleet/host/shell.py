@@ -27,14 +27,9 @@ SHARED = {  # file of functions -> the scripts that use them
     "host/units": UNITS,
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
     "upgrade/gpu_units": (
-        "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take",
-        "upgrade/validate",
+        "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take", "upgrade/validate",
     ),
     "upgrade/kept": ("upgrade/restore", "upgrade/take"),
-    "upgrade/owner": (
-        "upgrade/health", "upgrade/keep", "upgrade/note", "upgrade/release", "upgrade/restore",
-        "upgrade/take", "upgrade/validate",
-    ),
     "packages/sources": ("packages/available", "packages/try_repository"),
     "packages/version_locks": ("packages/hold", "packages/release"),
     "packages/package_notes": (

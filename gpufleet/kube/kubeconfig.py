@@ -82,19 +82,6 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
     return _only(context or current, merged)
 
 
-def read_contexts(paths: str) -> list[tuple[str, Kubeconfig | str]]:
-    """Every context by name, the current one first, or why one cannot be used. Raises
-    KubeconfigError where the files cannot be."""
-    merged, current = _merged(paths)
-    found: list[tuple[str, Kubeconfig | str]] = []
-    for name in sorted(merged["contexts"], key=lambda name: name != current):
-        try:
-            found.append((name, _only(name, merged)))
-        except KubeconfigError as error:
-            found.append((name, str(error)))
-    return found
-
-
 def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
     """The entries of these files by kind and name, and the name of the current context."""
     try:

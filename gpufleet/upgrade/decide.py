@@ -1,244 +1,244 @@
-"""What a run does next, by its record, the time, and what was requested. Pure."""
+"""What is done next with which host, by their states, the time, and what was asked. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 from gpufleet.core.names import counted
-from gpufleet.upgrade.models import names
-from gpufleet.upgrade.progress import Progress
-from gpufleet.upgrade.states import ENDED, State
+from gpufleet.upgrade.host_state import AT_WORK, FAILING, OPEN, RETURNED, HostState, Phase
+from gpufleet.upgrade.models import Limits, names
 from gpufleet.upgrade.window import Window
 
-UNRETURNED = "unreturned"  # hosts could not be returned; the others are finished
 AGAIN = 60.0  # seconds to the next look at alerts, and at nodes that are not Ready
 
 
 class Do(str, Enum):
-    """What is done with hosts."""
+    """What is done with a host."""
 
     PREPARE = "prepare"
     DRAIN = "drain"
     CHANGE = "change"
     RESTORE = "roll back"
     RETURN = "return"
-    LEAVE = "leave"  # end the drain: they go back as they are
+    LEAVE = "leave"  # end the drain: it goes back as it is, and may be begun again
+    PASS = "pass"  # it is not begun
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """One step with hosts, side by side."""
+class Host:
+    """A host as it is now. `ours`: its node has our cordon; `idle`: nothing uses its GPUs any more;
+    `due`: nothing is being done with it, and it is time for the next try; `reached`: it answers, as
+    far as known; `given_up`: this process does nothing more with it."""
 
-    do: Do
-    hosts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing until then, by the clock of the record."""
-
-    until: float
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """The process ends; `event`: finished, stopped, paused, aborted, or UNRETURNED."""
-
-    event: str
-    reason: str = ""
-
-
-Decision = Act | Wait | End
+    name: str
+    state: HostState
+    ours: bool = False
+    idle: bool = False
+    due: bool = True
+    reached: bool = True
+    given_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What a run does not decide. `now`: by the clock of the record; `wall`: the time of day, where
-    that is another; `request`: "pause", "abort" or ""; `away`: nodes that others, or a fault, have
-    taken out of service; `behind`: nodes that earlier runs left behind; `alerts`: that fire;
-    `reboots`: nodes that kured is at work on;
-    `silent`: why a cluster does not answer; `unreturned`: hosts that could not be returned;
-    `tried`: hosts that the last steps left where they were: it is the turn of others."""
+    """What the hosts do not say. `asked`: "pause", "abort" or ""; `unreached`: hosts of which it is
+    not known whether they are out of service; `away`: nodes that others, or a fault, have taken
+    out; `behind`: nodes that earlier runs left behind; `alerts`: that fire; `reboots`: nodes that
+    kured is at work on; `silent`: why a cluster does not answer."""
 
     now: float
-    wall: float | None = None
-    request: str = ""
+    asked: str = ""
+    unreached: tuple[str, ...] = ()
     away: tuple[str, ...] = ()
     behind: tuple[str, ...] = ()
     alerts: tuple[str, ...] = ()
     reboots: tuple[str, ...] = ()
     silent: str = ""
-    unreturned: tuple[str, ...] = ()
-    tried: frozenset[str] = frozenset()
-
-    @property
-    def day(self) -> float:
-        return self.now if self.wall is None else self.wall
 
 
-def decide(progress: Progress, around: Around) -> Decision:
-    """What was changed is finished first, whatever was requested:
-    nothing stays out of service, and nothing that was changed stays unchecked. Only a drain, which
-    waits for others, goes on beside hosts that are begun. What waits takes turns."""
-    aborts = around.request == "abort"
-    if aborts and (unchanged := progress.of(State.DRAINING, State.DRAINED)):
-        return Act(Do.LEAVE, tuple(unchanged))
-    draining = tuple(progress.of(State.DRAINING))
-    if begun := _of_begun(progress, around.unreturned):
-        acts = [*begun, Act(Do.DRAIN, draining)] if draining else begun
-        return _turn(acts, around)
-    if around.unreturned:
-        return Act(Do.DRAIN, draining) if draining else End(UNRETURNED)
-    following = _of_new(progress, around)
-    if not draining:
-        return following
-    if not isinstance(following, Act):
-        return Act(Do.DRAIN, draining)
-    if following.do is Do.DRAIN:
-        return Act(Do.DRAIN, (*draining, *following.hosts))
-    return _turn([following, Act(Do.DRAIN, draining)], around)
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done now, and what is waited for. Where there is neither, the process ends, because
+    of `end`."""
+
+    acts: dict[str, Do] = field(default_factory=dict)
+    why: dict[str, str] = field(default_factory=dict)  # of PASS
+    waits: str = ""
+    until: float = 0.0
+    end: str = "finished"
 
 
-def _turn(acts: Sequence[Act], around: Around) -> Act:
-    """The first of them whose turn has come."""
-    return next((act for act in acts if not around.tried.issuperset(act.hosts)), acts[0])
+def decide(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
+    """What was begun is finished first, whatever was asked: nothing stays out of service, and
+    nothing that was changed stays unchecked."""
+    acts = {h.name: do for h in hosts if h.reached and (do := _of_begun(h, around.asked)) and h.due}
+    waiting = [host for host in hosts if host.state.phase in OPEN and not host.given_up]
+    if around.asked == "pause":
+        return Decision(acts, end="paused" if waiting else "finished")
+    if not around.asked and any(host.given_up for host in hosts):
+        return Decision(acts, end="hosts could not be finished")
+    lost = lost_groups(hosts)
+    halt = "abort was requested" if around.asked == "abort" else _spent(hosts, limits)
+    why = {host.name: halt for host in waiting if halt}
+    why |= {h.name: "the canary of its group failed" for h in waiting if h.state.group in lost}
+    acts |= {host.name: Do.PASS for host in waiting if host.name in why and host.due}
+    if halt:
+        return Decision(acts, why, end="aborted" if around.asked else f"stopped: {halt}")
+    fresh = [host for host in waiting if host.name not in why]
+    if not fresh:
+        return Decision(acts, why, end=_end_of(hosts))
+    following = _of_first_wave(hosts, fresh, limits, around)
+    return Decision(
+        {**acts, **following.acts}, {**why, **following.why}, following.waits, following.until,
+        following.end,
+    )  # fmt: skip
 
 
-def _of_begun(progress: Progress, without: tuple[str, ...]) -> list[Act]:
-    """The steps of hosts that were begun, the most urgent first."""
-    found = []
-    for states, do in (
-        ((State.CHANGED, State.RESTORED, State.LEAVING, State.UNCHANGED), Do.RETURN),
-        ((State.DRAINED, State.CHANGING), Do.CHANGE),
-        ((State.FAILED, State.RESTORING), Do.RESTORE),  # it may wait for the end of GPU work
-    ):
-        hosts = [name for name in progress.of(*states) if name not in without]
-        if hosts:
-            found.append(Act(do, tuple(hosts)))
-    return found
+def _end_of(hosts: Sequence[Host]) -> str:
+    failed = [h.name for h in hosts if h.state.phase in FAILING and h.state.wave == 0]
+    return f"stopped: a canary failed: {names(failed)}" if failed else "finished"
 
 
-def _of_new(progress: Progress, around: Around) -> Decision:
-    """The step of hosts that nothing was done with yet."""
-    if around.request == "abort":
-        return End("aborted", "abort was requested")
-    if reason := _budget(progress):
-        return End("stopped", reason)
-    if all(state in ENDED for state in progress.states.values()):
-        return End("finished")
-    if around.request == "pause":
-        return End("paused", "pause was requested")
-    lost = progress.lost_groups()
-    for number, wave in enumerate(progress.plan.waves):
-        left = [
-            name
-            for name in wave.hosts
-            if progress.states[name] not in ENDED and progress.plan.by_name[name].group not in lost
-        ]
-        if left:
-            return _of_wave(progress, number, left, around)
-    return End("stopped", f"the canary failed: {names(sorted(lost))}")
+def _of_begun(host: Host, asked: str) -> Do | None:
+    """The next step of a host that was begun."""
+    phase = host.state.phase
+    if host.given_up:
+        return None
+    if phase is Phase.DRAINING:
+        return Do.LEAVE if asked else Do.CHANGE if host.idle else Do.DRAIN
+    if phase is Phase.CHANGING:
+        return Do.CHANGE
+    if phase is Phase.RESTORING:
+        return Do.RESTORE
+    return Do.RETURN if phase in RETURNED and (host.state.out or host.ours) else None
 
 
-def _budget(progress: Progress) -> str:
-    """Why no further host may be begun; "" if one may."""
-    limits = progress.plan.limits
-    if progress.failures >= limits.max_failed:
-        return f"{counted(progress.failures, 'host')} failed (upgrade_max_failed)"
-    if progress.in_a_row >= limits.max_failed_in_a_row:
-        return f"{counted(progress.in_a_row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
+def lost_groups(hosts: Iterable[Host]) -> frozenset[str]:
+    """Groups whose canary failed; where it was passed, the host that took its place."""
+    hosts = list(hosts)
+    proven = {host.state.group for host in hosts if host.state.phase is Phase.DONE}
+    bad = [host.state for host in hosts if host.state.phase in FAILING]
+    return frozenset(s.group for s in bad if _is_canary(s) or s.group not in proven)
+
+
+def _is_canary(state: HostState) -> bool:
+    return state.wave == 0 and state.kind == "upgrade"
+
+
+def _spent(hosts: Sequence[Host], limits: Limits) -> str:
+    """Why no further host may be begun, by the failure budget; "" if one may."""
+    failing = [host for host in hosts if host.state.phase in FAILING]
+    if len(failing) >= limits.max_failed:
+        return f"{counted(len(failing), 'host')} failed (upgrade_max_failed)"
+    judged = [h for h in hosts if h in failing or h.state.phase is Phase.DONE]
+    row = 0
+    for host in sorted(judged, key=lambda host: host.state.since):
+        row = row + 1 if host in failing else 0
+    if row >= limits.max_failed_in_a_row:
+        return f"{counted(row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
     return ""
 
 
-def _of_wave(progress: Progress, number: int, left: list[str], around: Around) -> Decision:
-    now = around.now
-    begun = [name for name in progress.plan.waves[number].hosts if _is_begun(progress, name)]
-    if not begun and (until := _soaked(progress, number)) > now:
-        return Wait(until, "soak")
-    fresh = [name for name in left if progress.states[name] in (State.WAITING, State.READY)]
-    free, until = fresh, now
-    if not progress.plan.waves[number].canary:
-        free, until = _of_proven_groups(progress, fresh, now)
+def _of_first_wave(
+    hosts: Sequence[Host], fresh: Sequence[Host], limits: Limits, around: Around
+) -> Decision:
+    """What is done with the hosts of the first wave that is not over."""
+    lost = lost_groups(hosts)
+    left = [h for h in hosts if h.state.phase in OPEN | AT_WORK and h.state.group not in lost]
+    number = min(host.state.wave for host in left)
+    mine = [host for host in fresh if host.state.wave == number]
+    if not mine:
+        return Decision(end="a wave is at work")
+    members = [host for host in hosts if host.state.wave == number]
+    done = {h.name: min(h.state.since, around.now) for h in hosts if h.state.phase is Phase.DONE}
+    if all(host.state.phase is Phase.WAITING for host in members):
+        earlier = [done[h.name] for h in hosts if h.state.wave < number and h.name in done]
+        if earlier and (until := max(earlier) + limits.soak) > around.now:
+            return Decision(waits="soak", until=until)
+    free, until = mine, 0.0
+    if not _is_canary(mine[0].state):
+        free, until = _of_proven_groups(hosts, mine, done, limits.soak, around.now)
     if not free:
-        return Wait(until, "soak")
-    if window := _closed(progress, around):
-        return window
-    return _begin(progress, free, around)
+        return Decision(waits="soak", until=until)
+    if limits.window is not None:
+        window = Window.parse(limits.window, limits.window_zone)
+        if not window.is_open(around.now):
+            text = f"window {limits.window} {limits.window_zone}"
+            return Decision(waits=text, until=window.opens(around.now))
+    return _begun(hosts, free, limits, around)
 
 
-def _is_begun(progress: Progress, name: str) -> bool:
-    return progress.states[name] is not State.WAITING
-
-
-def _of_proven_groups(progress: Progress, fresh: list[str], now: float) -> tuple[list[str], float]:
+def _of_proven_groups(
+    hosts: Sequence[Host], mine: Sequence[Host], done: dict[str, float], soak: int, now: float
+) -> tuple[list[Host], float]:
     """Those of the hosts whose group has one that was changed and has soaked; of a group without
     one, because its canary was passed over, one host at a time. Else when the first has soaked."""
-    free: list[str] = []
+    proofs: dict[str, float] = {}
+    for host in hosts:
+        if host.name in done:
+            group = host.state.group
+            proofs[group] = min(proofs.get(group, done[host.name]), done[host.name])
+    tried = {host.state.group for host in hosts if host.state.phase in AT_WORK}
+    free: list[Host] = []
     later: list[float] = []
-    proofs = progress.first_done()
-    tried = {progress.plan.by_name[name].group for name in progress.at_work}
-    for name in fresh:
-        group = progress.plan.by_name[name].group
-        proof = proofs.get(group)
-        if proof is not None:
-            ready = proof + progress.plan.limits.soak
-            if ready <= now:
-                free.append(name)
+    for host in mine:
+        group = host.state.group
+        if group in proofs:
+            if proofs[group] + soak <= now:
+                free.append(host)
             else:
-                later.append(ready)
+                later.append(proofs[group] + soak)
         elif group not in tried:
             tried.add(group)
-            free.append(name)
-    return free, min(later, default=now)
+            free.append(host)
+    return free, min(later, default=now + AGAIN)
 
 
-def _begin(progress: Progress, free: list[str], around: Around) -> Decision:
+def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: Around) -> Decision:
     """Prepare hosts, then drain them; one that cannot be prepared now keeps no other waiting."""
-    waiting = tuple(name for name in free if progress.states[name] is State.WAITING)
-    ready = [name for name in free if name not in waiting]
-    if waiting and not (ready and around.tried.issuperset(waiting)):
-        return Act(Do.PREPARE, waiting)
-    following = _drain(progress, ready, around)
-    return Act(Do.PREPARE, waiting) if waiting and isinstance(following, Wait) else following
-
-
-def _drain(progress: Progress, ready: list[str], around: Around) -> Decision:
+    acts = {h.name: Do.PREPARE for h in free if h.state.phase is Phase.WAITING and h.due}
+    ready = [host for host in free if host.state.phase is Phase.PREPARED and host.due]
+    if not ready:
+        return Decision(acts, end="hosts are prepared")
+    again = around.now + AGAIN
     if around.silent:
-        return Wait(around.now + AGAIN, f"cluster: {around.silent}")
+        return Decision(acts, waits=f"cluster: {around.silent}", until=again)
     if around.alerts:
-        return Wait(around.now + AGAIN, f"end of alerts: {names(around.alerts)}")
+        return Decision(acts, waits=f"end of alerts: {names(around.alerts)}", until=again)
     if around.reboots:
-        return Wait(around.now + AGAIN, f"reboots of kured: {names(around.reboots)}")
-    room = progress.plan.limits.max_unavailable - progress.out_of_service - len(around.behind)
+        return Decision(acts, waits=f"reboots of kured: {names(around.reboots)}", until=again)
+    drained = [host for host in ready if host.state.out]  # they need no room
+    out = [h.name for h in hosts if h.state.out_of_service or not h.reached or _is_begun(h)]
+    room = limits.max_unavailable - len({*out, *around.unreached, *around.behind})
     left = room - len(around.away)
-    if left > 0:
-        return Act(Do.DRAIN, tuple(ready[:left]))
+    others = [host for host in ready if host not in drained]
+    acts |= {host.name: Do.DRAIN for host in [*drained, *others[: max(left, 0)]]}
+    if Do.DRAIN in acts.values():
+        return Decision(acts)
     if room > 0:
-        return Wait(around.now + AGAIN, f"nodes that are not Ready: {names(around.away)}")
-    stuck = names([*progress.of(State.STUCK), *around.behind])
-    return End("stopped", f"left behind out of service: {stuck} (upgrade_max_unavailable)")
+        return Decision(acts, waits=f"nodes that are not Ready: {names(around.away)}", until=again)
+    return _without_room(hosts, ready, acts, around)
 
 
-def _soaked(progress: Progress, wave: int) -> float:
-    """When the waves before this one have soaked; 0 if no host was changed in them."""
-    ends = [
-        progress.since[name]
-        for earlier in progress.plan.waves[:wave]
-        for name in earlier.hosts
-        if progress.states[name] is State.DONE
-    ]
-    return max(ends) + progress.plan.limits.soak if ends else 0.0
+def _is_begun(host: Host) -> bool:
+    """Whether a host is being taken out of service, and has not written it down yet."""
+    return host.state.phase is Phase.PREPARED and not host.due
 
 
-def _closed(progress: Progress, around: Around) -> Wait | None:
-    limits = progress.plan.limits
-    if limits.window is None:
-        return None
-    window = Window.parse(limits.window, limits.window_zone)
-    if window.is_open(around.day):
-        return None
-    until = around.now + window.opens(around.day) - around.day
-    return Wait(until, f"window {limits.window} {limits.window_zone}")
+def _without_room(
+    hosts: Sequence[Host], ready: Sequence[Host], acts: dict[str, Do], around: Around
+) -> Decision:
+    """No host may be begun: others are at work, or are left out of service."""
+    if any((_of_begun(host, "") or _is_begun(host)) and host.reached for host in hosts):
+        return Decision(acts, end="hosts are at work")
+    silent = [*around.unreached, *(host.name for host in hosts if not host.reached)]
+    if silent:
+        how = "upgrade_max_unavailable counts them; --limit or upgrade_skip leaves them out"
+        return Decision(acts, end=f"no answer: {names(silent)}: {how}")
+    stuck = [host.name for host in hosts if host.state.phase is Phase.STUCK]
+    left = names([*stuck, *around.behind])
+    why = f"left behind out of service: {left} (upgrade_max_unavailable)"
+    passed = {h.name: Do.PASS for h in hosts if h.state.phase in OPEN and h.due}
+    return Decision({**acts, **passed}, dict.fromkeys(passed, why), end=f"stopped: {why}")

@@ -10,42 +10,37 @@ import re
 import time
 from typing import Any
 
-from gpufleet.upgrade.states import Event
+from gpufleet.upgrade.host_state import FAILING, Phase
 
 NAMESPACE = "default"  # of events about nodes: they have none
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
-REASONS = {  # event of a run -> reason, and whether it is a problem
-    Event.DRAIN_BEGAN: ("GpufleetDrain", False),
-    Event.NOT_DRAINED: ("GpufleetNotDrained", True),
-    Event.NOT_REACHED: ("GpufleetNotReached", True),
-    Event.CHANGE_BEGAN: ("GpufleetChange", False),
-    Event.CHANGED: ("GpufleetChanged", False),
-    Event.CHANGE_FAILED: ("GpufleetChangeFailed", True),
-    Event.RESTORE_BEGAN: ("GpufleetRollBack", False),
-    Event.RESTORED: ("GpufleetRolledBack", False),
-    Event.RESTORE_FAILED: ("GpufleetRollBackFailed", True),
-    Event.RETURNED: ("GpufleetReturned", False),
+REASONS = {
+    Phase.DRAINING: "GpufleetDrain",
+    Phase.CHANGING: "GpufleetChange",
+    Phase.RESTORING: "GpufleetRollBack",
+    Phase.DONE: "GpufleetChanged",
+    Phase.REVERTED: "GpufleetRolledBack",
+    Phase.PASSED: "GpufleetPassed",
+    Phase.STUCK: "GpufleetStuck",
 }
 
 
-def event_of(node: str, run: str, event: Event, why: str, now: float) -> dict[str, Any] | None:
-    """The object of the API; None for an event that does not concern the node. `why`: what the
-    record has; of it the finding's code alone is shown. `now`: seconds since 1970."""
-    if event not in REASONS:
+def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[str, Any] | None:
+    """The object of the API; None for a phase that does not concern the node. `why`: of it the
+    finding's code alone is shown. `now`: seconds since 1970."""
+    if phase not in REASONS:
         return None
-    reason, bad = REASONS[event]
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     code = CODE.match(why)
     shown = f" ({code.group()})" if code else ""
-    more = f"; `gpufleet upgrade status --run {run}` has the reason" if why else ""
-    text = f"run {run} of gpufleet upgrade: {event.value}{shown}{more}"
+    more = "; `gpufleet upgrade status` has the reason" if why else ""
     return {
         "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},
         # the kubelet, too, names nodes by their names where a uid is asked for
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
-        "reason": reason,
-        "message": text,
-        "type": "Warning" if bad else "Normal",
+        "reason": REASONS[phase],
+        "message": f"run {run} of gpufleet upgrade: {phase.value}{shown}{more}",
+        "type": "Warning" if phase in FAILING | {Phase.PASSED} else "Normal",
         "source": {"component": "gpufleet"},
         "firstTimestamp": moment,
         "lastTimestamp": moment,

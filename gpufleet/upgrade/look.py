@@ -21,7 +21,6 @@ from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.gpus import LONG
 from gpufleet.upgrade.models import HostView, names
 from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.subjects import DISABLED, Subject
@@ -29,36 +28,11 @@ from gpufleet.upgrade.subjects import DISABLED, Subject
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 
 FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
-CLAIMED = ("prepared", "changing", "restoring")  # states there of a host that a run is to finish
-
-
-@dataclass(frozen=True, slots=True)
-class Health:
-    """What health.sh prints."""
-
-    gpus: int = 0
-    xids: str = "-"
-    units: tuple[str, ...] = ()
-    run: str = ""  # that the folder belongs to
-    state: str = ""
-
-    @classmethod
-    def parse(cls, lines: Iterable[str]) -> Health:
-        words = [line.partition(" ")[::2] for line in lines]
-        known = dict(words)
-        gpus = known.get("gpus", "")
-        return cls(
-            gpus=int(gpus) if gpus.isdecimal() and len(gpus) < LONG else 0,
-            xids=known.get("xids", "-"),
-            units=tuple(rest for word, rest in words if word == "unit"),
-            run=known.get("run", ""),
-            state=known.get("state", ""),
-        )
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A host as it was read: the arguments of `plan_node`, and its health."""
+    """A host as it was read: the arguments of `plan_node`, and the GPUs that nvidia-smi lists."""
 
     name: str
     settings: NodeSettings
@@ -67,7 +41,7 @@ class Seen:
     now: int
     logins: Mapping[str, Logins]
     place: Place
-    health: Health
+    listed: int
 
     def planned(self, **driver: Any) -> NodePlan:
         """The plan with other settings of the driver; work on the GPUs is no obstacle to it: the
@@ -91,9 +65,9 @@ class Seen:
         return plan_node(settings, self.facts, self.catalog, self.now, self.logins, self.place)
 
 
-def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> HostView:
-    """The host for the plan of a run. `run`: its name, "" for a new one; `place`: the value of the
-    key of upgrade_wave_by; `subject`: what the run changes."""
+def view_of(seen: Seen, place: str, subject: Subject = "driver") -> HostView:
+    """The host for the plan of a run. `place`: the value of the key of upgrade_wave_by; `subject`:
+    what the run changes."""
     facts, plan = seen.facts, seen.planned()
     view = HostView(
         name=seen.name,
@@ -114,7 +88,7 @@ def view_of(seen: Seen, run: str, place: str, subject: Subject = "driver") -> Ho
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     if there.target is None:
         return replace(view, refusals=_texts(_no_target(seen, plan, subject)))
-    return replace(view, refusals=_texts(_obstacles(seen, there, run, subject)))
+    return replace(view, refusals=_texts(_obstacles(seen, there, subject)))
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
@@ -167,21 +141,16 @@ def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
     return [findings.NO_TARGET(), *plan.blockers]
 
 
-def _obstacles(seen: Seen, there: Versions, run: str, subject: Subject) -> list[Finding]:
+def _obstacles(seen: Seen, there: Versions, subject: Subject) -> list[Finding]:
     """Why the host cannot be changed now."""
     found = list(seen.at(subject, there.target).blockers)
     if subject == "reboot" and seen.facts.controller:
         found.append(findings.OWN_MACHINE())
-    health = seen.health
-    if health.state in CLAIMED and health.run != run:
-        found.append(
-            findings.ANOTHER_RUN(run=health.run, state=health.state, file=f"{FOLDER}/state")
-        )
     if there.before is None or found:
         return found
     gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
-    if health.gpus < len(gpus):
-        found.append(findings.GPUS_MISSING(found=health.gpus, wanted=len(gpus)))
+    if seen.listed < len(gpus):
+        found.append(findings.GPUS_MISSING(found=seen.listed, wanted=len(gpus)))
     left = steps(seen.at(subject, there.before)) if subject != "reboot" else []
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=names(left)))

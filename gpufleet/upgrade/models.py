@@ -1,13 +1,11 @@
-"""Hosts, groups and waves of a run, as its record has them. Pure."""
+"""Hosts, groups and waves of a run as it is planned. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from pydantic import ConfigDict, TypeAdapter
-
+from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.subjects import Subject
 
 
@@ -27,6 +25,10 @@ class HostView:
     place: str = ""  # value of the key of upgrade_wave_by
     kubelet: bool = False
     machine: str = ""  # its /etc/machine-id
+    reached: bool = True
+    taken: bool = False  # its node has a cordon of ours, or its roll-back failed
+    unplaced: str = ""  # why it is not known which node it is
+    state: HostState | None = None  # that an earlier run, or process, has left there
 
     @property
     def group(self) -> str:
@@ -37,6 +39,14 @@ class HostView:
         """Whether it has the target, packages and module."""
         return bool(self.target) and self.before == self.target == self.loaded
 
+    @property
+    def unfinished(self) -> HostState | None:
+        """The state of a run that has not ended with it."""
+        state = self.state
+        if state is None or state.phase is Phase.STUCK or (state.ended and not state.out):
+            return None
+        return state
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
@@ -46,24 +56,6 @@ class LeftOut:
     name: str
     reason: str
     blocked: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A host that the run changes."""
-
-    name: str
-    group: str
-    before: str
-    target: str
-
-
-@dataclass(frozen=True, slots=True)
-class Wave:
-    """Hosts that may be changed side by side; `canary`: the first of their groups."""
-
-    hosts: tuple[str, ...]
-    canary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,51 +74,32 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which hosts are changed, in which order, and which are left out. `kind`: `upgrade`, or
-    `rollback`, whose targets are in the hosts' own caches; `subject`: what is changed."""
+    """The hosts of a run with their states, in the order of the waves, and those that it leaves
+    out. `unreached`: hosts that may be out of service, as they do not answer."""
 
-    hosts: tuple[Planned, ...]
-    waves: tuple[Wave, ...]
+    run: str
+    kind: Kind
+    subject: Subject
+    hosts: dict[str, HostState]
     limits: Limits
     left_out: tuple[LeftOut, ...] = ()
-    kind: str = "upgrade"
-    subject: Subject = "driver"
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-    by_name: Mapping[str, Planned] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {host.name: host for host in self.hosts})
+    unreached: tuple[str, ...] = ()
+    resumed: bool = False
 
     @property
     def groups(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(host.group for host in self.hosts))
+        return tuple(dict.fromkeys(state.group for state in self.hosts.values()))
+
+    @property
+    def waves(self) -> list[list[str]]:
+        """The canaries, then the others."""
+        numbers = sorted({state.wave for state in self.hosts.values()})
+        return [[n for n, state in self.hosts.items() if state.wave == each] for each in numbers]
 
     @property
     def blocked(self) -> bool:
         """Whether a host is left out that should have the target."""
         return any(each.blocked for each in self.left_out)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "subject": self.subject,
-            "hosts": [asdict(host) for host in self.hosts],
-            "waves": [asdict(wave) for wave in self.waves],
-            "limits": asdict(self.limits),
-            "left_out": [asdict(each) for each in self.left_out],
-        }
-
-    @classmethod
-    def from_dict(cls, data: object) -> Plan:
-        """Raises ValueError for what is none."""
-        plan: Plan = _PLAN.validate_python(data)
-        known = set(plan.by_name)
-        if lost := [name for wave in plan.waves for name in wave.hosts if name not in known]:
-            raise ValueError(f"its waves have hosts that it lacks: {names(lost)}")
-        return plan
-
-
-_PLAN = TypeAdapter(Plan)
 
 
 def names(items: Sequence[str], most: int = 5) -> str:

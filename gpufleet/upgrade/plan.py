@@ -1,37 +1,80 @@
-"""The plan of a run: groups, canaries, waves, and who is left out. Pure."""
+"""The plan of a run: groups, canaries, waves, who is left out; or the run that goes on. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, Planned, Wave, names
+from gpufleet.core.stopped import Stopped
+from gpufleet.upgrade.findings import runs as findings
+from gpufleet.upgrade.host_state import HostState, Kind, Phase
+from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, names
 from gpufleet.upgrade.nodes import CORDONED, SKIPPED
-from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.shares import hosts_of
+from gpufleet.upgrade.settings import UpgradeSettings, hosts_of
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
 NEVER_A_GPU = "no GPU"  # nor a driver: a control plane, for example
+NOT_A_MEMBER = "not in run {run}: run the command again after it"
+NOT_CHANGED = "run {run} did not change it"
 NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # whatever else is said of the host
 ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED}
 
 
 def make_plan(
-    hosts: Sequence[HostView],
+    views: Sequence[HostView],
     settings: UpgradeSettings,
     skipped: Iterable[str] = (),
     subject: Subject = "driver",
+    kind: Kind = "upgrade",
+    *,
+    name: str,
+    ends: bool = False,
 ) -> Plan:
-    """The run over these hosts, in their order. `skipped`: names with upgrade_skip; `subject`: what
-    it changes."""
+    """The run over these hosts, in their order: the unfinished one, else a new one of that name.
+    `skipped`: names with upgrade_skip; `ends`: it is to be ended, whatever its target is. Raises
+    Stopped where the unfinished run is another one."""
     unwanted = frozenset(skipped)
-    left = {host.name: reason for host in hosts if (reason := _reason(host, unwanted))}
-    chosen = [host for host in hosts if host.name not in left]
-    blocked = {host.name for host in hosts if host.name in left and _is_blocked(host, unwanted)}
-    total = len(chosen)
-    limits = Limits(
+    unfinished = {view.name: state for view in views if (state := view.unfinished)}
+    targets = {} if ends or kind == "rollback" else {view.name: view.target for view in views}
+    for host, state in unfinished.items():
+        wanted = (subject, kind, targets.get(host) or state.target)
+        if (state.subject, state.kind, state.target) != wanted:
+            what = f"{state.kind} of the {state.subject}"
+            raise Stopped(
+                findings.UNFINISHED(run=state.run, host=host, what=what, target=state.target)
+            )
+    runs = {state.run for state in unfinished.values()}
+    run = min(runs, default=name)
+    members = {v.name: v.state for v in views if v.state and v.state.run in runs}
+    if any(state.phase is not Phase.WAITING for state in members.values()):
+        if away := [view for view in views if view.unplaced and view.name in members]:
+            hosts_away = names([view.name for view in away])
+            raise Stopped(findings.NODE_AWAY(run=run, hosts=hosts_away, problem=away[0].unplaced))
+        hosts = {n: replace(state, run=run) for n, state in _in_order(members.items())}
+        left = [_beside(view, run, unwanted) for view in views if view.name not in hosts]
+    else:
+        left = [_left_out(view, unwanted) for view in views if _reason(view, unwanted)]
+        names_left = {each.name for each in left}
+        chosen = [view for view in views if view.name not in names_left]
+        hosts = _new_hosts(chosen, settings, run, subject, kind)
+        members = {}
+    return Plan(
+        run=run,
+        kind=kind,
+        subject=subject,
+        hosts=hosts,
+        limits=limits_of(settings, len(hosts)),
+        left_out=tuple(left),
+        unreached=tuple(v.name for v in views if not v.reached and v.name not in unwanted),
+        resumed=bool(members),
+    )
+
+
+def limits_of(settings: UpgradeSettings, total: int) -> Limits:
+    return Limits(
         max_unavailable=hosts_of(settings.max_unavailable, total),
         soak=settings.soak,
         max_failed=settings.max_failed,
@@ -41,20 +84,61 @@ def make_plan(
         alerts=settings.alerts,
         alerts_ignored=settings.alerts_ignored,
     )
-    return Plan(
-        hosts=tuple(_planned(host) for host in chosen),
-        waves=_waves(chosen, settings, total),
-        limits=limits,
-        left_out=tuple(LeftOut(name, why, name in blocked) for name, why in left.items()),
-        subject=subject,
-    )
+
+
+def views_to_return(views: Sequence[HostView]) -> list[HostView]:
+    """The hosts as a roll-back of the newest run sees them: each goes to the version from before.
+    Raises Stopped where there is nothing to return."""
+    if any(view.unfinished for view in views):
+        return list(views)
+    run = newest_changed(view.state for view in views if view.state).run
+    found = []
+    for view in views:
+        state = view.state
+        if not view.reached:
+            found.append(view)
+        elif state is None or state.run != run or not _is_changed(state):
+            found.append(replace(view, target=None, refusals=(NOT_CHANGED.format(run=run),)))
+        elif view.before != state.target:
+            other = findings.CHANGED_SINCE(target=state.target, found=view.before or "nothing")
+            found.append(replace(view, refusals=(f"{other.code} {other.message}",)))
+        else:
+            found.append(replace(view, target=state.before, loaded=None, refusals=()))
+    return found
+
+
+def newest_changed(states: Iterable[HostState]) -> HostState:
+    """A host of the run that a roll-back is of: the unfinished roll-back, else the newest run that
+    changed something. Raises Stopped."""
+    states = list(states)
+    unfinished = [s for s in states if s.kind == "rollback" and not s.ended]
+    changed = unfinished or [state for state in states if _is_changed(state)]
+    if not changed:
+        raise Stopped(findings.NOTHING_TO_RETURN())
+    return max(changed, key=lambda state: state.since)
+
+
+def _is_changed(state: HostState) -> bool:
+    returns = state.kind == "upgrade" and state.subject != "reboot"
+    return returns and state.phase is Phase.DONE
+
+
+def _beside(view: HostView, run: str, unwanted: frozenset[str]) -> LeftOut:
+    """A host that the run which goes on does not have."""
+    reason = _reason(view, unwanted) or NOT_A_MEMBER.format(run=run)
+    return LeftOut(view.name, reason, _is_blocked(view, unwanted))
+
+
+def _left_out(view: HostView, unwanted: frozenset[str]) -> LeftOut:
+    return LeftOut(view.name, _reason(view, unwanted), _is_blocked(view, unwanted))
 
 
 def _reason(host: HostView, unwanted: frozenset[str]) -> str:
-    """Why a host is left out; "" if it is changed."""
+    """Why a host is left out; "" if it is changed. One that a run has left out of service is
+    changed also where it has the target by now: it is checked and returned."""
     if host.name in unwanted:
         return SKIP
-    if host.converged:
+    if host.converged and not host.taken:
         return SAME.format(target=host.target)
     if host.refusals:
         return names(host.refusals, 3)
@@ -65,51 +149,58 @@ def _is_blocked(host: HostView, unwanted: frozenset[str]) -> bool:
     """Whether a host that is left out should have the target: nobody decided against it."""
     if host.name in unwanted or host.converged or NOTHING_MISSING.intersection(host.refusals):
         return False
+    if host.refusals and host.refusals[0].startswith(NOT_CHANGED.partition("{")[0]):
+        return False
     return not host.refusals or not ON_PURPOSE.issuperset(host.refusals)
 
 
-def _planned(host: HostView) -> Planned:
-    assert host.before
-    assert host.target
-    return Planned(host.name, host.group, host.before, host.target)
+def _new_hosts(
+    views: Sequence[HostView], settings: UpgradeSettings, run: str, subject: Subject, kind: Kind
+) -> dict[str, HostState]:
+    numbers = _wave_numbers(views, settings)
+    if kind == "rollback":  # the last ones first
+        known = {v.name: v.state.wave for v in views if v.state}
+        last = max(known.values(), default=0)
+        numbers = {name: last - known.get(name, 0) for name in numbers}
+    found = {}
+    for view in views:
+        assert view.before
+        assert view.target
+        group = view.state.group if kind == "rollback" and view.state else view.group
+        was = view.state
+        behind = view.taken or bool(was and (was.phase is Phase.STUCK or was.behind))
+        found[view.name] = HostState(
+            run,
+            kind,
+            subject,
+            view.before,
+            view.target,
+            group[:200],
+            numbers[view.name],
+            out=behind,
+            behind=behind,
+        )
+    return dict(_in_order(found.items()))
 
 
-def _waves(hosts: Sequence[HostView], settings: UpgradeSettings, total: int) -> tuple[Wave, ...]:
-    """The canaries of all groups, then the others by place."""
-    canaries: list[str] = []
+def _in_order(hosts: Iterable[tuple[str, HostState]]) -> list[tuple[str, HostState]]:
+    return sorted(hosts, key=lambda item: item[1].wave)
+
+
+def _wave_numbers(hosts: Sequence[HostView], settings: UpgradeSettings) -> dict[str, int]:
+    """The canaries of all groups are wave 0, then the others by place."""
+    found: dict[str, int] = {}
     seen: dict[str, int] = {}
+    rest: dict[str, list[str]] = {}
     for host in hosts:
         seen[host.group] = seen.get(host.group, 0) + 1
         if seen[host.group] <= settings.canaries:
-            canaries.append(host.name)
-    first = frozenset(canaries)
-    rest: dict[str, list[str]] = {}
-    for host in hosts:
-        if host.name not in first:
+            found[host.name] = 0
+        else:
             rest.setdefault(host.place, []).append(host.name)
-    size = hosts_of(settings.wave, total)
-    waves = [Wave(tuple(canaries), canary=True)] if canaries else []
+    size, number = hosts_of(settings.wave, len(hosts)), 0
     for group in rest.values():
-        waves += [Wave(tuple(group[i : i + size])) for i in range(0, len(group), size)]
-    return tuple(waves)
-
-
-def reversed_plan(plan: Plan, changed: Sequence[str]) -> Plan:
-    """The way back of the hosts that a run changed: each to the version that it had before."""
-    wanted = frozenset(changed)
-    hosts = [
-        Planned(host.name, host.group, before=host.target, target=host.before)
-        for host in plan.hosts
-        if host.name in wanted
-    ]
-    waves = [
-        Wave(tuple(name for name in wave.hosts if name in wanted), wave.canary)
-        for wave in reversed(plan.waves)
-    ]
-    return Plan(
-        hosts=tuple(hosts),
-        waves=tuple(wave for wave in waves if wave.hosts),
-        limits=plan.limits,
-        kind="rollback",
-        subject=plan.subject,
-    )
+        for start in range(0, len(group), size):
+            number += 1
+            found |= dict.fromkeys(group[start : start + size], number)
+    return found

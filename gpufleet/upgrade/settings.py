@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from gpufleet.core.findings import Finding
+from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.settings import RoleSettings
 from gpufleet.upgrade.alerts import check_names, check_url
-from gpufleet.upgrade.shares import check_share
+from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.upgrade.window import Window
+
+_PERCENT = re.compile(r"(\d{1,3})%")
+
+
+def check_share(value: str | int) -> str | int:
+    """Raises ValueError for what is neither a number of hosts nor a share of them."""
+    if isinstance(value, bool):
+        raise ValueError('must be a number of hosts, or a share such as "10%"')
+    if isinstance(value, int):
+        if value < 1:
+            raise ValueError("must be at least 1")
+        return value
+    found = _PERCENT.fullmatch(value)
+    if not found or not 1 <= int(found[1]) <= 100:
+        raise ValueError('must be a number of hosts, or a share such as "10%"')
+    return value
+
+
+def hosts_of(share: str | int, total: int) -> int:
+    """The number of hosts, of `total`: rounded down, and at least one."""
+    if isinstance(share, int):
+        return share
+    return max(total * int(share.rstrip("%")) // 100, 1)
 
 
 def _window(value: str) -> str:
@@ -32,7 +59,7 @@ def _words(value: str) -> str:
 
 Share = Annotated[str | int, AfterValidator(check_share)]
 Command = Annotated[str, AfterValidator(_words)]
-Step = Literal["look", "prepare", "take", "release", "change", "restore"]
+Step = Literal["look", "prepare", "take", "change", "restore"]
 
 
 class UpgradeSettings(RoleSettings):
@@ -140,16 +167,11 @@ class UpgradeSettings(RoleSettings):
     validation_timeout: int = Field(
         120, ge=1, description="Seconds in which nvidia-smi has to answer after a change."
     )
-    step: Step | None = Field(
-        None, description="The step of one process; `gpufleet upgrade` sets it."
-    )
+    step: Step | None = Field(None, description="The step; `gpufleet upgrade` sets it.")
     subject: Subject = Field(
         "driver", description="What the run changes; `gpufleet upgrade` sets it."
     )
     run: str | None = Field(None, description="Name of the run; `gpufleet upgrade` sets it.")
-    origin: str | None = Field(
-        None, description="Run whose changes a roll-back reverts; `gpufleet upgrade` sets it."
-    )
 
 
 RUN_WIDE = (
@@ -165,3 +187,30 @@ RUN_WIDE = (
     "alerts",
     "alerts_ignored",
 )  # fields that must be the same for all hosts of a run
+
+
+def load_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | None, list[Finding]]:
+    """The typed settings in the data of a host, or None and all errors."""
+    wanted = {key: value for key, value in data.items() if str(key).startswith("upgrade_")}
+    problems = unknown_keys(wanted, (UpgradeSettings,))
+    settings = load_role(UpgradeSettings, data, problems)
+    return (None, problems) if problems else (settings, [])
+
+
+def of_run(
+    by_host: Mapping[str, UpgradeSettings],
+) -> tuple[UpgradeSettings | None, Finding | None]:
+    """The settings that hold for a run, which all of its hosts must have; None without hosts."""
+    first = next(iter(by_host.items()), None)
+    if first is None:
+        return None, None
+    one, settings = first
+    for other, theirs in by_host.items():
+        for name in RUN_WIDE:
+            mine, yours = getattr(settings, name), getattr(theirs, name)
+            if mine != yours:
+                key = f"{settings.prefix}{name}"
+                return None, findings.SETTINGS_DIFFER(
+                    key=key, first=mine, one=one, second=yours, other=other
+                )
+    return settings, None

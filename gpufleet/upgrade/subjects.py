@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from typing import Literal
 
 from gpufleet.core.versions import branch_of
@@ -24,14 +24,22 @@ RETURNS: dict[Subject, str] = {
 }
 
 
-def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, str]:
-    """The data of a step, as --data has it. `version`: that the host is to have; `branch`: of the
-    driver, whose newest version is meant."""
-    data = {"upgrade_subject": json.dumps(subject)}
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a run is to change its hosts to; "" is what the inventory says."""
+
+    subject: Subject = "driver"
+    version: str = ""
+    branch: str = ""
+
+
+def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, str | None]:
+    """The data of a step. `version`: that the host is to have; `branch`: of the driver, whose
+    newest version is meant."""
+    data: dict[str, str | None] = {"upgrade_subject": subject}
     if subject == "toolkit" and version:
-        return data | {"toolkit_version": json.dumps(version)}
+        return data | {"toolkit_version": version}
     if subject == "driver" and (version or branch):
         branch = str(branch_of(version)) if version else branch
-        data |= {"driver_version": json.dumps(version or None)}
-        data |= {"driver_branch": json.dumps(branch)}
+        return data | {"driver_version": version or None, "driver_branch": branch}
     return data

@@ -11,7 +11,7 @@ from kubernetes import client
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.upgrade.operations.cluster import ClusterNodes, Round
-from gpufleet.upgrade.operations.clusters import operator_owns_driver
+from gpufleet.upgrade.operations.clusters import owns_driver
 from gpufleet.upgrade.pods import Policy
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
@@ -144,4 +144,4 @@ def test_a_node_that_another_user_uncordons_is_given_up(
 
 @pytest.mark.extended
 def test_a_cluster_without_the_operator_owns_no_driver(nodes: ClusterNodes) -> None:
-    assert not operator_owns_driver(nodes.api)
+    assert not owns_driver(nodes.api)

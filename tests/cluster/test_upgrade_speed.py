@@ -22,5 +22,5 @@ def test_a_small_fleet_is_planned_and_drained(tmp_path: Path) -> None:
     assert 0 < found.memory < 500
     assert min(found.plan, found.prepare, found.cpu) > 0
     log = (tmp_path / "draining.log").read_text()
-    assert log.count(": drained") == found.drained
+    assert log.count(": draining\n") == found.drained
     assert said[-1].startswith(f"{PODS} pods evicted")

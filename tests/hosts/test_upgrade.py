@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,14 +66,14 @@ def test_hosts_change_one_after_the_other_and_return(fleet: Fleet, hosts: list[H
             seen.extend((busy.output("systemctl is-active gpu-job"), loaded(busy)))
             busy.set_fault("gpu-busy", False)
 
-        waiting = fleet.at(NAMES[1], "drain began", finish)
+        waiting = fleet.at(NAMES[1], "draining", finish)
         done = fleet.run("start", "--to", NEW, "--yes")
         assert done.returncode == 0, done.stdout
         waiting.join()
     assert seen == ["active", OLD_580]
     assert fleet.states() == dict.fromkeys(NAMES, "done")
     events = fleet.events()
-    assert events.index((NAMES[0], "returned")) < events.index((NAMES[1], "drain began"))
+    assert events.index((NAMES[0], "done, in service")) < events.index((NAMES[1], "draining"))
     for host in hosts:
         assert_driver(host, NEW)
         assert held(host)
@@ -112,17 +115,16 @@ def test_a_canary_whose_module_is_not_built_is_rolled_back(
 
     canary.set_fault("dkms-failure", True)
     try:
-        waiting = fleet.at(NAMES[0], "change failed", repair)
+        waiting = fleet.at(NAMES[0], "restoring", repair)
         done = fleet.run("start", "--to", NEW, "--yes")
         waiting.join()
     finally:
         canary.set_fault("dkms-failure", False)
         mirror_host.set_fault("404", False)
     assert done.returncode == 1, done.stdout
-    assert fleet.states() == {NAMES[0]: "reverted", NAMES[1]: "waiting"}
-    status = fleet.status()
-    assert status["state"] == "stopped"
-    assert "GF550" in status["hosts"][0]["reason"]
+    assert fleet.states() == {NAMES[0]: "reverted", NAMES[1]: "passed"}
+    assert ": stopped: " in done.stdout
+    assert "GF550" in fleet.reason(NAMES[0])
     for host in hosts:
         assert_driver(host, OLD_580)
         assert held(host)
@@ -137,9 +139,7 @@ def test_a_host_that_cannot_be_changed_is_not_disturbed(fleet: Fleet, hosts: lis
     assert f"left out: {NAMES[0]}: GF052" in shown.stdout
     absent = fleet.run("start", "--to", "580.1.1", "--limit", NAMES[0], "--yes")
     assert absent.returncode == 1, absent.stdout
-    assert fleet.events() == [
-        ("", "begun"), (NAMES[0], "refused"), ("", "finished")
-    ]  # fmt: skip
+    assert fleet.events() == [(NAMES[0], "passed")]
     assert_driver(hosts[0], OLD_580)
 
 
@@ -151,18 +151,19 @@ def test_damaged_packages_and_a_broken_build_leave_the_host_behind(
     damage = "echo x >>$(ls -d /var/lib/gpufleet/upgrade/packages/nvidia-utils*)"
     canary.set_fault("dkms-failure", True)
     try:
-        waiting = fleet.at(NAMES[0], "change failed", lambda: canary.run(damage))
+        waiting = fleet.at(NAMES[0], "restoring", lambda: canary.run(damage))
         done = fleet.run("start", "--to", NEW, "--yes")
         waiting.join()
     finally:
         canary.set_fault("dkms-failure", False)
     assert done.returncode == 1
     assert fleet.states()[NAMES[0]] == "stuck"
-    assert "GF056" in fleet.status()["hosts"][0]["reason"]
+    assert "GF056" in fleet.reason(NAMES[0])
     repaired = run_deploy("gpu_node", hosts, **DATA)
     assert repaired.returncode == 0, repaired.output
     assert_driver(canary, OLD_580)
-    canary.run("rm /var/lib/gpufleet/upgrade/state")
+    again = fleet.run("start", "--to", NEW, "--yes", "--limit", NAMES[0])
+    assert again.returncode == 0, again.stdout  # it is taken over, changed and returned
 
 
 @pytest.mark.extended
@@ -172,21 +173,30 @@ def test_requests_end_a_run_after_what_it_has_begun(fleet: Fleet, hosts: list[Ho
         **DATA,
         "upgrade_check_command": f"sh -c 'until test -e {asked}; do sleep 1; done'",
     }
-    waiting = fleet.at(NAMES[0], "change began", lambda: (fleet.run("pause"), asked.touch()))
-    done = fleet.run("start", "--to", NEW, "--yes")
-    waiting.join()
-    assert done.returncode == 0, done.stdout
-    assert fleet.status()["state"] == "paused"
+    refused: list[str] = []
+
+    def interrupt(started: subprocess.Popen[str]) -> None:
+        refused.append(fleet.run("start", "--to", NEW, "--yes").stdout)
+        started.send_signal(signal.SIGINT)
+        asked.touch()
+
+    done = fleet.interrupted("changing", interrupt, "start", "--to", NEW, "--yes")
+    assert "GF061" in refused[0]
+    assert done.returncode == 130, done.stdout
+    assert "paused" in done.stdout
     assert fleet.states() == {NAMES[0]: "done", NAMES[1]: "waiting"}
-    other = fleet.run("start", "--to", NEW, "--yes")
+    other = fleet.run("rollback", "--yes")
     assert "GF062" in other.stdout
     with hosts[1].fault("gpu-busy"):
-        waiting = fleet.at(NAMES[1], "drain began", lambda: fleet.run("abort"))
-        done = fleet.run("resume")
-        waiting.join()
+        done = fleet.interrupted(
+            "draining", lambda started: started.terminate(), "start", "--to", NEW, "--yes"
+        )
+        assert done.returncode == 143, done.stdout
+        assert fleet.states() == {NAMES[0]: "done", NAMES[1]: "prepared"}
+        ended = fleet.run("abort", "--yes")
+        assert ended.returncode == 0, ended.stdout
         assert hosts[1].output("systemctl is-active gpu-job") == "active"
-    assert fleet.states() == {NAMES[0]: "done", NAMES[1]: "passed over"}
-    assert fleet.status()["state"] == "aborted"
+    assert fleet.states() == {NAMES[0]: "done", NAMES[1]: "passed"}
     assert fleet.run("rollback", "--yes").returncode == 0
     assert_driver(hosts[0], OLD_580)
 
@@ -197,13 +207,13 @@ def test_a_killed_run_goes_on(fleet: Fleet, hosts: list[Host]) -> None:
     moments = random.Random(SEED)
     assert fleet.killed(moments.uniform(1, 3), "start", "--to", NEW, "--yes", events=1)
     for _ in range(KILLS):
-        if not fleet.killed(moments.uniform(1, 12), "resume"):
+        if not fleet.killed(moments.uniform(3, 15), "start", "--to", NEW, "--yes"):
             break
-    done = fleet.run("resume")
+    done = fleet.run("start", "--to", NEW, "--yes")
     assert done.returncode == 0, done.stdout
     assert fleet.states() == dict.fromkeys(NAMES, "done")
-    changed = [host for host, event in fleet.events() if event == "changed"]
-    assert sorted(changed) == sorted(NAMES)
+    states = [json.loads(host.output("cat /var/lib/gpufleet/upgrade.json")) for host in hosts]
+    assert [state["attempts"] for state in states] == [1, 1]
     for host in hosts:
         assert_driver(host, NEW)
         assert held(host)

@@ -60,7 +60,7 @@ def test_a_host_is_rebooted_once_nothing_uses_its_gpus(host: Host, tmp_path: Pat
             seen.append(host.boot_id())
             host.set_fault("gpu-busy", False)
 
-        waiting = fleet.at(NAME, "drain began", finish)
+        waiting = fleet.at(NAME, "draining", finish)
         done = fleet.run("start", "--reboot", "--yes")
         waiting.join()
     assert done.returncode == 0, done.stdout

@@ -1,9 +1,10 @@
-"""Runs `gpufleet upgrade` as users do, and reads its record without product code."""
+"""Runs `gpufleet upgrade` as users do, and reads its log without product code."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import threading
 import time
@@ -19,20 +20,21 @@ from killing import killed
 from gpufleet_sandbox import Host
 
 LONGEST = 900  # seconds
+PHASES = "prepared|draining|changing|restoring|done|reverted|passed|stuck"
+EVENT = re.compile(rf"\S+ [\d:]+ (\S+): ((?:{PHASES})(?:, in service)?)(?:: .*)?")
 
 
 @dataclass
 class Fleet:
-    """Hosts of one inventory, and the folder of their runs."""
+    """Hosts of one inventory, and the folder of their logs."""
 
     hosts: Sequence[Host]
     folder: Path
     data: Mapping[str, Any] = field(default_factory=dict)
 
     def words(self, verb: str, *options: str) -> list[str]:
-        """The command; with "start" the inventory follows."""
-        place = [self.inventory()] if verb == "start" else []
-        return [str(GPUFLEET), "upgrade", verb, *place, *options]
+        """The command, with the inventory."""
+        return [str(GPUFLEET), "upgrade", verb, self.inventory(), *options]
 
     def inventory(self) -> str:
         """The path of the inventory, which is written."""
@@ -47,20 +49,37 @@ class Fleet:
         return self.gpufleet(*self.words(verb, *options)[1:])
 
     def gpufleet(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """`gpufleet`, with the records of this fleet."""
+        """`gpufleet`, with the logs of this fleet."""
         return subprocess.run(
             [str(GPUFLEET), *words], cwd=ROOT, env=self.environment, text=True, timeout=LONGEST,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
         )  # fmt: skip
 
     def killed(self, seconds: float, verb: str, *options: str, events: int = 0) -> bool:
-        """SIGKILL of the run and all of its processes, some seconds after its start, or after the
-        record had so many events."""
+        """SIGKILL of the run and all of its processes, some seconds after its start, or after its
+        log had so many events."""
 
         def begun() -> bool:
             return len(self.events()) >= events
 
         return killed(self.words(verb, *options), seconds, self.environment, ROOT, begun)
+
+    def interrupted(
+        self, event: str, act: Callable[[subprocess.Popen[str]], object], *words: str
+    ) -> subprocess.CompletedProcess[str]:
+        """A run to which something is done once its log has an event of any host."""
+        command = self.words(*words)
+        with subprocess.Popen(
+            command, cwd=ROOT, env=self.environment, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        ) as started:  # fmt: skip
+            assert started.stdout
+            lines = []
+            for line in started.stdout:
+                lines.append(line)
+                if line.rstrip().endswith(f": {event}"):
+                    act(started)
+        return subprocess.CompletedProcess(command, started.returncode, "".join(lines))
 
     def status(self) -> dict[str, Any]:
         done = self.run("status", "--json")
@@ -69,16 +88,22 @@ class Fleet:
         return found
 
     def states(self) -> dict[str, str]:
-        return {host["name"]: host["state"] for host in self.status()["hosts"]}
+        """Of the hosts that a run has been on."""
+        hosts = self.status()["hosts"]
+        return {host["name"]: host["state"] for host in hosts if host["state"]}
+
+    def reason(self, host: str) -> str:
+        found: str = next(each["reason"] for each in self.status()["hosts"] if each["name"] == host)
+        return found
 
     def events(self) -> list[tuple[str, str]]:
-        """Host ("" for the run) and event of the newest run, in their order."""
-        runs = sorted(self.folder.glob("gpufleet/upgrades/*/record.jsonl"))
-        lines = [json.loads(line) for line in runs[-1].read_text().splitlines()] if runs else []
-        return [(line.get("host", ""), line["event"]) for line in lines]
+        """Host and phase of the newest run, in their order."""
+        logs = sorted(self.folder.glob("gpufleet/upgrades/*.log"), key=lambda path: path.name)
+        text = logs[-1].read_text(errors="replace") if logs else ""
+        return [(found[1], found[2]) for found in map(EVENT.fullmatch, text.splitlines()) if found]
 
     def at(self, host: str, event: str, act: Callable[[], object]) -> threading.Thread:
-        """Start a thread that acts once the record has the event."""
+        """Start a thread that acts once the log has the event."""
 
         def wait() -> None:
             ends = time.monotonic() + LONGEST

@@ -12,7 +12,7 @@ from gpufleet.upgrade.operations import steps
 
 def test_a_cluster_is_left_out_of_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[str] = []
-    report: Any = SimpleNamespace(leave_out=left.append)
+    report: Any = SimpleNamespace(left_out=SimpleNamespace(add=left.append))
     monkeypatch.setattr(steps.RunReport, "of", lambda state: report)
     monkeypatch.setattr(steps, "host", SimpleNamespace(name="@cluster/lab"))
     monkeypatch.setattr(steps, "is_cluster", lambda host: True)

@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from scripts.demo_upgrade_seen import Requests, Seen, goes_on, judge, lines, out_of_service
+from scripts.demo_upgrade_seen import (
+    Requests,
+    Seen,
+    entries_of,
+    goes_on,
+    judge,
+    lines,
+    out_of_service,
+)
 
 OLD, NEW = "580.178.04", "595.91.07"
 NODES = ("ubuntu2404", "ubuntu2404-2")
@@ -21,9 +29,8 @@ def of(host: str, *events: str) -> list[Mapping[str, Any]]:
     return [{"time": 10.0 * n, "event": event, "host": host} for n, event in enumerate(events)]
 
 
-FAILED = ("prepared", "drain began", "drained", "change began", "change failed", "roll-back began",
-          "rolled back", "returned")  # fmt: skip
-CHANGED = ("prepared", "drain began", "drained", "change began", "changed", "returned")
+FAILED = ("prepared", "draining", "changing", "restoring", "reverted", "reverted, in service")
+CHANGED = ("prepared", "draining", "changing", "done", "done, in service")
 STOPPED, FINISHED = ({"time": 99.0, "event": event} for event in ("stopped", "finished"))
 GOOD = Seen(
     before=dict.fromkeys(NODES, OLD),
@@ -37,7 +44,7 @@ GOOD = Seen(
     canary=CANARY, target=NEW,
 )  # fmt: skip
 BESIDES = [*of(NODES[0], *CHANGED), *of(CANARY, *FAILED), STOPPED]
-UNTIL_DRAINED = [*of(CANARY, *FAILED[:3]), STOPPED]
+UNTIL_DRAINED = [*of(CANARY, *FAILED[:2]), STOPPED]
 
 
 def test_what_is_promised_is_no_problem() -> None:
@@ -45,8 +52,8 @@ def test_what_is_promised_is_no_problem() -> None:
     text = "\n".join(lines(GOOD))
     assert f"2 sent, 2 answered (1 by {OLD}, 1 by {NEW}), 0 lost" in text
     assert "10 steps before, 60 after the first try, 90 at the end" in text
-    assert f"ubuntu2404   {OLD} -> {OLD} -> {NEW}, out of service for 40 s" in text
-    assert f"ubuntu2404-2 {OLD} -> {OLD} -> {NEW}, out of service for 60 s + 40 s" in text
+    assert f"ubuntu2404   {OLD} -> {OLD} -> {NEW}, out of service for 30 s" in text
+    assert f"ubuntu2404-2 {OLD} -> {OLD} -> {NEW}, out of service for 40 s + 30 s" in text
 
 
 @pytest.mark.parametrize(
@@ -87,9 +94,23 @@ def test_only_the_answer_of_a_gpu_is_one() -> None:
     assert Requests(**json.loads(json.dumps(asdict(requests)))) == requests
 
 
+def test_the_log_of_a_run_has_its_phases() -> None:
+    text = f"""\
+2026-11-27 20:37:22 run 1: log
+2026-11-27 20:37:23,489 [{CANARY}] Success
+2026-11-27 20:37:24 {CANARY}: waiting: pods
+2026-11-27 20:37:25 {CANARY}: draining
+2026-11-27 20:37:35 {CANARY}: done, in service
+2026-11-27 20:37:36 run 1: stopped: a canary failed: x
+"""
+    found = entries_of(text)
+    assert [each["event"] for each in found] == ["draining", "done, in service", "stopped"]
+    assert out_of_service(found) == {CANARY: 10.0}
+
+
 def test_a_node_that_was_not_returned_has_no_time() -> None:
-    assert out_of_service(of("a", "drain began", "drained", "returned")) == {"a": 20.0}
-    assert out_of_service(of("a", "drain began", "drained")) == {}
+    assert out_of_service(of("a", "draining", "done", "done, in service")) == {"a": 20.0}
+    assert out_of_service(of("a", "draining", "done")) == {}
 
 
 @pytest.mark.parametrize(

@@ -130,8 +130,9 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
 
 
 def is_busy(facts: NodeFacts) -> bool:
-    """Whether another run or a package manager is changing a host."""
-    return facts.busy or bool(facts.lock_holder)
+    """Whether another run or a package manager is changing this host."""
+    others = facts.busy and not host_lock.is_ours(facts.run_lock, host.name)
+    return others or bool(facts.lock_holder)
 
 
 def facts_once_idle(

@@ -7,9 +7,16 @@ from gpufleet.core.findings import blocker
 NOT_BY_ITSELF = blocker(
     "GF050",
     "Deploy is run by gpufleet upgrade",
-    "deploys/upgrade_driver.py runs one step of an upgrade. It cannot start a run together with "
-    "other deploys, with --exclude, or from Python. Nothing was done.",
-    "Run `gpufleet upgrade INVENTORY`, or pyinfra with only that deploy.",
+    "deploys/upgrade_driver.py carries out one step of an upgrade. Nothing was done.",
+    "Run `gpufleet upgrade INVENTORY`.",
+)
+
+STATE_UNREADABLE = blocker(
+    "GF053",
+    "State of the host cannot be used",
+    "{file} on the host, which says where its upgrade is, cannot be used: {problem}.",
+    "See `gpufleet verify` of the host, and `kubectl get nodes` where it is a node. Then remove "
+    "the file and run `gpufleet upgrade` again.",
 )
 
 NOT_KEPT = blocker(
@@ -26,15 +33,6 @@ GPUS_MISSING = blocker(
     "GPUs are missing before the change",
     "nvidia-smi lists {found:GPU|GPUs}; the PCI bus has {wanted}.",
     "Repair the host first: after the change, the cause could no longer be identified.",
-)
-
-ANOTHER_RUN = blocker(
-    "GF053",
-    "Another run was at work on the host",
-    "Run {run} left this host as {state!r}.",
-    "Continue that run on its controller: `gpufleet upgrade resume --run {run}`, or end it: "
-    "`gpufleet upgrade abort --run {run}`. If it is lost, run `gpufleet apply` and remove {file} "
-    "on the host.",
 )
 
 NOT_AS_BEFORE = blocker(
@@ -82,29 +80,6 @@ NOT_PREPARED = blocker(
     "Run `gpufleet upgrade` again; do not remove the folder during a run.",
 )
 
-COMMAND_FAILED = blocker(
-    "GF066",
-    "Command on the controller failed",
-    "{key} for {host} ended with {status}: {output}.",
-    "Run it manually, correct it, then run `gpufleet upgrade resume --run {run}`.",
-)
-
-STEP_LOST = blocker(
-    "GF069",
-    "Step without a result",
-    "The process of the step {step!r} ended with status {status} and without a report: {output}.",
-    "Read {log}, then {again}.",
-)
-
-NOT_OURS = blocker(
-    "GF071",
-    "Packages on the host belong to another run",
-    "{folder} belongs to another run, or to none; only one run may change a host at a time. "
-    "Nothing was done.",
-    "End the run named below on its controller: `gpufleet upgrade abort --run RUN`. If it is "
-    "lost, check the host and remove {folder}/state.",
-)
-
 IN_USE = blocker(
     "GF072",
     "GPUs are in use",
@@ -125,31 +100,6 @@ OWN_MACHINE = blocker(
     "Controller cannot reboot itself",
     "gpufleet runs on this host: the reboot would end the run.",
     "Start the run from another machine, or reboot this one manually.",
-)
-
-NOT_COMPARED = blocker(
-    "GF078",
-    "Changed host cannot be compared",
-    "The host was changed, and {folder}, which has its earlier state, belongs to another run, or "
-    "to none.",
-    "It is rolled back if its packages are there; otherwise it stays out of service. See what is "
-    "named below, check the host, then remove {folder}/state.",
-)
-
-STEP_NOT_DONE = blocker(
-    "GF270",
-    "Step was not carried out",
-    "The process of the step {step!r} ended with status {status} before the step was carried out "
-    "on all of its hosts: {log}.",
-    "Read that file: your deploys/upgrade_driver.py or config.py may end pyinfra early. Correct "
-    "it, then run `gpufleet upgrade` again.",
-)
-
-NOT_REPORTED = blocker(
-    "GF280",
-    "Host was not reached",
-    "The step's report does not contain this host.",
-    "Check that `ssh` reaches the host, then run `gpufleet upgrade` again.",
 )
 
 NO_TARGET = blocker(

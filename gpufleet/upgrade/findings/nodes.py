@@ -40,16 +40,6 @@ IMAGE_MISSING = blocker(
     "that the nodes can reach.",
 )
 
-ABORT_WAITS = blocker(
-    "GF074",
-    "Run cannot be aborted while its cluster is away",
-    "Hosts of run {run} are out of service: {hosts}. Returning them to service requires their "
-    "cluster: {problem}. Those of other clusters are returned.",
-    "Run `gpufleet upgrade abort --run {run}` again when the cluster responds. The nodes stay "
-    "cordoned until then. If the cluster is gone, `gpufleet upgrade abort --run {run} "
-    "--cluster-gone` ends the run: its nodes count as deleted.",
-)
-
 OTHER_NODE = blocker(
     "GF079",
     "Node with the machine ID of the host has other names",
@@ -83,65 +73,6 @@ NODE_REFUSED = blocker(
     "Cluster refuses to return the node to service",
     "The cluster refuses to return the node of {host} to service: {reason}. The node stays "
     "cordoned; its driver is either the new one, checked, or the earlier one.",
-    "Remove what refuses it, such as an admission webhook or a missing permission, then run "
-    "`gpufleet upgrade resume --run {run}`. Or return the node manually: see "
-    "docs/how-to/upgrade.md.",
-)
-
-UNMARKED = blocker(
-    "GF279",
-    "Failed nodes are not marked",
-    "The roll-back of {hosts} failed in run {run}, and their cluster does not respond: the nodes "
-    "stay cordoned, without the annotation that gives the reason.",
-    "Run `gpufleet upgrade resume --run {run}` when the cluster responds: it marks them and ends "
-    "the run.",
-)
-
-CONTEXT_LOST = blocker(
-    "GF272",
-    "Kubeconfig of the run is gone",
-    "Run {run} was planned for the cluster of {access}, which is no longer there: {problem} "
-    "{tried} No node was changed.",
-    "Restore that kubeconfig, or add one with a context for that cluster to KUBECONFIG, then run "
-    "the command again. If the cluster is gone, `gpufleet upgrade abort --run {run} "
-    "--cluster-gone` ends the run.",
-)
-
-UID_UNKNOWN = blocker(
-    "GF277",
-    "Kubeconfig is gone and the UID of its cluster unknown",
-    "Run {run} was planned for the cluster of {access}, which is no longer there: {problem} The "
-    "run did not record the cluster's UID, so it cannot use another context. No node was changed.",
-    "Restore a kubeconfig for that cluster, with the same path and context, then run the command "
-    "again. If the cluster is gone, `gpufleet upgrade abort --run {run} --cluster-gone` ends the "
-    "run.",
-)
-
-MAYBE_AWAY = blocker(
-    "GF276",
-    "Cluster of the run is unreachable",
-    "{problem} Other contexts that may lead to it could not be checked: {tried}.",
-    "Run the command again when they respond, or correct them. If the cluster of the run is gone, "
-    "`gpufleet upgrade abort --run {run} --cluster-gone` ends the run.",
-)
-
-OTHER_CLUSTER = blocker(
-    "GF288",
-    "Context points to another cluster",
-    "Context {context!r} of {paths} now points to {url}, which is not the cluster that run {run} "
-    "was planned for. No node was changed.",
-    "Point that context to the cluster of the run again, then run the command again. If that "
-    "cluster is gone, for example rebuilt, `gpufleet upgrade abort --run {run} --cluster-gone` "
-    "ends the run: its nodes count as deleted, and one that is still there stays cordoned.",
-)
-
-UID_REFUSED = blocker(
-    "GF275",
-    "Cannot verify the cluster of the context",
-    "Context {context!r} of {paths} now points to {url}, where its user may not read the "
-    "namespace kube-system, so gpufleet cannot verify that it is the cluster of run {run}. No "
-    "node was changed.",
-    "Allow that user to get the namespace kube-system, or add a context of a user who may to "
-    "KUBECONFIG, then run the command again. If the cluster of the run is gone, `gpufleet upgrade "
-    "abort --run {run} --cluster-gone` ends the run.",
+    "Remove what refuses it, such as an admission webhook or a missing permission, then run the "
+    "same `gpufleet upgrade` again.",
 )

@@ -1,8 +1,8 @@
-"""Runs: their records, their settings, and other runs in the way."""
+"""Runs: their settings, and other runs in the way."""
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, warning
+from gpufleet.core.findings import blocker
 
 SETTINGS_DIFFER = blocker(
     "GF060",
@@ -11,82 +11,44 @@ SETTINGS_DIFFER = blocker(
     "Set it for all hosts of the run, as in group_data/all.py.",
 )
 
-IN_PROGRESS = blocker(
+AT_WORK = blocker(
     "GF061",
-    "Run is in progress",
-    "Another process on this machine carries out run {run}.",
-    "See `gpufleet upgrade status --run {run}`; `gpufleet upgrade pause --run {run}` ends it "
-    "after the hosts in progress.",
+    "Another process is at work on the host",
+    "{holder} is at work on {host}. Nothing was done.",
+    "Wait for it, or press Ctrl-C where it runs: it finishes what it has begun.",
 )
 
 UNFINISHED = blocker(
     "GF062",
-    "Earlier run is not finished",
-    "Run {run} over {inventory} is not finished: {state}.",
-    "Continue it with `gpufleet upgrade resume --run {run}`, or end it with "
-    "`gpufleet upgrade abort --run {run}`.",
-)
-
-FOREIGN_RUN = blocker(
-    "GF287",
-    "Earlier run of another user is not finished",
-    "Run {run} over the same inventory belongs to another user and is not finished; a process of "
-    "that user may be at work on its hosts.",
-    "Finish it as that user: `gpufleet upgrade resume --run {run}` or `abort`. If it is lost, "
-    "move {folder} away; its nodes stay cordoned until you return them: see "
-    "docs/how-to/upgrade.md.",
-)
-
-NO_RUN = blocker(
-    "GF063",
-    "No such run",
-    "There is no {run} in {folder}.",
-    "A run is recorded on the machine and for the user that started it: run the command there. "
-    "Without a name it takes the newest run.",
-)
-
-RECORD_DAMAGED = blocker(
-    "GF064",
-    "Record of the run is damaged",
-    "{file} cannot be used: {problem}.",
-    "Restore the file, or run the command as its owner. Otherwise move the folder away and start "
-    "a new run. It skips hosts that have the target and hosts that the lost run left unfinished "
-    "(GF053); nodes of the latter stay cordoned.",
-)
-
-RECORD_UNWRITTEN = blocker(
-    "GF274",
-    "Record of the run cannot be written",
-    "{file} cannot be written: {problem}. Nothing more was done with hosts and nodes.",
-    "Free space on that file system, or make it writable, then run the command again. A run that "
-    "was started continues with `gpufleet upgrade resume --run RUN`: do not move its folder.",
-)
-
-RECORD_FULL = blocker(
-    "GF381",
-    "Record of the run is full",
-    "{file} would exceed {most} MiB. No more hosts are started; the rest of {whole} MiB is "
-    "reserved for returning hosts that are out of service.",
-    "Run `gpufleet upgrade abort --run {run}`, which returns them, then start a new run.",
-)
-
-OTHER_VERSION = blocker(
-    "GF289",
-    "Run of another version of gpufleet",
-    "{file} was written by another version of gpufleet, and this one cannot use it: {problem}. It "
-    "was not changed; no host was touched.",
-    "Continue or end the run with that version: `gpufleet upgrade resume --run {run}` or "
-    "`gpufleet upgrade abort --run {run}`. If you do not have that version, return the nodes of "
-    "the run manually (see docs/how-to/upgrade.md), then move {folder} away.",
+    "Another run is not finished",
+    "Run {run} is not finished on {host}: {what} to {target}. Nothing was done.",
+    "Go on with it: run the command again that began it. Or end it with `gpufleet upgrade abort "
+    "INVENTORY`.",
 )
 
 NOTHING_TO_RETURN = blocker(
     "GF065",
     "Nothing to roll back",
-    "Run {run} cannot be rolled back (state: {state}): it has changed no host, is not finished, "
-    "or is itself a roll-back or a reboot.",
-    "If it is not finished, end it with `gpufleet upgrade abort --run {run}`. Hosts that failed "
-    "are rolled back already.",
+    "No host of the inventory was changed by an upgrade, or they are rolled back already. A reboot "
+    "cannot be rolled back.",
+    "`gpufleet upgrade status INVENTORY` shows the hosts. Those that failed are rolled back "
+    "already.",
+)
+
+NODE_AWAY = blocker(
+    "GF074",
+    "Nodes of an unfinished run are not found",
+    "Run {run} has hosts whose nodes are not found, so it is not known where to return them: "
+    "{hosts}. {problem} Nothing was done.",
+    "Restore access to their cluster, then run the same command again. If the cluster is gone, use "
+    "an inventory without it, and stop the kubelet of the hosts.",
+)
+
+COMMAND_FAILED = blocker(
+    "GF066",
+    "Command on the controller failed",
+    "{key} for {host} failed: {problem}. The host stays out of service.",
+    "Run it manually and correct it, then run the same `gpufleet upgrade` again.",
 )
 
 WRONG_SETTINGS = blocker(
@@ -98,32 +60,10 @@ WRONG_SETTINGS = blocker(
     "message quotes the finding about it. Nothing was done.",
 )
 
-RECORD_SET_ASIDE = warning(
-    "GF075",
-    "Damaged record of a run was set aside",
-    "The record of run {run} cannot be used ({problem}); it was moved to {folder}.",
-    "Hosts in progress are skipped (GF053); their nodes have the annotation gpufleet/upgrade: see "
-    "docs/how-to/upgrade.md to return them.",
-)
-
-SEVERAL_RUNS = blocker(
-    "GF282",
-    "Several runs are not finished",
-    "Several runs are not finished: {runs}. Nothing was done.",
-    "Select one with --run RUN.",
-)
-
-NOT_PAUSED = blocker(
-    "GF283",
-    "Nothing to pause",
-    "Run {run} cannot be paused: {why}.",
-    "`gpufleet upgrade status --run {run}` shows its hosts.",
-)
-
-FOLDER_LOST = blocker(
-    "GF271",
-    "Folder of the run cannot be entered",
-    "Folder {folder}, in which run {run} was started, cannot be used: {why}. No host was touched.",
-    "Restore it with its deploys/, config.py and group_data/, or its owner, then run the command "
-    "again.",
+CHANGED_SINCE = blocker(
+    "GF071",
+    "Host was changed after the run",
+    "The run left version {target}; the host has {found} now.",
+    "Install the version that you want: set driver_version or toolkit_version, then run "
+    "`gpufleet apply` or `gpufleet upgrade`.",
 )

@@ -6,13 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
-from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.nodes import (
     GONE,
@@ -46,7 +46,6 @@ from gpufleet.upgrade.pods import (
     sort_pods,
     tolerates,
 )
-from gpufleet.upgrade.states import Event
 
 STAYS = "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
@@ -252,11 +251,9 @@ class ClusterNodes:
                 seen.away.append(name)
         return seen
 
-    def post_event(self, host: str, event: Event, reason: str) -> None:
-        """Create an event about the node."""
-        body = event_of(self.nodes[host], self.run, event, reason, time.time())
-        if body:
-            self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
+    def post_event(self, body: Mapping[str, Any]) -> None:
+        """Create an event about a node."""
+        self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
     def _ours(self, host: str) -> Node:
         """The node, while it is cordoned by gpufleet. Raises NotOurs."""

@@ -16,10 +16,6 @@ from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.settings import UpgradeSettings
 
 
-def _other() -> str:
-    return explain(host.name, findings.NOT_OURS(folder=FOLDER))
-
-
 @operation
 def keep(
     settings: UpgradeSettings, job: PackageTransaction, version: str, packages: Mapping[str, str]
@@ -43,7 +39,6 @@ def keep(
         settings.run or "",
         version,
         message,
-        _other(),
         full,
         job.manager,
         seconds,
@@ -52,40 +47,21 @@ def keep(
 
 
 @operation
-def note(run: str, word: str) -> Commands:
+def note() -> Commands:
     """
-    Write down on the host where its change is.
-
-    + run: its name
-    + word: the state
+    Note what a change of the host is compared with, right before it.
     """
-    message = explain(host.name, findings.NOT_PREPARED(folder=FOLDER))
-    yield script("upgrade/note", FOLDER, run, word, message, _other())
+    yield script("upgrade/note", FOLDER, explain(host.name, findings.NOT_PREPARED(folder=FOLDER)))
 
 
 @operation
-def take(run: str, origin: str, version: str) -> Commands:
+def take(version: str) -> Commands:
     """
-    Take over the packages that another run has left, for a roll-back.
+    See that the packages for a roll-back are there.
 
-    + run: its name
-    + origin: the run that has left them
-    + version: of the driver that they have
+    + version: that they have
     """
-    lacking = explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))
-    damaged = explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version))
-    yield script("upgrade/take", FOLDER, run, origin, version, lacking, damaged, _other())
-
-
-@operation
-def release(run: str, origin: str) -> Commands:
-    """
-    Leave the host to other runs.
-
-    + run: its name
-    + origin: the run that it has taken the packages from, if any
-    """
-    yield script("upgrade/release", FOLDER, run, origin)
+    yield script("upgrade/take", FOLDER, version, *_unusable(version))
 
 
 @operation
@@ -98,31 +74,33 @@ def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Comm
     + toolkit: version of the container toolkit, where the run has changed it
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
-    other = explain(host.name, findings.NOT_COMPARED(folder=FOLDER))
     seconds = str(settings.validation_timeout)
-    yield script(
-        "upgrade/validate", FOLDER, settings.run or "", version, toolkit, seconds, message, other
-    )
+    yield script("upgrade/validate", FOLDER, version, toolkit, seconds, message)
 
 
 @operation
 def restore(
-    run: str, version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
+    version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
 ) -> Commands:
     """
     Install the packages of the earlier version, without a repository.
 
-    + run: its name
     + version: the earlier one
     + manager: of packages
     + lock_timeout: seconds to wait for another package manager
     + installed: packages of the driver that are there
     """
     yield wait_for_lock(lock_timeout)
-    lacking = explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))
-    damaged = explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version))
     message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))
     yield script(
-        "upgrade/restore", FOLDER, run, version, lacking, damaged, _other(), message, manager,
+        "upgrade/restore", FOLDER, version, *_unusable(version), message, manager,
         str(lock_timeout), *installed,
     )  # fmt: skip
+
+
+def _unusable(version: str) -> tuple[str, str]:
+    """What is said where these packages are lacking, and where they are damaged."""
+    return (
+        explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version)),
+        explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version)),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -17,6 +17,11 @@ Value = TypeVar("Value")
 def of_node(api: ClusterApi, name: str) -> list[Any]:
     """The pods of one node."""
     return api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")
+
+
+def pods_of(api: ClusterApi, nodes: Mapping[str, str]) -> dict[str, list[Any]]:
+    """By host, the pods of its node."""
+    return side_by_side(lambda host: of_node(api, nodes[host]), list(nodes))
 
 
 def every_node(api: ClusterApi) -> list[Any]:

@@ -32,35 +32,34 @@ from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.look import FOLDER, Health, Seen, gpu_users, view_of, work_on
+from gpufleet.upgrade.gpus import LONG
+from gpufleet.upgrade.look import FOLDER, Seen, gpu_users, view_of, work_on
 from gpufleet.upgrade.models import names
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
-from gpufleet.upgrade.operations.alone import start_run
 from gpufleet.upgrade.operations.subject_steps import (
     Install,
     driver_version,
     family_of,
     installed_of,
 )
-from gpufleet.upgrade.settings import Step, UpgradeSettings
+from gpufleet.upgrade.settings import Step, UpgradeSettings, load_settings
 
 Known = tuple[NodeSettings, NodeFacts]
-NOTHING_SEEN = Health()
 NO_LOGINS: Mapping[str, Logins] = {}
 
 
-class HealthOnHost(FactBase[Health]):
-    """GPUs, units and the run that was at work on the host last."""
+class Gpus(FactBase[int]):
+    """The GPUs that nvidia-smi lists within some seconds."""
 
-    default = Health
+    default = int
 
     def command(self, seconds: int) -> StringCommand:
-        return framed(script("upgrade/health", FOLDER, str(seconds)))
+        return framed(script("upgrade/health", str(seconds)))
 
-    def process(self, output: Iterable[str]) -> Health:
-        return Health.parse(answer(output) or ())
+    def process(self, output: Iterable[str]) -> int:
+        number = "".join(answer(output) or ()).removeprefix("gpus ")
+        return int(number) if number.isdecimal() and len(number) < LONG else 0
 
 
 def take_part(install: Install) -> None:
@@ -78,12 +77,9 @@ def take_part(install: Install) -> None:
         "look": look,
         "prepare": prepare,
         "take": take,
-        "release": release,
         "change": lambda settings: change(settings, install),
         "restore": restore,
     }
-    if settings.step is None:
-        start_run(report.display.end)
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
         return
@@ -101,49 +97,29 @@ def look(settings: UpgradeSettings) -> None:
     if problems:
         report.block(host, problems)
         return
-    has_gpus = bool(known[1].gpus)
-    health = read(HealthOnHost, settings.validation_timeout) if has_gpus else Health()
+    gpus = read(Gpus, settings.validation_timeout) if known[1].gpus else 0
+    host_lock.arm(host, known[1])  # where the run begins, it holds the host from here on
     place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
-    view = asdict(
-        view_of(_seen(known, health, logins), settings.run or "", place, settings.subject)
-    )
-    report.host(host.name).plan["upgrade"] = {**view, "owner": health.run, "at": health.state}
+    view = view_of(_seen(known, gpus, logins), place, settings.subject)
+    report.host(host.name).plan["upgrade"] = asdict(view)
 
 
 def take(settings: UpgradeSettings) -> None:
-    """Take over the packages that the run left which is rolled back; nothing else is changed."""
-    known = _known_to_change()
-    if known is None:
-        return
-    wanted = _wanted(settings, known[0]) or "?"
-    sentence = "Take over the packages for the roll-back"
-    on_host.take(sentence, settings.run or "", settings.origin or "", wanted)
-
-
-def release(settings: UpgradeSettings) -> None:
-    """Leave a host that was not changed to other runs."""
-    if _known_to_change():
-        on_host.release("Leave the host to other runs", settings.run or "", settings.origin or "")
-
-
-def _known_to_change() -> Known | None:
-    """Settings and facts of a host on which a file of the run is changed."""
+    """See that the packages for a roll-back are there; nothing is changed."""
     known = settings_and_facts()
     if known:
         RunReport.of(state).host(host.name).examined = True
         host_lock.arm(host, known[1])
-    return known
+        on_host.take("Check the packages for the roll-back", _wanted(settings, known[0]) or "?")
 
 
-def _seen(
-    known: Known, health: Health = NOTHING_SEEN, logins: Mapping[str, Logins] = NO_LOGINS
-) -> Seen:
+def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS) -> Seen:
     """The host as it was read."""
     of_node, facts = known
     RunReport.of(state).host(host.name).examined = True
     return Seen(
         host.name, of_node, facts, load_catalog(), int(time.time()), logins,
-        place_of(state, host, facts), health,
+        place_of(state, host, facts), gpus,
     )  # fmt: skip
 
 
@@ -201,7 +177,6 @@ def restore(settings: UpgradeSettings) -> None:
         return
     on_host.restore(
         "Install the earlier packages from the host's own folder",
-        settings.run or "",
         wanted,
         facts.package_manager,
         of_node.host.lock_timeout,

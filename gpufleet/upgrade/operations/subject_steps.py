@@ -72,7 +72,7 @@ def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
 
 def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
     """Change the host by the roles' own steps, or reboot it, then compare it with what it was."""
-    on_host.note("Note that the host is changed", settings.run or "", "changing")
+    on_host.note("Note the state of the host")
     if settings.subject == "reboot":
         reboot.when(
             "Reboot",

@@ -22,3 +22,9 @@ note_xids() {
     { grep -Ev '^(xids|boot) ' "$1/health"; printf 'xids %s\nboot %s\n' "$(xids)" "$(boot_id)"; } >"$1/health.new" &&
         mv "$1/health.new" "$1/health" || exit 1
 }
+# note_once FOLDER WORD: note_xids, but not again in an attempt of the same word that goes on after a kill
+note_once() {
+    if [ "$(cat "$1/noted" 2>/dev/null)" = "$2" ]; then return 0; fi
+    note_xids "$1"
+    printf '%s\n' "$2" >"$1/noted" || exit 1
+}

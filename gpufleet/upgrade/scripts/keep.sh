@@ -1,11 +1,10 @@
-# keep.sh FOLDER RUN FROM MESSAGE BUSY FULL MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER,
-# for a roll-back without a repository, and note the health of this host. What this very run has fetched stays; with
-# what another run has not finished, prepared or more, it fails with BUSY, and with FULL where they do not fit.
-folder=$1 run=$2 from=$3 message=$4 busy=$5 full=$6 manager=$7 seconds=$8; shift 8
+# keep.sh FOLDER RUN FROM MESSAGE FULL MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for a
+# roll-back without a repository, and note the health of this host. What RUN has fetched stays. It fails with FULL where
+# they do not fit.
+folder=$1 run=$2 from=$3 message=$4 full=$5 manager=$6 seconds=$7; shift 7
 spare=65536 # KiB that stay free
 whole() { [ -e "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
-if [ "$(run_of "$folder")" = "$run" ] && whole "$folder"; then exit 0; fi
-case $(state_of "$folder") in prepared | changing | restoring) own "$folder" "$run" "$busy" ;; esac
+if [ "$(cat "$folder/run" 2>/dev/null)" = "$run" ] && whole "$folder"; then exit 0; fi
 new=$folder.new
 rm -rf "$new" && mkdir -p -m 700 "$new/packages" && cd "$new/packages" || exit 1
 names=$(for word; do printf '%s\n' "${word%%=*}"; done)
@@ -52,7 +51,7 @@ if [ -n "$lacking" ]; then
     fail "$message" "not there:$lacking" "$(printf '%s\n' "$out" | tail -n 5)"
 fi
 printf '%s\n' "$names" >"$new/names" && printf '%s\n' "$from" >"$new/from" || exit 1
-mark "$new" prepared "$run"
+printf '%s\n' "$run" >"$new/run" || exit 1
 {
     printf 'gpus %s\n' "$(timeout -k 10 "$seconds" nvidia-smi -L 2>/dev/null | grep -c '^GPU ')"
     printf 'xids %s\nboot %s\n' "$(xids)" "$(boot_id)"

@@ -1,12 +1,8 @@
-# restore.sh FOLDER RUN VERSION LACKING DAMAGED OTHER MESSAGE MANAGER LOCK NAME...: install the packages of VERSION
-# from FOLDER, without a repository, and remove those of NAME that are not among them: they belong to the version that
-# failed. With OTHER it fails where FOLDER belongs to another run.
-folder=$1 run=$2 version=$3 lacking=$4 damaged=$5 other=$6 message=$7 manager=$8 lock=$9; shift 9
-[ -d "$folder" ] || fail "$lacking" 'there: nothing'
-own "$folder" "$run" "$other"
+# restore.sh FOLDER VERSION LACKING DAMAGED MESSAGE MANAGER LOCK NAME...: install the packages of VERSION from FOLDER,
+# without a repository, and remove those of NAME that are not among them: they belong to the version that failed.
+folder=$1 version=$2 lacking=$3 damaged=$4 message=$5 manager=$6 lock=$7; shift 7
 kept "$folder" "$version" "$lacking" "$damaged"
-if [ "$(state_of "$folder")" != restoring ]; then note_xids "$folder"; fi
-mark "$folder" restoring "$run"
+note_once "$folder" restoring
 gone=''
 for name; do grep -qFx -- "$name" "$folder/names" || gone="$gone $name"; done
 # package names have no spaces: splitting is meant

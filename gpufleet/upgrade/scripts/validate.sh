@@ -1,8 +1,6 @@
-# validate.sh FOLDER RUN VERSION TOOLKIT SECONDS MESSAGE OTHER: this host with VERSION of the driver and TOOLKIT of the
-# container toolkit ("" for any), compared with what FOLDER says of it before. With OTHER it fails where FOLDER belongs
-# to another run.
-folder=$1 run=$2 version=$3 toolkit=$4 seconds=$5 message=$6 other=$7
-own "$folder" "$run" "$other"
+# validate.sh FOLDER VERSION TOOLKIT SECONDS MESSAGE: this host with VERSION of the driver and TOOLKIT of the container
+# toolkit ("" for any), compared with what FOLDER says of it before.
+folder=$1 version=$2 toolkit=$3 seconds=$4 message=$5
 wrong=''
 differs() { wrong="$wrong$1: expected $2, found ${3:-nothing}
 "; }
@@ -30,4 +28,3 @@ for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.j
     case ${library:-none} in none | *.so."$version") ;; *) differs "$spec" "$version" "$library" ;; esac
 done
 [ -z "$wrong" ] || fail "$message" "$wrong"
-mark "$folder" changed "$run"

@@ -203,17 +203,17 @@ def test_packages_are_no_part_of_ours() -> None:
     assert foreign(found) == 10.0
 
 
-def test_lines_of_steps_have_the_moment_at_which_they_came(tmp_path: Path) -> None:
-    log = tmp_path / "run/step-0001-look.log"
-    log.parent.mkdir()
+def test_lines_of_a_run_have_the_moment_at_which_they_came(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
     watch = StepsWatch(tmp_path)
     watch.look(1.0)
-    log.write_text("a\nb\nunfin")
+    log.write_text("2026-11-27 20:00:00 a\n2026-11-27 20:00:00,5 b\n2026-11-27 unfin")
     watch.look(2.0)
-    log.write_text("a\nb\nunfinished\n")
+    with log.open("a") as file:
+        file.write("ished c\n")
     watch.look(3.0)
     watch.look(4.0)
-    assert watch.seen == {log: [(2.0, ""), (2.0, "a"), (2.0, "b"), (3.0, "unfinished")]}
+    assert watch.seen == {log: [(2.0, ""), (2.0, "a"), (2.0, "b"), (3.0, "c")]}
 
 
 def test_our_own_part_of_an_upgrade_is_five_seconds() -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.cli import main
-from gpufleet.core.paths import NoHome, cache_dir
+from gpufleet.cli import main, upgrade
+from gpufleet.core.paths import NoHome, cache_dir, user_folder
 
 
 @pytest.fixture(autouse=True)
@@ -21,9 +21,14 @@ def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pwd.getpwuid", unknown)
 
 
-def test_a_command_says_what_to_set(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_says_what_to_set(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        upgrade, "targets_of", lambda *args: user_folder("XDG_STATE_HOME", ".local/state")
+    )
     with pytest.raises(SystemExit) as ended:
-        main.main(["upgrade", "status"])
+        main.main(["upgrade", "inventory.py", "--yes"])
     assert ended.value.code == 2
     said = capsys.readouterr().err
     assert "Error: This user has no home folder. Set HOME or XDG_STATE_HOME.\n" in said

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, upgrade
-from gpufleet.cli.upgrade_run import PlannedRun
-from gpufleet.cli.upgrade_wanted import wanted_of
-from gpufleet.upgrade.order import Order
-from gpufleet.upgrade.plan import make_plan
-from gpufleet.upgrade.settings import UpgradeSettings
-from tests.unit.upgrade.running import HOST
+from gpufleet.cli.upgrade_options import wanted_of
+from tests.unit.documentation.documents import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -64,42 +58,43 @@ def test_versions_and_branches_are_taken_as_they_are() -> None:
 
 
 def test_a_misspelt_command_is_no_inventory(tmp_path: Path) -> None:
-    found = done("resumee")
-    assert (found.exit_code, "Did you mean 'resume'?" in found.output) == (2, True)
-    (tmp_path / "resumee").touch()
+    found = done("rolback")
+    assert (found.exit_code, "Did you mean 'rollback'?" in found.output) == (2, True)
+    (tmp_path / "rolback").touch()
     with pytest.raises(pytest.fail.Exception, match="it went on"):
-        done("resumee", "--plan")
+        done("rolback", "--plan")
 
 
-@pytest.mark.parametrize("command", ["resume", "rollback"])
-def test_no_status_of_limit_without_limit(command: str) -> None:
-    assert "--limit" not in done(command, "--help").output
+@pytest.mark.parametrize("command", ["start", "status", "abort", "rollback"])
+def test_every_command_takes_an_inventory_and_a_limit(command: str) -> None:
+    text = done(command, "--help").output
+    assert "INVENTORY" in text
+    assert "--limit" in text
+    assert done(command).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["start", "abort", "rollback"])
+def test_what_is_wrong_comes_before_the_confirmation(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standard input is no terminal: --yes would be asked for, and help nothing."""
+    monkeypatch.undo()
+    found = done(command, "lost.py")
+    assert (found.exit_code, "GF003" in found.output, "--yes" in found.output) == (2, True, False)
+    found = done(command, "lost.py", "extra")
+    assert (found.exit_code, "unexpected extra argument (extra)" in found.output) == (2, True)
 
 
 def test_abort_and_start_say_what_they_do() -> None:
-    assert "Exit status: 0 the run is over" in " ".join(done("abort", "--help").output.split())
+    assert "Exit status: 0 no host is out of service" in " ".join(
+        done("abort", "--help").output.split()
+    )
     text = " ".join(done("start", "--help").output.split())
     assert "never ended" not in text
     assert "pods that their controllers replace are evicted" in text
 
 
-@pytest.mark.parametrize(
-    ("change", "status"),
-    [({"refusals": ("GF280 The host was not reached",)}, 1), ({"before": HOST.target,
-      "loaded": HOST.target}, 0), ({"target": None, "refusals": ("GF281 No version",)}, 1)],
-)  # fmt: skip
-def test_the_status_of_a_plan(
-    change: dict[str, Any], status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = make_plan([replace(HOST, **change)], UpgradeSettings.model_validate({}))
-    monkeypatch.setattr(upgrade, "targets_of", lambda *args: [])
-    monkeypatch.setattr(upgrade, "plan_run", lambda *args, **how: PlannedRun(Order("i", "/"), plan))
-    assert done("inv.py", "--plan").exit_code == status
-
-
 def test_the_page_of_exit_statuses_has_those_of_an_abort() -> None:
-    """Also of a host that was not checked."""
-    page = (Path(__file__).parents[3] / "docs/reference/exit-status.md").read_text()
+    page = (ROOT / "docs/reference/exit-status.md").read_text()
     said = upgrade.ABORTED.removeprefix("Exit status: ").partition("; 2 usage error")[0]
-    assert "or was not checked" in said
     assert f"`gpufleet upgrade abort`: {said}." in " ".join(page.split())

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from pathlib import Path
 
 import pytest
 
-from gpufleet.core.private_file import why_not_of, write_private
+from gpufleet.core.private_file import write_private
 
 
 def test_a_new_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -52,29 +50,6 @@ def test_a_file_that_is_no_text_is_replaced(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     assert write_private(path, "secret\n")
     assert path.read_text() == "secret\n"
-
-
-def test_whose_a_folder_is(tmp_path: Path) -> None:
-    assert why_not_of(tmp_path, {os.geteuid()}) == ""
-    assert why_not_of(tmp_path, set()).startswith("it belongs to the user ")
-
-
-@pytest.mark.parametrize("number", [errno.EINVAL, errno.EIO])
-def test_a_file_system_may_keep_folders_in_its_own_way(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    """But for an error of the disk."""
-
-    def refuse(handle: int) -> None:
-        if stat.S_ISDIR(os.fstat(handle).st_mode):
-            raise OSError(number, "no")
-
-    monkeypatch.setattr(os, "fsync", refuse)
-    if number == errno.EINVAL:
-        assert write_private(tmp_path / "a", "x", durable=True)
-        return
-    with pytest.raises(OSError, match="no"):
-        write_private(tmp_path / "a", "x", durable=True)
 
 
 def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,74 +1,147 @@
-"""Random histories of a run, and what did not hold in them.
+"""Random histories of an upgrade, and what did not hold in them.
 
 `make histories HISTORIES=100000 SEED=1` runs many; a seed is a whole history, so that
-`make histories HISTORIES=1 SEED=N` is history N again.
+`make histories HISTORIES=1 SEED=N` is history N again. The controller is killed before or after any
+write, jobs come and go, hosts do not answer, nodes fail, users cordon and uncordon.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 import time
 
 import click
 
-from gpufleet.upgrade.progress import folded
-from gpufleet.upgrade.states import BAD, ENDED, OUT_OF_SERVICE, State
-from tests.unit.upgrade.walking import Killed, World, world
+from gpufleet.upgrade.host_state import ENDED, RETURNED, Phase
+from gpufleet.upgrade.settings import UpgradeSettings
+from tests.fakes.upgrade_fleet import NEW, OLD, Killed, Machine, Workers, World
 
-REQUESTS = ("", "", "", "pause", "abort")
-
-
-def live(fleet: World) -> str:
-    """Run it to its end, again after each kill and pause; the event it ended with."""
-    while True:
-        try:
-            end = fleet.run()
-        except Killed:
-            fleet.request = fleet.dice.choice(REQUESTS)
-            continue
-        if end.event != "paused":
-            return end.event
-        fleet.request = ""
+MOST_KILLS, MOST_PROCESSES = 12, 60
 
 
-def faults(seed: int) -> list[str]:
-    """What did not hold in one history."""
-    return history(seed)[1]
+class History:
+    """A fleet that a number chooses, and what happens to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = dice = random.Random(seed)
+        cluster = dice.random() < 0.6
+        machines = {
+            f"host{n}": Machine(
+                f"host{n}",
+                group=dice.choice("ab"),
+                job=dice.random() < 0.3,
+                refuses=dice.random() < 0.05,
+                broken=dice.random() < 0.1,
+                lost=dice.random() < 0.3,
+                node=cluster and dice.random() < 0.9,
+            )
+            for n in range(dice.randint(1, 8))
+        }
+        settings = UpgradeSettings(
+            canaries=dice.randint(1, 2),
+            wave=dice.choice([1, 3, "50%", "100%"]),
+            max_unavailable=dice.choice([1, 2, 3, "50%"]),
+            soak=dice.choice([0, 300]),
+            max_failed=dice.randint(1, 4),
+            max_failed_in_a_row=dice.randint(1, 3),
+            window=dice.choice([None, "Mon-Fri 09:00-16:30", "22:00-04:00"]),
+            wait=dice.choice([100, 3600]),
+        )
+        self.world = World(machines, settings, moment=self.moment, workers=Workers(dice))
+        self.kills = self.processes = 0
+        self.calm = False  # at the end nobody interferes
+
+    def moment(self) -> None:
+        """Time passes, others act, and the controller may be killed or asked to pause."""
+        dice, world = self.dice, self.world
+        if self.calm:
+            return
+        world.now += dice.uniform(0, 30)
+        world.away = ["x"] * dice.randint(1, 3) if dice.random() < 0.02 else []
+        for machine in world.machines.values():
+            self.by_others(machine)
+        if self.kills < MOST_KILLS and dice.random() < 0.03:
+            self.kills += 1
+            raise Killed
+        if dice.random() < 0.005 and hasattr(world, "run"):
+            world.run.asked = dice.choice(["pause", "abort"])
+
+    def by_others(self, machine: Machine) -> None:
+        random = self.dice.random
+        state = machine.state
+        out = bool(state and state.out) or machine.cordon or machine.user_cordon
+        if machine.job and random() < 0.05:
+            machine.job = False
+        elif not out and random() < 0.02:
+            machine.job = True
+        if state and state.phase is Phase.RESTORING and random() < 0.02:
+            machine.intruder = True  # on a bare host, or by a pod that tolerates everything
+        elif machine.intruder and random() < 0.3:
+            machine.intruder = False
+        if random() < 0.003:
+            machine.silent = self.dice.randint(1, 4)
+        if machine.node and random() < 0.003:
+            machine.user_cordon = not machine.user_cordon
+
+    def live(self) -> None:
+        """Run it to its end: the same command again after each kill and pause."""
+        while not self.calm or self.processes < MOST_PROCESSES:
+            self.processes += 1
+            self.calm = self.processes > MOST_PROCESSES // 2 or self.kills >= MOST_KILLS
+            if self.calm:
+                for machine in self.world.machines.values():
+                    machine.job = machine.intruder = False
+                    machine.silent = 0
+                self.world.away = []
+            plan = self.world.planned(f"run{self.processes}")
+            if not plan.hosts:
+                if self.is_over():
+                    return
+                continue
+            try:
+                end = self.world.carried_out(plan)
+            except Killed:
+                continue
+            if end not in ("paused",) and not self.world.run.given_up and self.is_over():
+                return
+
+    def is_over(self) -> bool:
+        states = [machine.state for machine in self.world.machines.values()]
+        return all(s is None or (s.phase in ENDED and (not s.out or s.phase is Phase.STUCK))
+                   for s in states)  # fmt: skip
+
+    def wrong(self) -> list[str]:
+        """What did not hold."""
+        self.live()
+        found = list(self.world.broke)
+        if not self.is_over():
+            found.append(f"not over: {self.world.phases[-5:]}")
+        for machine in self.world.machines.values():
+            found += self.wrong_of(machine)
+        return found
+
+    def wrong_of(self, machine: Machine) -> list[str]:
+        found, state = [], machine.state
+        phase = state.phase if state else None
+        if machine.cordon and phase is not Phase.STUCK:
+            found.append(f"{machine.name} is cordoned as {phase}")
+        if phase is Phase.DONE and machine.version != NEW:
+            found.append(f"{machine.name} is done with {machine.version}")
+        if phase in RETURNED - {Phase.DONE} and machine.version != OLD:
+            found.append(f"{machine.name} is {phase} with {machine.version}")
+        if phase is Phase.STUCK and machine.node and not machine.marked:
+            found.append(f"{machine.name} is stuck without a mark")
+        twice = machine.installs.count(NEW) > 1 + machine.installs.count(OLD)
+        if twice:
+            found.append(f"{machine.name} was changed twice: {machine.installs}")
+        return found
 
 
-def history(seed: int) -> tuple[World, list[str]]:
-    """A fleet after its run, and what did not hold."""
-    fleet = world(seed)
-    end = live(fleet)
-    states = folded(fleet.plan, fleet.entries).states
-    left = [name for name, state in states.items() if state in OUT_OF_SERVICE - ENDED]
-    wrong = list(fleet.broke)
-    wrong += [f"left at work: {left}"] if left else []
-    if end == "finished" and any(state not in ENDED for state in states.values()):
-        wrong.append("finished too early")
-    for name, machine in fleet.machines.items():
-        state = states[name]
-        if (state is State.DONE) > (machine.version == "new"):
-            wrong.append(f"{name}: done, and not new")
-        if fleet.taken(name) and state is not State.STUCK:
-            wrong.append(f"{name} is cordoned at the end as {state.value}")
-        if state not in (State.DONE, State.STUCK) and machine.version == "new":
-            wrong.append(f"{name} is new as {state.value}")
-        if machine.changes > 1 + fleet.kills:
-            wrong.append(f"{name} was changed {machine.changes} times")
-    return fleet, wrong + of_canaries(fleet, states)
-
-
-def of_canaries(fleet: World, states: dict[str, State]) -> list[str]:
-    """Groups of which a host was changed though their canary failed."""
-    canaries = {name for wave in fleet.plan.waves if wave.canary for name in wave.hosts}
-    wrong = []
-    for group in fleet.plan.groups:
-        members = [host.name for host in fleet.plan.hosts if host.group == group]
-        lost = [name for name in members if name in canaries and states[name] in BAD]
-        done = [n for n in members if n not in canaries and states[n] is State.DONE]
-        wrong += [f"{done} were changed though {lost} failed"] if lost and done else []
-    return wrong
+def history(seed: int) -> tuple[History, list[str]]:
+    """A history, and what did not hold in it."""
+    found = History(seed)
+    return found, found.wrong()
 
 
 @click.command()
@@ -78,19 +151,19 @@ def of_canaries(fleet: World, states: dict[str, State]) -> list[str]:
 )
 def main(count: int, seed: int) -> None:
     """Run random histories, each to its end; exit status 1 where something did not hold."""
-    began, cpu, events, kills, broken = time.monotonic(), time.process_time(), 0, 0, 0
+    began, cpu, writes, kills, broken = time.monotonic(), time.process_time(), 0, 0, 0
     for number in range(seed, seed + count):
-        fleet, wrong = history(number)
-        events, kills = events + len(fleet.entries), kills + fleet.kills
+        found, wrong = history(number)
+        writes, kills = writes + len(found.world.phases), kills + found.kills
         if wrong:
             broken += 1
             print(f"history {number}: {'; '.join(wrong)}", flush=True)
         if (number - seed + 1) % 10_000 == 0:
             print(f"{time.monotonic() - began:6.0f} s  {number - seed + 1} histories", flush=True)
     print(
-        f"{count} histories from seed {seed}: {events} events, {kills} kills of the controller, "
-        f"{broken} histories in which something did not hold; {time.monotonic() - began:.0f} s, "
-        f"{time.process_time() - cpu:.0f} s of CPU"
+        f"{count} histories from seed {seed}: {writes} states written, {kills} kills of the "
+        f"controller, {broken} histories in which something did not hold; "
+        f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
     )
     sys.exit(1 if broken else 0)
 

@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from gpufleet.upgrade.alerts import QUERY, check_names, check_url, firing
-from gpufleet.upgrade.load import load_settings
-from gpufleet.upgrade.operations import alert_gate, runner
+from gpufleet.upgrade.operations import alert_gate, loop
 from gpufleet.upgrade.operations.alert_gate import alerts_of
-from gpufleet.upgrade.states import Event
-from tests.unit.upgrade.running import CHANGING, Steps, planned, running
+from gpufleet.upgrade.settings import UpgradeSettings, load_settings
+from tests.fakes.upgrade_fleet import World, fleet_of
 
 
 def answer(*names: str, **more: Any) -> bytes:
@@ -147,33 +145,24 @@ def test_heads_without_an_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch
     assert "has no answer" in found
 
 
-def test_it_is_asked_only_before_a_host_is_taken_out(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    asked: list[str] = []
-    monkeypatch.setattr(runner, "alerts_of", lambda url, *_: asked.append(url) or ("A",))
-    run = running(planned(alerts="http://p"), Steps())
-    runner._decided(run)
-    assert asked == []
-    run.write(Event.PREPARED, "h")
-    assert "alerts: A" in getattr(runner._decided(run), "reason", "")
-    assert asked == ["http://p"]
+def test_it_is_asked_only_before_a_host_is_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+    answers = [("A",), ("A",), ()]
+    monkeypatch.setattr(loop, "addresses_of", lambda name: [f"address of {name}"])
+    monkeypatch.setattr(
+        loop, "alerts_of", lambda url, ignored, away: asked.append(away) or answers.pop(0)
+    )
+    world = World(fleet_of("h"), UpgradeSettings(alerts="http://p"))
+    assert world.carried_out() == "finished"
+    assert asked == [set()] * 3
+    assert any("end of alerts: A" in line for line in world.said)
 
 
-def test_hosts_out_of_service_are_named_to_the_gate(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hosts_out_of_service_are_named_to_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its node is cordoned, the exporter restarts, it reboots: such alerts end with that."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(runner, "addresses_of", lambda name: [f"address of {name}"])
+    monkeypatch.setattr(loop, "addresses_of", lambda name: [f"address of {name}"])
     said: list[set[str]] = []
-    monkeypatch.setattr(runner, "alerts_of", lambda url, ignored, away: said.append(away) or ())
-    nodes = SimpleNamespace(nodes={"h": "node-h"}, post_event=lambda *_: None)
-    run = running(planned(alerts="http://p"), Steps(), *CHANGING, clusters={"h": nodes})
-    assert runner._alerts(run) == ()
-    assert said == [{"h", "node-h", "address of h", "address of node-h"}]
-    run.write(Event.CHANGED, "h")
-    run.write(Event.RETURNED, "h")
-    runner._alerts(run)
-    assert said[1] == set()
+    monkeypatch.setattr(loop, "alerts_of", lambda url, ignored, away: said.append(away) or ())
+    run = World(fleet_of("h"), UpgradeSettings(alerts="http://p")).started()
+    assert loop._alerts(run, {"h"}) == ()
+    assert said == [{"h", "address of h"}]

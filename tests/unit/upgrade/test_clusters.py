@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +10,8 @@ import pytest
 
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.operations import clusters, opening
+from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
 from gpufleet.upgrade.pods import Policy
 from tests.unit.upgrade.test_pods import pod
@@ -73,60 +70,25 @@ def test_a_node_is_found_by_its_machine_id(monkeypatch: pytest.MonkeyPatch) -> N
     assert found(monkeypatch, nodes, host("x", "2"), host("y", "1")) == {"x": "b", "y": "a"}
 
 
-class Uid:
-    """An API that gives the UID of its cluster to users who may read it."""
-
-    context, url = "lab", "https://lab"
-
-    def __init__(self, uid: str) -> None:
-        self.uid = uid
-
-    def get(self, path: str) -> dict[str, Any]:
-        assert path == "/api/v1/namespaces/kube-system"
-        if not self.uid:
-            raise ApiError(f"GET {path}", 403, {"reason": "Forbidden"}, "lab")
-        return {"metadata": {"uid": self.uid}}
-
-    def close(self) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("planned", "found", "code"),
-    [("a", "a", ""), ("a", "b", "GF288"), ("", "b", ""), ("a", "", "GF275")],
-)
-def test_a_run_goes_on_in_its_own_cluster_alone(
-    monkeypatch: pytest.MonkeyPatch, planned: str, found: str, code: str
+def test_the_clusters_of_a_run_are_opened_with_their_leases(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """`kubectl config use-context` between a pause and `resume` leads to another one."""
+    """Each once; nodes of hosts that are left out count where they were Ready."""
     locked: list[Any] = []
-    monkeypatch.setattr(opening, "ClusterApi", lambda access: Uid(found))
-    monkeypatch.setattr(opening, "take_lease", lambda api, *how: locked.append(api))
-    monkeypatch.setattr(opening, "remove_pods", lambda api: None)
-    places = {"h": NodeAt("n", "/file", "lab", cluster=planned)}
-    if not code:
-        assert set(opening.open_nodes(places, "run", print)) == {"h"}
-        return
-    with pytest.raises(ClusterProblem) as error:
-        opening.open_nodes(places, "run", print)
-    (finding,) = error.value.findings
-    assert finding.code == code
-    assert "Context 'lab' of /file now points to https://lab" in finding.message
-    assert locked == []
-
-
-def test_a_cluster_is_recorded_as_it_was_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Whatever KUBECONFIG, the current context and the folder are when the run goes on."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("KUBECONFIG", f"mine{os.pathsep}/other")
-    api = SimpleNamespace(context="prod", get=system, list=lambda *how: [], close=lambda: None)
-    monkeypatch.setattr(clusters, "ClusterApi", lambda access: api)
-    monkeypatch.setattr(clusters, "every_node", lambda api: [node("x", "1")])
-    _, places = find_nodes([host("x", "1")], [KubeAccess()], {"x": ("x",)})
-    place = places["x"]
-    assert place.access == KubeAccess(f"{tmp_path}/mine{os.pathsep}/other", "prod")
-    assert place.cluster == "uid-1"
+    monkeypatch.setattr(clusters, "ClusterApi", lambda access: SimpleNamespace(context="lab"))
+    monkeypatch.setattr(clusters, "take_lease", lambda api, *how: locked.append(api))
+    monkeypatch.setattr(clusters, "remove_pods", lambda api: None)
+    access = KubeAccess("/file", "lab")
+    places = {
+        "h": NodeAt("n1", access, machine="1", offers=True), "i": NodeAt("n2", access),
+        "left": NodeAt("n3", access), "away": NodeAt("n4", access, ready=False),
+    }  # fmt: skip
+    found = clusters.open_clusters(places, "run", {"h", "i", "bare"}, lambda line: None)
+    assert set(found) == {"h", "i"}
+    assert found["h"] is found["i"]
+    assert (found["h"].nodes, found["h"].others) == ({"h": "n1", "i": "n2"}, ["n3"])
+    assert (found["h"].machines["h"], found["h"].offering) == ("1", ["h"])
+    assert len(locked) == 1
 
 
 @pytest.mark.parametrize(("known_as", "is_found"), [(("b",), True), (("x",), False)])
@@ -206,8 +168,8 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
         return there[name]
 
     monkeypatch.setattr(clusters, "ClusterApi", Api)
-    monkeypatch.setattr(clusters, "of_node", of_node)
-    places = {name: NodeAt(f"n{name}", "file", "") for name in "123"}
+    monkeypatch.setattr("gpufleet.upgrade.operations.listing.of_node", of_node)
+    places = {name: NodeAt(f"n{name}", KubeAccess("file")) for name in "123"}
     every = dict.fromkeys("12", Policy(every=True))
     assert clusters.ending_pods(places, every) == {"1": ["ns/head (RayCluster)"]}
     assert sorted(listed) == ["n1", "n2"]
@@ -258,7 +220,7 @@ def test_a_copied_machine_id_makes_no_node_a_plain_host(
     views = [HostView("a", kubelet=kubelet, machine="1")]
     views += [HostView("evil", machine="1")] if of_host else []
     monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
-    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
+    monkeypatch.setattr(clusters, "owns_driver", lambda api: False)
     monkeypatch.setattr(
         clusters,
         "ClusterApi",
@@ -278,7 +240,7 @@ def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
     views = [HostView(f"h{number}", machine="1") for number in range(20)]
     known = {view.name: (view.name,) for view in views}
     monkeypatch.setattr(clusters, "every_node", lambda api: nodes)
-    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
+    monkeypatch.setattr(clusters, "owns_driver", lambda api: False)
     monkeypatch.setattr(
         clusters,
         "ClusterApi",
@@ -286,36 +248,3 @@ def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
     )
     find_nodes(views, [KubeAccess("file", "")], known)
     assert sorted(asked) == sorted(known)
-
-
-@pytest.mark.parametrize("spoil", [
-    {"status": {"addresses": ["nope"]}}, {"status": {"nodeInfo": "x"}},
-    {"metadata": {"name": "x", "labels": ["x"]}}, {"metadata": {"name": 7}},
-])  # fmt: skip
-def test_a_cluster_whose_nodes_cannot_be_read_costs_no_other_host(
-    monkeypatch: pytest.MonkeyPatch, spoil: dict[str, Any]
-) -> None:
-    """Nor does a kubeconfig that is not there."""
-    bad = {**node("x", "2"), **spoil}
-    bad["status"] = {"nodeInfo": {"machineID": "2"}, **bad["status"]}
-
-    def opened(access: KubeAccess) -> Any:
-        if access.context == "missing":
-            raise ClusterProblem(API_UNREACHABLE(context="missing", url="u", reason="no file"))
-        return SimpleNamespace(context=access.context, get=system, close=lambda: None)
-
-    monkeypatch.setattr(clusters, "ClusterApi", opened)
-    monkeypatch.setattr(clusters, "operator_owns_driver", lambda api: False)
-    monkeypatch.setattr(
-        clusters, "every_node", lambda api: [bad] if api.context == "bad" else [node("y", "1")]
-    )
-    views = [HostView("x", machine="2"), host("y", "1")]
-    accesses = [KubeAccess("file", context) for context in ("bad", "missing", "there")]
-    seen, places = find_nodes(views, accesses, {"x": ("x",), "y": ("y",)})
-    assert list(places) == ["y"]
-    assert [each.name for each in seen if each.refusals] == ["x"]
-    assert (
-        seen[0]
-        .refusals[0]
-        .startswith(("GF285 The nodes of context ", "GF869 A request (_node_of)"))
-    )

@@ -12,26 +12,19 @@ from gpufleet.facts.record import NO_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_settings
 from gpufleet.role.place import NO_PLACE
-from gpufleet.upgrade.look import NO_GPU_NOW, Health, Seen, view_of
+from gpufleet.upgrade.look import NO_GPU_NOW, Seen, view_of
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.subjects import Subject
 
 OLD, NEW = "580.159.03", "580.178.04"
-HEALTHY = Health(gpus=1)
 DATA = {"toolkit_enabled": False, "driver_hold": True}
 
 
-def view(
-    facts: NodeFacts,
-    health: Health = HEALTHY,
-    run: str = "",
-    subject: Subject = "driver",
-    **data: Any,
-) -> HostView:
+def view(facts: NodeFacts, listed: int = 1, subject: Subject = "driver", **data: Any) -> HostView:
     settings, problems = load_settings({**DATA, **data})
     assert settings, problems
-    seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, health)
-    return view_of(seen, run, "rack1", subject)
+    seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, listed)
+    return view_of(seen, "rack1", subject)
 
 
 def codes(found: HostView) -> list[str]:
@@ -78,7 +71,7 @@ def test_pods_are_counted(count: int, text: str, converged: NodeFacts) -> None:
 
 
 def test_missing_gpus(converged: NodeFacts) -> None:
-    found = view(converged, Health(gpus=0), driver_version=NEW)
+    found = view(converged, 0, driver_version=NEW)
     assert "GF052" in codes(found)
 
 
@@ -86,18 +79,8 @@ def test_a_gpu_that_left_the_bus_is_missing(converged: NodeFacts) -> None:
     """Neither lspci nor nvidia-smi shows it, the driver still has it."""
     there = len(converged.gpus)
     lost = replace(converged, taken=("0000:f1:00.0", *(gpu.slot for gpu in converged.gpus)))
-    assert "GF052" not in codes(view(converged, Health(gpus=there), driver_version=NEW))
-    assert "GF052" in codes(view(lost, Health(gpus=there), driver_version=NEW))
-
-
-@pytest.mark.parametrize("state", ["prepared", "changing", "restoring"])
-def test_a_host_of_another_run(converged: NodeFacts, state: str) -> None:
-    busy = Health(gpus=1, run="run-1", state=state)
-    assert codes(view(converged, busy, driver_version=NEW)) == ["GF053"]
-    assert "GF053" not in codes(view(converged, busy, "run-1", driver_version=NEW))
-    for over in ("changed", "released"):
-        left = replace(busy, state=over)
-        assert "GF053" not in codes(view(converged, left, driver_version=NEW))
+    assert "GF052" not in codes(view(converged, there, driver_version=NEW))
+    assert "GF052" in codes(view(lost, there, driver_version=NEW))
 
 
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
@@ -121,16 +104,9 @@ def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
         assert of(facts, "toolkit", toolkit_enabled=False).refusals == ("toolkit_enabled is False",)
 
 
-def test_health_is_read() -> None:
-    lines = ["gpus 2", "xids -", "unit docker", "unit kubelet", "run run-1", "state changed"]
-    assert Health.parse(lines) == Health(2, "-", ("docker", "kubelet"), "run-1", "changed")
-    assert Health.parse([]) == Health()
-
-
 def of(facts: NodeFacts, subject: Subject, **data: Any) -> HostView:
-    health = Health(gpus=1)
     wanted = {"toolkit_enabled": True, "driver_version": OLD, **data}
-    return view(facts, health, subject=subject, **wanted)
+    return view(facts, subject=subject, **wanted)
 
 
 def test_a_reboot_keeps_the_driver_and_is_always_to_do(converged: NodeFacts) -> None:
@@ -149,8 +125,3 @@ def test_the_toolkit_of_a_host(converged: NodeFacts) -> None:
     assert found.target == "1.20.1"
     assert found.before == found.loaded
     assert "toolkit_enabled" in of(converged, "toolkit", toolkit_enabled=False).refusals[0]
-
-
-def test_a_number_of_gpus_of_thousands_of_digits_is_none() -> None:
-    assert Health.parse([f"gpus {'9' * 5000}"]).gpus == 0
-    assert Health.parse(["gpus 8"]).gpus == 8

@@ -15,18 +15,11 @@ from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
-from gpufleet.upgrade.metrics import metrics_text
-from gpufleet.upgrade.operations.metrics_file import write_metrics
-from gpufleet.upgrade.progress import Progress
-from gpufleet.upgrade.states import MOVES, Event, State
-from tests.unit.upgrade.running import DRAINED, Steps, planned, running
+from gpufleet.upgrade.host_state import OPEN, Phase
+from gpufleet.upgrade.operations.metrics import metrics_text, write_metrics
+from tests.fakes.upgrade_fleet import World, fleet_of, moved
 
-
-@pytest.fixture(autouse=True)
-def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-
-
+OURS = metrics_text(World(fleet_of("h")).planned(), {}, "i", running=True)
 LINE = re.compile(r'gpufleet_upgrade_(\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([0-9.e+]+)')
 
 
@@ -43,33 +36,34 @@ def samples(text: str) -> dict[tuple[str, str], float]:
 
 
 def test_metrics_of_a_run() -> None:
-    run = running(planned(), Steps(), *DRAINED, Event.CHANGE_BEGAN, Event.CHANGE_FAILED)
-    text = metrics_text("r", run.progress, 'a "b"\\\n.py', running=True)
+    world = World(fleet_of("h"))
+    run = world.started()
+    moved(world.machines["h"], phase=Phase.RESTORING, out=True, since=1.0)
+    states = {"h": world.machines["h"].state}
+    text = metrics_text(run.plan, states, 'a "b"\\\n.py', running=True)  # type: ignore[arg-type]
     found = samples(text)
-    assert found["hosts", "failed"] == 1
+    assert found["hosts", "restoring"] == 1
     assert sum(value for (name, _), value in found.items() if name == "hosts") == 1
     assert found["out_of_service", ""] == found["failures", ""] == found["running", ""] == 1
     assert found["last_event_timestamp_seconds", ""] == 1
     assert r'inventory="a \"b\"\\\n.py"' in text
-    assert {state for name, state in found if name == "hosts"} == {state.value for state in State}
+    assert {state for name, state in found if name == "hosts"} == {each.value for each in Phase}
 
 
 def test_the_file_follows_the_run(tmp_path: Path) -> None:
-    run = running(planned(), Steps())
+    run = World(fleet_of("h")).started()
     run.metrics = tmp_path / "upgrade.prom"
-    run.write(Event.PREPARED, "h")
+    run.write("h", Phase.PREPARED)
     assert samples(run.metrics.read_text())["hosts", "prepared"] == 1
-    assert run.metrics.stat().st_mode & 0o777 == 0o644
-    run.report(running=False)
-    assert samples(run.metrics.read_text())["running", ""] == 0
-    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["upgrade.prom"]
+    assert run.metrics.stat().st_mode & 0o777 == 0o644  # the collector is another user
 
 
 def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
-    run = running(planned(), Steps())
-    run.metrics = tmp_path / "none" / "upgrade.prom"
-    run.write(Event.PREPARED, "h")
-    assert run.progress.states["h"] is State.READY
+    world = World(fleet_of("h"))
+    run = world.started()
+    run.metrics = tmp_path / "none/upgrade.prom"
+    run.write("h", Phase.PREPARED)
+    assert "cannot be written" in world.said[-1]
 
 
 def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
@@ -80,7 +74,7 @@ def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
 
 def test_a_file_that_others_wrote_meanwhile_stays(tmp_path: Path) -> None:
     file = tmp_path / "a.prom"
-    write_metrics(file, metrics_text("r", Progress(planned()), "i", running=True))
+    write_metrics(file, OURS)
     file.write_text("node_load1 1")
     with pytest.raises(OSError, match="no metrics of gpufleet"):
         write_metrics(file, "x")
@@ -102,7 +96,11 @@ def test_no_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     [
         ("a.prom", None, ""),
         ("a.prom", b"", ""),
-        ("a.prom", metrics_text("r", Progress(planned()), "i", running=True).encode(), ""),
+        (
+            "a.prom",
+            OURS.encode(),
+            "",
+        ),
         ("a.prom", b"# HELP node_load1 1m load average.", "has no metrics of gpufleet"),
         ("a.prom", b"\xff" * 99, "has no metrics of gpufleet"),
         ("prod.py", None, "does not end in .prom"),
@@ -124,79 +122,59 @@ def test_a_file_of_others_is_not_replaced(
     assert content is None or path.read_bytes() == content
 
 
-class Cluster:
-    """Events in memory; `problem`: why none is taken."""
-
-    def __init__(self, problem: ClusterProblem | None = None) -> None:
-        self.problem, self.posted = problem, [("", "")]
-
-    def post_event(self, host: str, event: Event, reason: str) -> None:
-        self.posted.append((event.value, reason))
-        if self.problem:
-            raise self.problem
-
-
-def test_events_follow_the_record() -> None:
-    node = Cluster()
-    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
-    run.write("begun")
-    run.write(Event.DRAIN_BEGAN, "h")
-    run.write(Event.NOT_DRAINED, "h", "why")
-    assert node.posted[1:] == [("drain began", ""), ("not drained", "why")]
+def test_events_follow_the_phases() -> None:
+    world = World(fleet_of("h", node=True))
+    world.carried_out()
+    reasons = [body["reason"] for body in world.nodes.events]
+    assert reasons == ["GpufleetDrain", "GpufleetChange", "GpufleetChanged"]
 
 
 @pytest.mark.parametrize(
-    ("problem", "tries"),
+    ("problem", "says"),
     [
-        (ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r")), 2),
+        (ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r")), 3),
         (ApiError("POST", 403, {}, "c"), 1),
     ],
 )
-def test_a_cluster_that_takes_no_events_stops_nothing(problem: ClusterProblem, tries: int) -> None:
+def test_a_cluster_that_takes_no_events_stops_nothing(problem: ClusterProblem, says: int) -> None:
     """One that forbids them is not asked again."""
-    node = Cluster(problem)
-    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
-    run.write(Event.DRAIN_BEGAN, "h")
-    run.write(Event.DRAINED, "h")
-    assert len(node.posted[1:]) == tries
-    assert run.progress.states["h"] is State.DRAINED
+    world = World(fleet_of("h", node=True))
+    world.nodes.problems["post_event"] = problem
+    assert world.carried_out() == "finished"
+    assert len([line for line in world.said if "no event on its node" in line]) == says
 
 
 def test_a_lost_lease_stops_the_run() -> None:
-    node = Cluster(ClusterProblem(LEASE_LOST(holder="another")))
-    run = running(planned(), Steps(), *DRAINED[:1], clusters={"h": node})
+    world = World(fleet_of("h", node=True))
+    world.nodes.problems["drain"] = ClusterProblem(LEASE_LOST(holder="another"))
     with pytest.raises(ClusterProblem):
-        run.write(Event.DRAIN_BEGAN, "h")
-    assert run.progress.states["h"] is State.DRAINING
+        world.carried_out()
 
 
 def test_an_event_has_the_format_of_the_api() -> None:
-    body: Any = event_of("n", "r", Event.CHANGE_FAILED, "GF052 x" * 2000, 0.0)
+    body: Any = event_of("n", "r", Phase.RESTORING, "GF052 x" * 2000, 0.0)
     assert body["involvedObject"]["name"] == "n"
-    assert (body["type"], body["reason"]) == ("Warning", "GpufleetChangeFailed")
+    assert (body["type"], body["reason"]) == ("Warning", "GpufleetRollBack")
     assert len(body["message"]) <= 1024
     assert body["firstTimestamp"] == "1970-01-01T00:00:00Z"
-    assert event_of("n", "r", Event.PREPARED, "", 0.0) is None
+    assert event_of("n", "r", Phase.PREPARED, "", 0.0) is None
 
 
 @pytest.mark.parametrize(
     ("why", "shown"),
     [
-        ("", "not drained"),
-        ("GF055 /usr/bin/train --key s3cret", "not drained (GF055); {}"),
-        ("team-a/web waits, exit status 1: s3cret", "not drained; {}"),
-        ("GF1234 s3cret", "not drained; {}"),
+        ("", "passed"),
+        ("GF055 /usr/bin/train --key s3cret", "passed (GF055); {}"),
+        ("team-a/web waits, exit status 1: s3cret", "passed; {}"),
+        ("GF1234 s3cret", "passed; {}"),
     ],
 )
 def test_an_event_repeats_nothing_of_hosts_and_other_namespaces(why: str, shown: str) -> None:
     """Others than the operator of the fleet may read the namespace."""
-    body: Any = event_of("n", "r", Event.NOT_DRAINED, why, 0.0)
-    shown = shown.format("`gpufleet upgrade status --run r` has the reason")
+    body: Any = event_of("n", "r", Phase.PASSED, why, 0.0)
+    shown = shown.format("`gpufleet upgrade status` has the reason")
     assert body["message"] == f"run r of gpufleet upgrade: {shown}"
 
 
-def test_every_end_of_work_on_a_node_is_reported() -> None:
-    ends = {event for (state, event) in MOVES if state not in (State.WAITING, State.READY)}
-    silent = {Event.DRAINED, Event.COMMAND_BEGAN, Event.COMMAND_MISSING}
-    silent |= {Event.NODE_RETURNED}  # RETURNED follows
-    assert ends - silent <= set(REASONS)
+def test_every_phase_of_a_node_is_reported() -> None:
+    assert set(Phase) - OPEN == set(REASONS)

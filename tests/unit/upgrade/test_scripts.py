@@ -1,7 +1,8 @@
-"""The scripts of a run, by a shell on a folder: whose the packages are, and who may use them."""
+"""The scripts of a run, by a shell on a folder."""
 
 from __future__ import annotations
 
+import fcntl
 import re
 import subprocess
 from collections.abc import Callable
@@ -13,7 +14,6 @@ import gpufleet
 from gpufleet.host.shell import script
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-OTHER = "GF071 other"
 
 
 @pytest.fixture
@@ -47,15 +47,6 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def owned(folder: Path, state: str, run: str) -> str:
-    (folder / "state").write_text(f"{state}\n{run}\n")
-    return str(folder)
-
-
-def owner(folder: Path) -> list[str]:
-    return (folder / "state").read_text().splitlines()
-
-
 def fake(tmp_path: Path, name: str, text: str) -> None:
     program = tmp_path / "fakes" / name
     program.write_text(f"#!/bin/sh\n{text}\n")
@@ -63,29 +54,12 @@ def fake(tmp_path: Path, name: str, text: str) -> None:
 
 
 CALLS = {
-    "note": ("b", "changing", "GF059 missing", OTHER),
-    "take": ("b", "c", "1", "GF055 lacking", "GF056 damaged", OTHER),
-    "restore": ("b", "1", "GF055 lacking", "GF056 damaged", OTHER, "GF057 failed", "dnf", "9"),
-    "validate": ("b", "1", "", "5", "GF054 differs", OTHER),
-    "keep": ("b", "1", "GF051 not kept", OTHER, "GF076 full", "dnf", "5", "driver=1-1"),
+    "note": ("GF059 missing",),
+    "take": ("1", "GF055 lacking", "GF056 damaged"),
+    "restore": ("1", "GF055 lacking", "GF056 damaged", "GF057 failed", "dnf", "9"),
+    "validate": ("1", "", "5", "GF054 differs"),
+    "keep": ("b", "1", "GF051 not kept", "GF076 full", "dnf", "5", "driver=1-1"),
 }
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("state", ["prepared", "changing", "restoring"])
-def test_what_another_run_has_is_refused(run: Run, folder: Path, name: str, state: str) -> None:
-    done = run(name, owned(folder, state, "a"), *CALLS[name])
-    assert done.returncode == 1
-    assert done.stderr == f"GF071 other\n  | run: a\n  | state: {state}\n"
-    assert owner(folder) == [state, "a"]
-    assert (folder / "packages/driver.rpm").read_text() == "package"
-
-
-@pytest.mark.parametrize("name", ["note", "restore", "validate"])
-def test_what_belongs_to_no_run_is_not_changed(run: Run, folder: Path, name: str) -> None:
-    done = run(name, str(folder), *CALLS[name])
-    assert done.returncode == 1
-    assert "run: none" in done.stderr
 
 
 @pytest.mark.parametrize(("name", "code"), [("note", "GF059"), ("take", "GF055"),
@@ -96,56 +70,35 @@ def test_a_missing_folder_is_named(run: Run, tmp_path: Path, name: str, code: st
     assert done.stderr.startswith(code)
 
 
-def test_a_state_is_noted_for_its_run(run: Run, folder: Path) -> None:
-    assert run("note", owned(folder, "prepared", "b"), *CALLS["note"]).returncode == 0
-    assert owner(folder) == ["changing", "b"]
-
-
-@pytest.mark.parametrize("state", ["prepared", "changing", "restoring", "changed"])
-def test_what_a_run_has_taken_stays_its_own(run: Run, folder: Path, state: str) -> None:
-    assert run("take", owned(folder, state, "b"), *CALLS["take"]).returncode == 0
-    assert owner(folder) == [state, "b"]
-
-
-def test_a_roll_back_takes_packages_over_and_gives_them_back(run: Run, folder: Path) -> None:
-    assert run("take", owned(folder, "changed", "c"), *CALLS["take"]).returncode == 0
-    assert owner(folder) == ["prepared", "b"]
-    assert run("release", str(folder), "b", "c").returncode == 0
-    assert owner(folder) == ["changed", "c"]
-
-
-@pytest.mark.parametrize("state", ["prepared", "changing", "restoring", "released"])
-def test_what_the_origin_has_not_changed_is_not_taken(run: Run, folder: Path, state: str) -> None:
-    done = run("take", owned(folder, state, "c"), *CALLS["take"])
-    assert done.returncode == 1
-    assert done.stderr == f"GF071 other\n  | run: c\n  | state: {state}\n"
-    assert owner(folder) == [state, "c"]
+def test_a_state_is_kept_for_root_alone_and_read_with_its_lock(run: Run, tmp_path: Path) -> None:
+    file, lock = tmp_path / "lib/upgrade.json", tmp_path / "lock"
+    assert run("read_state", str(file), str(lock)).stdout == "-\n"
+    for text in ('{"schema": 1}', "{}"):
+        assert run("put_state", str(file), text).returncode == 0
+        assert run("read_state", str(file), str(lock)).stdout == f"-\n{text}\n"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert file.parent.stat().st_mode & 0o777 == 0o700
+    lock.write_text("gpu@controller [1]\n")
+    with lock.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert run("read_state", str(file), str(lock)).stdout == "gpu@controller [1]\n{}\n"
+    file.unlink()
+    file.symlink_to(lock)
+    assert run("read_state", str(file), str(lock)).stdout == "-\n"
 
 
 def test_damaged_packages_are_not_taken(run: Run, folder: Path) -> None:
+    assert run("take", str(folder), *CALLS["take"]).returncode == 0
     (folder / "packages/driver.rpm").write_text("other")
-    done = run("take", owned(folder, "changed", "c"), *CALLS["take"])
-    assert done.stderr.startswith("GF056")
+    assert run("take", str(folder), *CALLS["take"]).stderr.startswith("GF056")
     (folder / "from").write_text("2\n")
     assert run("take", str(folder), *CALLS["take"]).stderr.startswith("GF055")
-    assert owner(folder) == ["changed", "c"]
 
 
-@pytest.mark.parametrize(
-    ("state", "of", "after"),
-    [("prepared", "b", "released"), ("changing", "b", "changing"), ("changed", "b", "changed"),
-     ("prepared", "a", "prepared")],
-)  # fmt: skip
-def test_only_what_a_run_has_prepared_is_released(
-    run: Run, folder: Path, state: str, of: str, after: str
-) -> None:
-    assert run("release", owned(folder, state, of), "b", "").returncode == 0
-    assert owner(folder) == [after, of]
-
-
-def test_nothing_is_released_where_nothing_is(run: Run, tmp_path: Path) -> None:
-    assert run("release", str(tmp_path / "none"), "b", "").returncode == 0
-    assert not (tmp_path / "none").exists()
+def test_what_a_run_has_fetched_stays(run: Run, folder: Path) -> None:
+    (folder / "run").write_text("b\n")
+    assert run("keep", str(folder), *CALLS["keep"]).returncode == 0
+    assert (folder / "packages/driver.rpm").read_text() == "package"
 
 
 RPM = """
@@ -181,11 +134,10 @@ def test_rpm_packages_are_there_before_others_go(
     run: Run, folder: Path, tmp_path: Path, installed: tuple[str, ...], calls: list[str]
 ) -> None:
     asked = rpm(tmp_path)
-    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], *installed)
+    done = run("restore", str(folder), *CALLS["restore"], *installed)
     assert done.returncode == 0, done.stderr
     file = f"{folder}/packages/driver.rpm"
     assert asked.read_text().splitlines() == [call.replace("F", file) for call in calls]
-    assert owner(folder) == ["restoring", "b"]
 
 
 @pytest.mark.parametrize("fails", ["-U", "-e"])
@@ -193,7 +145,7 @@ def test_a_transaction_that_fails_is_reported(
     run: Run, folder: Path, tmp_path: Path, fails: str
 ) -> None:
     asked = rpm(tmp_path, fails)
-    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"], "extra")
+    done = run("restore", str(folder), *CALLS["restore"], "extra")
     assert done.returncode == 1
     assert done.stderr == f"GF057 failed\n  | error: {fails}\n"
     assert len(asked.read_text().splitlines()) == 1 + (fails == "-e")
@@ -203,7 +155,7 @@ def test_packages_that_are_not_there_afterwards_are_named(
     run: Run, folder: Path, tmp_path: Path
 ) -> None:
     fake(tmp_path, "rpm", "case \"$*\" in '-qp '*) echo driver=1-1 ;; esac")
-    done = run("restore", owned(folder, "changing", "b"), *CALLS["restore"])
+    done = run("restore", str(folder), *CALLS["restore"])
     assert done.stderr == "GF057 failed\n  | not installed: driver=1-1\n"
 
 
@@ -242,12 +194,11 @@ def test_an_nvidia_smi_that_ignores_sigterm_holds_no_run(
     for program in ("systemctl", "dmesg", "rpm"):
         fake(tmp_path, program, "exit 1")
     calls = {
-        "health": ("changed", "b", "1"),
-        "validate": ("changing", "b", "b", "1", "", "1", "GF054 differs", OTHER),
-        "keep": ("changed", "a", "b", "1", "GF051 not kept", OTHER, "GF076 full", "dnf", "1"),
+        "health": ("1",),
+        "validate": (str(folder), "1", "", "1", "GF054 differs"),
+        "keep": (str(folder), "b", "1", "GF051 not kept", "GF076 full", "dnf", "1"),
     }
-    before, of, *arguments = calls[name]
-    done = run(name, owned(folder, before, of), *arguments)
+    done = run(name, *calls[name])
     health = (folder / "health").read_text() if name == "keep" else ""
     assert ("GF054" if name == "validate" else "gpus 0") in done.stdout + done.stderr + health
 

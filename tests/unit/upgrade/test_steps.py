@@ -68,9 +68,9 @@ def test_work_that_began_after_the_drain_stops_a_change(
 @pytest.mark.parametrize(
     ("subject", "did"),
     [
-        ("driver", ["changing", "install", "580.2 ''"]),
-        ("toolkit", ["changing", "install", "580.1 '1.20.1'"]),
-        ("reboot", ["changing", "reboot", "580.1 ''"]),
+        ("driver", ["note", "install", "580.2 ''"]),
+        ("toolkit", ["note", "install", "580.1 '1.20.1'"]),
+        ("reboot", ["note", "reboot", "580.1 ''"]),
     ],
 )
 def test_only_the_middle_differs(
@@ -78,7 +78,7 @@ def test_only_the_middle_differs(
 ) -> None:
     done: list[str] = []
     on_host = SimpleNamespace(
-        note=lambda sentence, run, word: done.append(word),
+        note=lambda sentence: done.append("note"),
         validate=lambda sentence, settings, driver, toolkit: done.append(f"{driver} {toolkit!r}"),
     )
     reboot = SimpleNamespace(when=lambda *args, **how: done.append("reboot"))
@@ -139,11 +139,11 @@ def test_the_packages_of_a_subject() -> None:
     ("subject", "version", "branch", "data"),
     [
         ("driver", "", "", {}),
-        ("driver", "580.178.04", "", {"driver_version": '"580.178.04"', "driver_branch": '"580"'}),
-        ("driver", "", "580", {"driver_version": "null", "driver_branch": '"580"'}),
-        ("toolkit", "1.20.1", "", {"toolkit_version": '"1.20.1"'}),
+        ("driver", "580.178.04", "", {"driver_version": "580.178.04", "driver_branch": "580"}),
+        ("driver", "", "580", {"driver_version": None, "driver_branch": "580"}),
+        ("toolkit", "1.20.1", "", {"toolkit_version": "1.20.1"}),
         ("reboot", "580.178.04", "", {}),
     ],
 )
-def test_data_of_a_step(subject: Subject, version: str, branch: str, data: dict[str, str]) -> None:
-    assert data_of(subject, version, branch) == {"upgrade_subject": f'"{subject}"', **data}
+def test_data_of_a_step(subject: Subject, version: str, branch: str, data: dict[str, Any]) -> None:
+    assert data_of(subject, version, branch) == {"upgrade_subject": subject, **data}

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gpufleet.upgrade.shares import check_share, hosts_of
+from gpufleet.upgrade.settings import check_share, hosts_of
 from gpufleet.upgrade.window import Window
 
 BERLIN = "Europe/Berlin"

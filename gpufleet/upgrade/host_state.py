@@ -1,0 +1,118 @@
+"""Where a host is in its upgrade, as a JSON file on the host says it. Pure.
+
+Whoever has root's rights on the host may have written it: it is checked as any input of others, and
+says something about that host alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter
+
+from gpufleet.core.secrets import hide_secrets
+from gpufleet.core.visible import one_line
+from gpufleet.facts.files import HOME
+from gpufleet.upgrade.subjects import Subject
+
+FILE = f"{HOME}/upgrade.json"
+SCHEMA = 1
+LARGEST = 4096  # bytes of the file
+LONGEST_WHY, LONGEST_GROUP = 600, 200  # characters
+LAST = 1e11  # seconds since 1970: later times are none
+
+Kind = Literal["upgrade", "rollback"]
+
+
+class Phase(str, Enum):
+    """The state of a host. The texts are those of the file and of `gpufleet upgrade status`."""
+
+    WAITING = "waiting"
+    PREPARED = "prepared"  # packages are on the host, it works
+    DRAINING = "draining"
+    CHANGING = "changing"  # packages and modules may have been changed
+    RESTORING = "restoring"
+    DONE = "done"
+    REVERTED = "reverted"  # its change failed; it has its earlier version
+    PASSED = "passed"  # it was not changed: `why` has the reason
+    STUCK = "stuck"  # its roll-back failed
+
+
+OPEN = frozenset({Phase.WAITING, Phase.PREPARED})  # nothing was done with its work
+AT_WORK = frozenset({Phase.DRAINING, Phase.CHANGING, Phase.RESTORING})
+ENDED = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK})
+RETURNED = ENDED - {Phase.STUCK}  # these go back into service
+FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
+Text = Annotated[str, Field(max_length=200)]
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """One host of a run. `since`: when its phase began, by the controller's clock, in seconds since
+    1970; `wave`: 0 for the canaries; `out`: it was taken out of service and is not returned yet;
+    `behind`: an earlier run left it behind, so that it is returned once it was checked alone;
+    `commanded`: upgrade_drain_command was begun; `attempts`: changes that were begun."""
+
+    run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$")]
+    kind: Kind
+    subject: Subject
+    before: Text
+    target: Text
+    group: Text
+    wave: Annotated[int, Field(ge=0, le=10**6)]
+    phase: Phase = Phase.WAITING
+    since: Annotated[float, Field(ge=0, le=LAST)] = 0.0
+    out: bool = False
+    behind: bool = False
+    commanded: bool = False
+    attempts: Annotated[int, Field(ge=0, le=10**6)] = 0
+    why: Annotated[str, Field(max_length=LONGEST_WHY)] = ""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    @property
+    def ended(self) -> bool:
+        return self.phase in ENDED
+
+    @property
+    def out_of_service(self) -> bool:
+        return self.out or self.phase in AT_WORK or self.phase is Phase.STUCK
+
+    def moved(self, phase: Phase, now: float, why: str = "", **more: Any) -> HostState:
+        """The state from now on; without a new reason it keeps the earlier one."""
+        why = one_line(hide_secrets(why))[:LONGEST_WHY] or self.why
+        return replace(self, phase=phase, since=now, why=why, **more)
+
+
+_STATE = TypeAdapter(HostState)
+
+
+def state_text(state: HostState) -> str:
+    """The content of the file, one line."""
+    data = {"schema": SCHEMA, **asdict(state), "phase": state.phase.value}
+    data["group"] = state.group[:LONGEST_GROUP]
+    while len((text := json.dumps(data, ensure_ascii=False)).encode()) > LARGEST:
+        data["why"] = str(data["why"])[: len(str(data["why"])) // 2]
+    return text
+
+
+def parse_state(text: str) -> HostState | None:
+    """The state in the file; None without one. Raises ValueError for what is none."""
+    if not text.strip():
+        return None
+    if len(text.encode()) > LARGEST:
+        raise ValueError("it is too large")
+    try:
+        data = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    if not isinstance(data, dict) or data.pop("schema", None) != SCHEMA:
+        raise ValueError(f"it does not have schema {SCHEMA}")
+    state: HostState = _STATE.validate_python(data)
+    for text in (state.before, state.target, state.group, state.why):
+        if one_line(text) != text:
+            raise ValueError("a text has characters that cannot be printed")
+    return state

@@ -1,0 +1,298 @@
+"""What is done with one host of a run. Each act writes down first, on the host, what it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.refused import ApiError, is_final
+from gpufleet.upgrade.decide import Do
+from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, IMAGE_MISSING, NODE_REFUSED
+from gpufleet.upgrade.findings.runs import COMMAND_FAILED
+from gpufleet.upgrade.host_state import Phase
+from gpufleet.upgrade.models import names
+from gpufleet.upgrade.operations.drain import Round
+from gpufleet.upgrade.operations.hooks import run_command
+from gpufleet.upgrade.operations.result import Result
+from gpufleet.upgrade.operations.run import Run, passing
+from gpufleet.upgrade.pods import Policy
+from gpufleet.upgrade.settings import UpgradeSettings
+
+PASSING = ("disk", "later")  # what may end by itself, in minutes
+
+
+def policy_of(settings: UpgradeSettings) -> Policy:
+    """What is done with the pods of a node."""
+    return Policy(
+        every=settings.drain == "all",
+        jobs=settings.jobs,
+        empty_dir=settings.evict_empty_dir,
+        unmanaged=settings.evict_unmanaged,
+    )
+
+
+def pass_over(run: Run, name: str, why: str) -> None:
+    """Leave a host as it is. One that an earlier run left behind stays out of service."""
+    if run.states[name].behind:
+        run.write(name, Phase.STUCK, why)
+        leave_behind(run, name)
+    else:
+        run.write(name, Phase.PASSED, why)
+
+
+def prepare(run: Run, name: str) -> None:
+    """Fetch packages, pull the image of the pod that checks the node; all beside its work."""
+    if name in run.clusters:
+        try:
+            problem = _check_refused(run, name)
+        except ClusterProblem as error:
+            problem = passing(error)
+            final = isinstance(error, ApiError) and error.is_final  # about this node alone
+            if not final and run.waits(name, problem, run.silence(name)):
+                return
+        if problem:
+            pass_over(run, name, problem)
+            return
+    step = "take" if run.goes_back else "prepare"
+    result = run.step(name, step, run.states[name].target)
+    if result.ok:
+        run.write(name, Phase.PREPARED)
+    elif not (result.busy and run.waits(name, result.reason, run.settings[name].wait)):
+        pass_over(run, name, result.reason)
+
+
+def _check_refused(run: Run, name: str) -> str:
+    """Why the node could not be checked after its change; "" if it can, as far as known. What a
+    roll-back undoes may keep the pod that pulls the image from starting: only a fault of the image
+    counts there. Raises ClusterProblem."""
+    cluster, settings = run.clusters[name], run.settings[name]
+    problem = cluster.check_refused(name, settings.gpu_image)
+    if not problem:
+        pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
+        refuses = ("image",) if run.goes_back else ("image", "node", "disk")
+        problem = pull.reason if pull.came in refuses else ""
+    if not problem:
+        return ""
+    found = CHECK_REFUSED(problem=problem)
+    return f"{found.code} {found.message}"
+
+
+def begin_drain(run: Run, name: str) -> None:
+    """From here on the host is out of service."""
+    if run.states[name].phase is Phase.PREPARED:
+        run.idle.discard(name)
+        run.write(name, Phase.DRAINING, out=True)
+
+
+def command(run: Run, name: str) -> None:
+    """Run upgrade_drain_command. It is written down first: what was done before a kill is to be
+    taken back by upgrade_ready_command."""
+    begin_drain(run, name)
+    settings = run.settings[name]
+    assert settings.drain_command
+    if not run.states[name].commanded:
+        run.write(name, Phase.DRAINING, commanded=True)
+    limit = settings.wait + settings.command_timeout
+    problem = run_command(settings.drain_command, name, limit, lambda: bool(run.asked))
+    if problem is None:
+        run.commanded.add(name)
+    elif not run.asked:
+        pass_over(run, name, f"upgrade_drain_command: {problem}")
+
+
+def drain(run: Run, hosts: Sequence[str]) -> None:
+    """One look at hosts of one cluster, or at one that is no node: their pods leave; what uses the
+    GPUs then is waited for."""
+    for name in hosts:
+        begin_drain(run, name)
+    for name, found in _evicted(run, hosts).items():
+        if found.given_up:
+            pass_over(run, name, found.given_up)
+        elif not found.drained:
+            reason = names(found.reasons, 3) or "pods are ending"
+            _wait_for_end(run, name, reason, soon=bool(found.evicted))
+        else:
+            seen = run.step(name, "look", run.states[name].target)
+            work = [str(each) for each in seen.plan.get("work") or ()]
+            if seen.ok and not work:
+                run.idle.add(name)
+            else:
+                _wait_for_end(run, name, f"GPU work: {names(work)}" if seen.ok else seen.reason)
+
+
+def _evicted(run: Run, hosts: Sequence[str]) -> Mapping[str, Round]:
+    cluster = run.clusters.get(hosts[0])
+    if cluster is None:
+        return {name: Round(drained=True) for name in hosts}
+    try:
+        return cluster.drain({name: policy_of(run.settings[name]) for name in hosts})
+    except ClusterProblem as error:
+        return {name: Round(reasons=[passing(error)]) for name in hosts}
+
+
+def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> None:
+    """Give a host up that was waited for long enough."""
+    if run.now - run.states[name].since >= run.settings[name].wait:
+        pass_over(run, name, reason)
+    else:
+        run.later(name, reason, soon=soon)
+
+
+def change(run: Run, name: str) -> None:
+    """Change a host that nothing uses, and check it. One that was not changed is no failure."""
+    state = run.states[name]
+    if state.phase is Phase.DRAINING:
+        if (problem := _without_image(run, name)) is None:
+            return
+        if problem:
+            missing = IMAGE_MISSING(problem=problem)
+            pass_over(run, name, f"{missing.code} {missing.message}")
+            return
+        run.fresh.add(name)
+        run.write(name, Phase.CHANGING, attempts=state.attempts + 1)
+        run.idle.discard(name)
+    steps = ("restore", "change") if run.goes_back else ("change",)
+    result = _cleared(run, name, state.target, steps)
+    settings = run.settings[name]
+    if result.ok and settings.check_command is not None:
+        said = run_command(settings.check_command, name, settings.command_timeout)
+        result = Result(said is None, f"upgrade_check_command: {said}", touched=True)
+    untouched = name in run.fresh and not result.touched
+    if result.touched:  # whatever becomes of it, also where it cannot be written down
+        run.fresh.discard(name)
+    if result.ok:
+        run.write(name, Phase.DONE, result.reason, behind=False)
+    elif not _may_succeed(run, name, result):
+        if untouched:
+            pass_over(run, name, result.reason)
+        else:
+            run.write(name, Phase.RESTORING, result.reason)
+
+
+def restore(run: Run, name: str) -> None:
+    """Roll a host back. Work that began on its GPUs is waited for, and never ended."""
+    state = run.states[name]
+    earlier = state.target if run.goes_back else state.before
+    result = _cleared(run, name, earlier, ("restore", "change"))
+    if result.ok:
+        run.write(name, Phase.DONE if run.goes_back else Phase.REVERTED, behind=False)
+    elif not _may_succeed(run, name, result):
+        run.write(name, Phase.STUCK, f"{result.reason}; its change: {state.why}")
+        leave_behind(run, name)
+
+
+def leave_behind(run: Run, name: str) -> None:
+    """Say on the node of a host why it stays out of service; again where that was done before."""
+    if name in run.clusters:
+        try:
+            run.clusters[name].leave_behind(name, run.states[name].why)
+        except ClusterProblem as error:
+            run.say(f"{name}: its node has no mark of its failure: {passing(error)}")
+
+
+def _may_succeed(run: Run, name: str, result: Result) -> bool:
+    """Whether a step is tried again later: others are at work, or the host or its cluster does not
+    answer for a moment."""
+    if result.busy:
+        wait = 0 if run.asked == "abort" else run.settings[name].wait
+        return run.waits(name, result.reason, wait)
+    return (result.silent or not result.reached) and run.waits(
+        name, result.reason, run.silence(name)
+    )
+
+
+def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
+    """Carry out steps without the clients of the GPUs; those of a node then come back and have a
+    GPU pod run."""
+    cluster, settings = run.clusters.get(name), run.settings[name]
+    try:
+        round_ = cluster.clear(name, policy_of(settings)) if cluster else Round(drained=True)
+        if round_.given_up:
+            return Result(False, round_.given_up)
+        if not round_.drained:
+            return Result(False, f"pods do not end: {names(round_.reasons)}", busy=True)
+        result, touched = Result(True), False
+        if run.plan.subject == "reboot":
+            steps = steps[:1]  # after a reboot nothing is to be loaded
+        for step in steps:
+            result = run.step(name, step, version)
+            touched = touched or result.touched
+            if not result.ok:
+                return result.of(touched=touched)
+        if cluster is None:
+            return result
+        problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
+    except ClusterProblem as error:
+        return Result(False, passing(error), silent=not is_final(error), touched=True)
+    return Result(not problem, problem or cluster.unchecked.get(name, ""), touched=True)
+
+
+def _without_image(run: Run, name: str) -> str | None:
+    """Why a drained node could not be checked; "" if it can, None while that is not known: the
+    image may not have been pulled before the drain, for lack of room or by this process."""
+    cluster, settings = run.clusters.get(name), run.settings[name]
+    if cluster is None or run.goes_back or name in cluster.has_image:
+        return ""
+    try:
+        pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
+    except ClusterProblem as error:
+        return None if run.waits(name, passing(error), run.silence(name)) else passing(error)
+    if pull.came == "there":
+        return ""
+    wait = min(settings.wait, run.timing.silence)
+    return None if pull.came in PASSING and run.waits(name, pull.reason, wait) else pull.reason
+
+
+def give_back(run: Run, name: str) -> None:
+    """Return a host to service, in the phase that it has. Where its cluster refuses, or the command
+    fails, the other hosts are finished first; the next process tries again, and an abort goes on
+    without the command."""
+    _return_in(run, name, run.states[name].phase)
+
+
+def leave(run: Run, name: str) -> None:
+    """Give up a drain. After a pause the host is begun again."""
+    run.idle.discard(name)
+    if run.asked == "abort":
+        pass_over(run, name, "abort was requested")
+    elif run.states[name].behind:
+        run.write(name, Phase.PREPARED)
+    else:
+        _return_in(run, name, Phase.PREPARED)
+
+
+def _return_in(run: Run, name: str, phase: Phase) -> None:
+    cluster, settings, said = run.clusters.get(name), run.settings[name], ""
+    if cluster is not None:
+        try:
+            said = cluster.give_back(name)
+        except ClusterProblem as error:
+            reason = passing(error)
+            if is_final(error):
+                run.given_up[name] = NODE_REFUSED(host=name, reason=reason)
+                run.say(f"{name}: its node is not returned: {reason}")
+            else:
+                run.later(name, reason)
+            return
+    taken = settings.drain_command is None or run.states[name].commanded
+    if settings.ready_command is not None and taken:
+        problem = run_command(settings.ready_command, name, settings.command_timeout)
+        if problem and run.asked != "abort":
+            run.given_up[name] = COMMAND_FAILED(
+                key="upgrade_ready_command", host=name, problem=problem
+            )
+            run.say(f"{name}: upgrade_ready_command: {problem}")
+            return
+        said = f"without its upgrade_ready_command: {problem}" if problem else said
+    run.commanded.discard(name)
+    why = "; ".join(filter(None, (said, run.states[name].why))) if said else ""
+    run.write(name, phase, why, out=False, commanded=False)
+
+
+ACTS: dict[Do, Callable[[Run, str], None]] = {
+    Do.PREPARE: prepare,
+    Do.CHANGE: change,
+    Do.RESTORE: restore,
+    Do.RETURN: give_back,
+    Do.LEAVE: leave,
+}

@@ -1,0 +1,190 @@
+"""What a run has to know before its first change: the hosts, their nodes, an unfinished run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Protocol, TypeVar
+
+from gpufleet.core.load_settings import load_role
+from gpufleet.core.stopped import Stopped
+from gpufleet.host.settings import HostSettings
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.upgrade.findings import runs as findings
+from gpufleet.upgrade.host_state import HostState, Kind
+from gpufleet.upgrade.models import HostView, LeftOut, Plan
+from gpufleet.upgrade.operations.acts import policy_of
+from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
+from gpufleet.upgrade.operations.result import Result
+from gpufleet.upgrade.plan import make_plan, newest_changed, views_to_return
+from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
+from gpufleet.upgrade.show import Status
+from gpufleet.upgrade.subjects import Subject, Wanted
+
+LOOKS, PAUSE = 6, 1.0  # at a lock whose process may have just ended; seconds between two
+
+T = TypeVar("T")
+
+
+class Reader(Protocol):
+    """Reads hosts."""
+
+    subject: Subject
+
+    def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]: ...
+
+    def look(self, name: str, version: str = "", branch: str = "") -> Result: ...
+
+    def read(self, name: str) -> Status: ...
+
+    def write(self, name: str, state: HostState) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A host of the inventory. `known_as`: names and addresses by which it is reached."""
+
+    name: str
+    data: Mapping[str, Any]
+    known_as: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A run as it is planned."""
+
+    plan: Plan
+    settings: Mapping[str, UpgradeSettings]
+    places: Mapping[str, NodeAt]
+    work: Mapping[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs
+    ending: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
+    reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot that steps keep
+
+
+def read_fleet(
+    targets: Sequence[Target],
+    reader: Reader,
+    wanted: Wanted,
+    accesses: Sequence[KubeAccess],
+    kind: Kind = "upgrade",
+    *,
+    name: str,
+    ends: bool = False,
+) -> Fleet:
+    """The run over these hosts, or the one that goes on. `name`: of a new run; `ends`: as of
+    make_plan. Raises Stopped and ClusterProblem."""
+    statuses = reader.each(reader.read, [target.name for target in targets])
+    states = {each.name: each.state for each in statuses.values() if each.state}
+    if kind == "rollback":
+        reader.subject = newest_changed(states.values()).subject
+    subject = reader.subject
+    settings = {target.name: _settings(target, subject) for target in targets}
+    general, differing = of_run(settings)
+    if differing:
+        raise Stopped(differing)
+    skipped = {name for name in settings if settings[name].skip and name not in states}
+    there = [n for n in settings if n not in skipped and not statuses[n].problem]
+    seen = reader.each(lambda name: reader.look(name, wanted.version, wanted.branch), there)
+    views = [_view(statuses[name], seen.get(name)) for name in settings]
+    if kind == "rollback":
+        views = views_to_return(views)
+    known = {target.name: target.known_as for target in targets}
+    views, places = find_nodes(views, accesses, known)
+    plan = make_plan(
+        views,
+        general or UpgradeSettings.model_validate({}),
+        {name for name in settings if settings[name].skip},
+        subject,
+        kind,
+        name=name,
+        ends=ends,
+    )
+    return Fleet(
+        plan=plan,
+        settings=settings,
+        places=places,
+        work={view.name: view.work for view in views},
+        ending=_ending(plan, places, settings),
+        reboots={t.name: "never" for t in targets if _never_reboots(t, settings, places)},
+    )
+
+
+def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
+    """Write to every host that it is in the run, and hold its lock from here on. A host that is not
+    reached now is not in a new run. Raises Stopped where another process is at work."""
+    plan = fleet.plan
+    for look in range(LOOKS):
+        holders = {n: s.holder for n, s in reader.each(reader.read, plan.hosts).items() if s.holder}
+        if not holders:
+            break
+        if look == LOOKS - 1:
+            host, holder = next(iter(holders.items()))
+            raise Stopped(findings.AT_WORK(host=host, holder=holder))
+        time.sleep(PAUSE)
+
+    def write(name: str) -> str:
+        state = plan.hosts[name]
+        try:
+            reader.write(name, state if plan.resumed else replace(state, since=now))
+        except Stopped as error:
+            return f"{error.findings[0].code} {error.findings[0].message}"
+        return ""
+
+    problems = {name: why for name, why in reader.each(write, plan.hosts).items() if why}
+    if plan.resumed:  # the last step of a process that was killed may go on there
+        return fleet
+    left = tuple(LeftOut(name, why, blocked=True) for name, why in problems.items())
+    hosts = {name: state for name, state in plan.hosts.items() if name not in problems}
+    return replace(fleet, plan=replace(plan, hosts=hosts, left_out=(*plan.left_out, *left)))
+
+
+def _view(status: Status, result: Result | None) -> HostView:
+    """A host as its file and its step `look` have it."""
+    name, state = status.name, status.state
+    if status.problem:
+        return HostView(name, refusals=(status.problem,), reached=False)
+    if result is None:
+        return HostView(name, state=state)
+    if not result.ok:
+        reached = result.reached
+        return HostView(name, refusals=(result.reason,), reached=reached, state=state)
+    known = {each.name for each in fields(HostView)}
+    data = {key: value for key, value in result.plan.items() if key in known}
+    return HostView(**{**data, "name": name, "state": state})
+
+
+def _settings(target: Target, subject: Subject) -> UpgradeSettings:
+    """Those of a host; which pods leave depends on whether it may be rebooted. Raises Stopped."""
+    settings, problems = load_settings(target.data)
+    if settings is None:
+        text = " ".join(f"{each.code} {each.message}" for each in problems)
+        raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
+    if subject == "reboot":  # it ends every pod: none may stay to be ended by it
+        return settings.model_copy(update={"drain": "all"})
+    if settings.drain != "auto":
+        return settings
+    reboots = _reboot_of(target) == "if_needed"
+    return settings.model_copy(update={"drain": "all" if reboots else "gpu"})
+
+
+def _never_reboots(
+    target: Target, settings: Mapping[str, UpgradeSettings], nodes: Mapping[str, NodeAt]
+) -> bool:
+    """Whether no step may reboot a host: it is not allowed, or pods stay on its node, which were
+    not waited for."""
+    stays = target.name in nodes and settings[target.name].drain == "gpu"
+    return stays or _reboot_of(target) == "never"
+
+
+def _reboot_of(target: Target) -> str:
+    """The node_reboot of a host; "" for an invalid one."""
+    settings = load_role(HostSettings, target.data, [])
+    return settings.reboot if settings else ""
+
+
+def _ending(
+    plan: Plan, places: Mapping[str, NodeAt], settings: Mapping[str, UpgradeSettings]
+) -> dict[str, Sequence[str]]:
+    hosts = [n for n in plan.hosts if n in places and settings[n].drain == "all"]
+    return ending_pods(places, {name: policy_of(settings[name]) for name in hosts})

@@ -1,0 +1,66 @@
+"""What became of a step on one host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.visible import one_line
+from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
+from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE
+from gpufleet.run.report import BAD, HostReport
+from gpufleet.upgrade.findings.hosts import IN_USE
+
+REASON = 300  # characters
+# others are at work on the host, or use its GPUs
+BUSY = (IN_USE, GPU_BUSY, KUBERNETES_GPU_PODS, ANOTHER_RUN, CHANGED_SINCE)
+BUSY_CODES = frozenset(kind.code for kind in BUSY)
+STOPPED = "GF012"  # says only that another finding stops the host
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a step on one host."""
+
+    ok: bool
+    reason: str = ""
+    plan: Mapping[str, Any] = field(default_factory=dict)  # what the step `look` saw
+    code: str = ""  # of the finding that stopped it
+    busy: bool = False  # others use the GPUs or the host: it may succeed later
+    reached: bool = True  # else nothing was done on the host
+    silent: bool = False  # its cluster does not answer: it may succeed later
+    touched: bool = False  # a command of the step was begun: the host may have been changed
+
+    def of(self, *, touched: bool) -> Result:
+        """The result of several steps of which this is the last one."""
+        return replace(self, touched=touched)
+
+
+def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
+    """Of the report of a step, or of why its host was not reached. `touched`: an operation of it
+    was begun."""
+    if isinstance(found, Finding):
+        return Result(False, _text(found), code=found.code, reached=False)
+    seen: Mapping[str, Any] = found.plan.get("upgrade") or {}
+    if found.status not in BAD and not found.errors:
+        return Result(True, plan=seen, touched=touched)
+    blockers = [each for each in found.findings if each.blocks and each.code != STOPPED]
+    first = blockers[0] if blockers else None
+    code = first.code if first else ""
+    reason = _text(first) if first else _said(found.errors)
+    reached = found.status != "not reached"
+    busy = code in BUSY_CODES
+    return Result(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
+
+
+def _text(found: Finding) -> str:
+    return one_line(f"{found.code} {found.message}")[:REASON]
+
+
+def _said(errors: list[str]) -> str:
+    """The output of a failed operation, below its name."""
+    first = errors[0] if errors else "it gave no reason"
+    text = " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first
+    return one_line(text)[:REASON]

@@ -1,0 +1,68 @@
+"""The file on a host that says where its upgrade is: root there may have written anything."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.upgrade.host_state import (
+    LARGEST,
+    SCHEMA,
+    HostState,
+    Phase,
+    parse_state,
+    state_text,
+)
+
+STATE = HostState("r-1", "upgrade", "driver", "580.1", "580.2", "2 x A100, ubuntu2204, 5.15", 0)
+
+
+def test_a_state_is_read_as_it_was_written() -> None:
+    state = STATE.moved(Phase.DRAINING, 5.0, "GF072 in\nuse", out=True, commanded=True)
+    assert parse_state(state_text(state)) == state
+    assert "\n" not in state.why
+    assert parse_state("") is None
+
+
+@pytest.mark.parametrize("letter", ["x", "ü", "🔥", '"'])
+def test_the_file_has_a_page_at_most(letter: str) -> None:
+    state = replace(STATE, before="1" * 200, target="2" * 200, group="g" * 200)
+    text = state_text(state.moved(Phase.STUCK, 1.0, letter * 5000))
+    assert len(text.encode()) <= LARGEST
+    assert parse_state(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": SCHEMA + 1},
+        {"schema": None},
+        {"run": "../../etc"},
+        {"run": "r" * 64},
+        {"phase": "drained"},
+        {"kind": "other"},
+        {"subject": "kernel"},
+        {"since": -1},
+        {"since": 1e300},
+        {"since": "soon"},
+        {"wave": -1},
+        {"attempts": 10**9},
+        {"why": "a\x1b[2J"},
+        {"target": "580\n2"},
+        {"group": "g" * 201},
+        {"more": 1},
+    ],
+)
+def test_what_no_run_writes_is_refused(change: dict[str, Any]) -> None:
+    data = {**json.loads(state_text(STATE)), **change}
+    with pytest.raises(ValueError):  # noqa: PT011 of several kinds
+        parse_state(json.dumps(data))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "7", "[" * 4000, "x" * 5000, '{"schema": 1}'])
+def test_what_is_no_state_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011
+        parse_state(text)

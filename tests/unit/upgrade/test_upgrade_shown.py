@@ -1,0 +1,79 @@
+"""What `gpufleet upgrade` prints: hosts and clusters choose parts of each line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import gpufleet.upgrade
+from gpufleet.core.progress import heartbeat
+from gpufleet.upgrade.host_state import HostState, Phase
+from gpufleet.upgrade.models import LeftOut, Limits, Plan
+from gpufleet.upgrade.show import Status, plan_text, shown_progress, status_dict, status_text
+
+STATE = HostState("r", "upgrade", "driver", "580.1", "580.2", "2 x A100, ubuntu2204, 5.15", 0)
+BELL = "\x1b[2J\a"
+
+
+def plan(**more: Any) -> Plan:
+    hosts = {"h": STATE, "i": replace(STATE, wave=1)}
+    return replace(Plan("r", "upgrade", "driver", hosts, Limits(soak=60)), **more)
+
+
+def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
+    text = plan_text(
+        plan(left_out=(LeftOut("x", "GF052 GPUs are missing", blocked=True),)),
+        {"h": ("train 1", "train 2"), "gone": ("job",)},
+        {"h": "h", "i": "node-i"},
+        {"i": ("default/head (RayCluster)",)},
+    )
+    assert text.splitlines() == [
+        "2 hosts in 1 group:",
+        "  2 x A100, ubuntu2204, 5.15: 2 x 580.1 -> 580.2",
+        "1. canary: h",
+        "2. wave of 1: i",
+        "at most 1 out of service; soak 60 s (60 s in all); stops at 3 failed hosts, 2 in a row",
+        "waits for GPU work on h: train 1, train 2",
+        "evicts from i what its controller may not replace: default/head (RayCluster)",
+        "node: i -> node-i",
+        "left out: x: GF052 GPUs are missing",
+    ]
+    assert plan_text(plan(resumed=True), {}).startswith("Run r is not finished: it goes on.")
+    none = plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
+    assert none == "No host to change.\nleft out: x: no GPU"
+
+
+def test_what_hosts_say_moves_no_cursor() -> None:
+    left = (LeftOut(f"x{BELL}", BELL),)
+    shown = plan_text(plan(left_out=left), {"h": (BELL,)}, {"h": BELL}, {"h": (BELL,)})
+    state = replace(STATE, why=BELL)
+    shown += status_text(BELL, [Status(f"h{BELL}", state, BELL), Status("i", problem=BELL)])
+    assert not set(shown) & set(BELL[:1] + BELL[-1])
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_the_status_of_hosts_has_its_schema(phase: Phase) -> None:
+    folder = Path(gpufleet.upgrade.__file__).parent
+    schema = json.loads((folder / "status.schema.json").read_text())
+    state = STATE.moved(phase, 5.0, "why", out=True)
+    hosts = [Status("h", state, "ops@there"), Status("new"), Status("away", problem="GF009 …")]
+    found = status_dict("prod.py", hosts)
+    Draft202012Validator(schema).validate(found)
+    assert [each["state"] for each in found["hosts"]] == [phase.value, None, None]
+    text = status_text("prod.py", hosts).splitlines()
+    assert text[:2] == [f"prod.py: 1 {phase.value}", "at work: ops@there"]
+    assert text[3].split()[:3] == ["h", phase.value, "yes"]
+    assert "new" not in "\n".join(text)
+    assert status_text("prod.py", [Status("h")]) == "prod.py: no upgrade has been here"
+
+
+def test_a_run_that_goes_on_shows_what_is_done_to_which_host() -> None:
+    states = {"h": STATE.moved(Phase.CHANGING, 5.0), "i": STATE, "j": STATE.moved(Phase.DONE, 9.0)}
+    line = heartbeat(shown_progress(states, 0.0, 65.0))
+    assert line.startswith("Running on 3 hosts, 65 s: 1 at work")
+    assert "h 60 s: changing" in line
