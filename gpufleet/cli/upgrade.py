@@ -16,8 +16,7 @@ import click
 
 from gpufleet.cli.deploy import INVENTORY, OPTIONS, YES, confirmed, targets_of
 from gpufleet.cli.output import limit_option, output_options
-from gpufleet.cli.upgrade_group import StartCommand, UpgradeGroup
-from gpufleet.cli.upgrade_options import check_options, wanted_of
+from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
@@ -108,7 +107,7 @@ METRICS = click.option(
 PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 
 
-@upgrade.command(cls=StartCommand, epilog=STATUSES.format(success=TARGETS))
+@upgrade.command(epilog=STATUSES.format(success=TARGETS))
 @click.option(
     "--to",
     "version",

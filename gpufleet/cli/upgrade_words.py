@@ -1,0 +1,132 @@
+"""How `gpufleet upgrade` reads its words: commands, what is to be changed, options of pyinfra."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+from pydantic import TypeAdapter, ValidationError
+
+from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.core.load_settings import problem_of
+from gpufleet.core.settings import RoleSettings
+from gpufleet.core.visible import one_line
+from gpufleet.driver.settings import RequestedBranch, RequestedDriver
+from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.toolkit.settings import RequestedToolkit
+from gpufleet.upgrade.settings import UpgradeSettings
+from gpufleet.upgrade.subjects import Subject, Wanted
+
+NEAR = 0.75  # of a misspelt command
+EXCLUDE = (
+    *(("--to", "--branch"), ("--to", "--reboot"), ("--toolkit", "--reboot")),
+    *(("--branch", "--toolkit"), ("--branch", "--reboot")),
+)
+# How hosts are reached and operations are run. All others are refused, those of later versions of
+# pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
+ALLOWED = frozenset(
+    (
+        *("--ssh-user", "--ssh-port", "--ssh-key"),
+        *("--sudo", "--sudo-user", "--use-sudo-password", "--use-sudo-login", "--su-user"),
+        *("--dzdo", "--dzdo-user", "--shell-executable"),
+        *("--parallel", "--no-wait", "--serial", "--retry", "--retry-delay"),
+        *("-v", "--debug", "--debug-all", "--diff", "--yes"),
+        *("--config", "--data"),
+    )
+)
+PASSWORDS = "set the password in the inventory, read from a file or from the environment"
+INSTEAD = {
+    **dict.fromkeys(("--dry", "--debug-facts", "--debug-operations"), "use --plan"),
+    **dict.fromkeys(("--limit", "--exclude"), "use --limit before `--`"),
+    **dict.fromkeys(("--ssh-password", "--ssh-key-password"), PASSWORDS),
+    **dict.fromkeys(("--ssh-password-prompt", "--same-sudo-password"), PASSWORDS),
+    "--group-data": "put the data into group_data/ beside the inventory",
+    "--fail-percent": "set upgrade_max_failed",
+    "--chdir": "start gpufleet in that folder",
+    "--json": "use `gpufleet upgrade status --json`",
+}
+MODELS: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
+OURS = tuple(sorted({model.prefix for model in MODELS}))  # how keys begin
+# Arguments of all operations that data may have: how root's rights are had. Others decide what is
+# carried out, as _ignore_errors and _run_once.
+RIGHTS = frozenset(
+    (
+        *("_sudo", "_sudo_user", "_use_sudo_login", "_preserve_sudo_env"),
+        *("_su_user", "_use_su_login", "_preserve_su_env", "_su_shell"),
+        *("_doas", "_doas_user", "_dzdo", "_dzdo_user", "_shell_executable", "_temp_dir"),
+    )
+)
+
+
+class UpgradeGroup(click.Group):
+    """`upgrade INVENTORY` is `upgrade start INVENTORY`: its help shows the options of both."""
+
+    default = "start"
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.commands[self.default].format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.commands[self.default].format_epilog(ctx, formatter)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Raises click.UsageError for a misspelt command."""
+        if args and args[0] not in (*self.commands, "--help"):
+            close = get_close_matches(args[0], self.commands, n=1, cutoff=NEAR)
+            if close and not Path(args[0]).exists():
+                raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
+def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot: bool) -> Wanted:
+    """Raises click.UsageError for options that exclude each other and for what is no version."""
+    given = {"--to": version is not None, "--branch": branch is not None}
+    given |= {"--toolkit": toolkit, "--reboot": reboot}
+    for one, other in EXCLUDE:
+        if given[one] and given[other]:
+            raise click.UsageError(f"{one} and {other} exclude each other.")
+    kind: Any = RequestedToolkit if toolkit else RequestedDriver
+    for option, wanted, value in (("--to", kind, version), ("--branch", RequestedBranch, branch)):
+        if value is not None and (problem := _problem(wanted, value)):
+            raise click.BadParameter(f"{value!r} {problem}.", param_hint=f"'{option}'")
+    if version and not toolkit and _problem(RequestedBranch, version.partition(".")[0]):
+        raise click.UsageError(
+            f"--to {version} is no version of a driver, such as 580.95.05; --toolkit changes the "
+            "container toolkit."
+        )
+    subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
+    return Wanted(subject, version or "", branch or "")
+
+
+def _problem(kind: Any, value: str) -> str:
+    """What is wrong with a value of this type; "" where nothing is."""
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError as error:
+        return problem_of(error.errors()[0])
+    return ""
+
+
+def check_options(options: Sequence[str]) -> None:
+    """Raises click.UsageError for options of pyinfra that would make a step another one."""
+    given = parse_options(options)
+    for option in given:
+        if option not in ALLOWED:
+            instead = INSTEAD.get(option, "leave it out")
+            raise click.UsageError(f"{option} cannot be used with the steps of a run: {instead}.")
+    for word in given.get("--data", ()):
+        key = word.partition("=")[0].strip()
+        if key.startswith(OURS) or key == "ssh_hostname":  # by which a node is found
+            why = "a run decides by the data of its hosts: set it in the inventory"
+        elif key.endswith("password"):
+            why = f"other users can read a command line: {PASSWORDS}"
+        elif key.startswith("_") and key not in RIGHTS:
+            why = "it decides which operations of a step are carried out"
+        else:
+            continue
+        raise click.UsageError(f"--data cannot set {one_line(key)}: {why}.")
