@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from gpufleet.upgrade.pods import GPU
 
 MANAGER = "gpufleet-upgrade"  # field manager: the API server keeps which fields it owns
 MARK = "gpufleet/upgrade"  # annotation: what a run has to know of the node before its cordon
@@ -21,6 +23,7 @@ STAYS_CORDONED = "its node stays cordoned: another user cordoned it, too"
 GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
 SKIPPED = f"the node has the label {SKIP}=true"
+LONG = 10  # digits of what is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
 Node = Mapping[str, Any]
@@ -125,3 +128,32 @@ def has_taint(node: Node) -> bool:
 
 def taints_of(node: Node) -> list[Mapping[str, Any]]:
     return list((node.get("spec") or {}).get("taints") or ())
+
+
+def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
+    """What a node offers of GPUs."""
+    offered = (node.get("status") or {}).get("allocatable") or {}
+    found = {name: str(count) for name, count in offered.items() if name.startswith(GPU)}
+    return {name: count for name, count in found.items() if count != "0"}
+
+
+def gpu_of(offered: Iterable[str]) -> str:
+    """The resource that a pod which checks a node requests: a GPU, or a part of one, before other
+    devices of NVIDIA's, such as network interfaces; "" without any."""
+    order = (f"{GPU}gpu", f"{GPU}mig-", GPU)
+    found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
+    return next(iter(found), "")
+
+
+def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+    """What a node offers less than before, as text; "" if nothing. A new driver may offer more: a
+    GPU that the old one had lost."""
+    lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
+               if _is_less(now.get(name, "0"), count)]  # fmt: skip
+    return ", ".join(lacking)
+
+
+def _is_less(now: str, before: str) -> bool:
+    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < LONG:
+        return int(now) < int(before)
+    return now != before

@@ -6,13 +6,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.settings import RoleSettings
-from gpufleet.upgrade.alerts import check_names, check_url
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.subjects import Subject
 from gpufleet.upgrade.window import Window
@@ -48,6 +48,26 @@ def _window(value: str) -> str:
 
 def _zone(value: str) -> str:
     Window.parse("Mon-Sun 00:00-24:00", value)
+    return value
+
+
+def _url(value: str) -> str:
+    """Raises ValueError for what is no address of a server, and for one with a login: settings are
+    shown and stored."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address such as http://prometheus.example:9090")
+    if parts.username or parts.password:
+        raise ValueError("must have no login: use an address that needs none")
+    return value
+
+
+def _names(value: str) -> str:
+    """Raises ValueError for what is no regular expression."""
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"must be a regular expression: {error}") from error
     return value
 
 
@@ -98,13 +118,13 @@ class UpgradeSettings(RoleSettings):
     window_zone: Annotated[str, AfterValidator(_zone)] = Field(
         "UTC", description="Time zone of the window, such as `Europe/Berlin`."
     )
-    alerts: Annotated[str, AfterValidator(check_url)] | None = Field(
+    alerts: Annotated[str, AfterValidator(_url)] | None = Field(
         None,
         description="Address of a Prometheus: while an alert fires there, or while it does not "
         "answer, no host is taken out of service. Alerts of severity info, with the label "
         "`upgrade: ignore`, and about hosts that the run has out of service do not count.",
     )
-    alerts_ignored: Annotated[str, AfterValidator(check_names)] = Field(
+    alerts_ignored: Annotated[str, AfterValidator(_names)] = Field(
         "Watchdog|InfoInhibitor",
         description="Regular expression for alert names to ignore. The default alerts always "
         "fire, or only accompany others.",

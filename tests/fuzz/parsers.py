@@ -25,7 +25,7 @@ from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.trial import read_rpm_trial
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.upgrade.alerts import firing
+from gpufleet.upgrade.operations.alert_gate import firing
 from gpufleet.verify import parse as verify
 from tests.fuzz import files
 from tests.fuzz.files import text_of

@@ -13,7 +13,7 @@ from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import query
-from gpufleet.upgrade.alerts import QUERY
+from gpufleet.upgrade.operations.alert_gate import QUERY
 from gpufleet_sandbox.debian import debian_program
 
 GPU = 'gpu="0", UUID="GPU-1", device="nvidia0", modelName="M", Hostname="n1"'

@@ -11,9 +11,8 @@ from typing import Any, Literal
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
-from gpufleet.upgrade.nodes import Node, is_ready, taints_of, taken_of
-from gpufleet.upgrade.operations.listing import of_node
+from gpufleet.upgrade.nodes import Node, gpu_of, gpus_of, is_ready, less, taints_of, taken_of
+from gpufleet.upgrade.operations.drain import of_node
 from gpufleet.upgrade.pods import VISIBLE, Pod, is_pod_ready, owner_name
 
 POLL = 1.0  # seconds

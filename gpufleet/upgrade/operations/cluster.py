@@ -13,7 +13,6 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.events import NAMESPACE as EVENTS
-from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.nodes import (
     GONE,
     OTHER_MACHINE,
@@ -21,6 +20,8 @@ from gpufleet.upgrade.nodes import (
     TAINT,
     Node,
     Taken,
+    gpu_of,
+    gpus_of,
     has_taint,
     is_cordoned,
     is_left_behind,
@@ -34,9 +35,8 @@ from gpufleet.upgrade.nodes import (
 from gpufleet.upgrade.operations import check
 from gpufleet.upgrade.operations.check import NO_GPU, POLL, Pull, why_not_as_before
 from gpufleet.upgrade.operations.cordon import NotKept, NotOurs, cordon, swap_taint, uncordon
-from gpufleet.upgrade.operations.drain import Evictions, Round
+from gpufleet.upgrade.operations.drain import Evictions, Round, every_node, of_node, side_by_side
 from gpufleet.upgrade.operations.kured import KuredLock
-from gpufleet.upgrade.operations.listing import every_node, of_node, side_by_side
 from gpufleet.upgrade.pods import (
     Leaving,
     Policy,

@@ -14,12 +14,19 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import take_lease
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.findings import nodes as findings
-from gpufleet.upgrade.gpus import gpu_of, gpus_of
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.nodes import Node, is_ours, is_ready, machine_of, why_not_begun
+from gpufleet.upgrade.nodes import (
+    Node,
+    gpu_of,
+    gpus_of,
+    is_ours,
+    is_ready,
+    machine_of,
+    why_not_begun,
+)
 from gpufleet.upgrade.operations.check import remove_pods
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.listing import every_node, pods_of, side_by_side
+from gpufleet.upgrade.operations.drain import every_node, pods_of, side_by_side
 from gpufleet.upgrade.pods import Policy, ending
 
 FORBIDDEN = 403

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
+from gpufleet.upgrade.nodes import MANAGER
 from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 
 AT_ONCE = 16  # requests that a cluster is sent side by side
@@ -18,6 +19,8 @@ FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a 
 PASS = 20.0  # seconds of one pass; then the nodes are looked at, and it goes on with the others
 PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
 CONFLICT, LATER = 409, 429
+
+Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
@@ -150,3 +153,32 @@ def this_pod(pod: Pod) -> dict[str, Any]:
     """DeleteOptions for this very pod, and none of its name that came since."""
     preconditions = {"uid": pod["metadata"]["uid"]}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
+
+
+def of_node(api: ClusterApi, name: str) -> list[Any]:
+    """The pods of one node."""
+    return api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")
+
+
+def pods_of(api: ClusterApi, nodes: Mapping[str, str]) -> dict[str, list[Any]]:
+    """By host, the pods of its node."""
+    return side_by_side(lambda host: of_node(api, nodes[host]), list(nodes))
+
+
+def every_node(api: ClusterApi) -> list[Any]:
+    """All nodes, without their lists of images and of what others changed."""
+    return api.list("/api/v1/nodes", "application/json", _lean)
+
+
+def _lean(node: dict[str, Any]) -> dict[str, Any]:
+    entries = node["metadata"].pop("managedFields", None) or ()
+    ours = [entry for entry in entries if entry.get("manager") == MANAGER]
+    node["metadata"]["managedFields"] = ours
+    (node.get("status") or {}).pop("images", None)
+    return node
+
+
+def side_by_side(call: Callable[[str], Value], names: Sequence[str]) -> dict[str, Value]:
+    """Call a function for each of these names."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(names, pool.map(call, names), strict=True))

@@ -32,9 +32,9 @@ from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.gpus import LONG
 from gpufleet.upgrade.look import FOLDER, Seen, gpu_users, view_of, work_on
 from gpufleet.upgrade.models import names
+from gpufleet.upgrade.nodes import LONG
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
 from gpufleet.upgrade.operations.subject_steps import (

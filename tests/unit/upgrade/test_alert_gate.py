@@ -14,9 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gpufleet.upgrade.alerts import QUERY, check_names, check_url, firing
 from gpufleet.upgrade.operations import alert_gate, loop
-from gpufleet.upgrade.operations.alert_gate import alerts_of
+from gpufleet.upgrade.operations.alert_gate import QUERY, alerts_of, firing
 from gpufleet.upgrade.settings import UpgradeSettings, load_settings
 from tests.fakes.upgrade_fleet import World, fleet_of
 
@@ -76,14 +75,11 @@ def test_what_is_no_answer(text: bytes) -> None:
     "url", ["prometheus:9090", "file:///etc/passwd", "http://", "http://a:b@c"]
 )
 def test_addresses_that_are_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="must"):
-        check_url(url)
     assert load_settings({"upgrade_alerts": url})[0] is None
 
 
 def test_names_that_are_refused() -> None:
-    with pytest.raises(ValueError, match="regular expression"):
-        check_names("(")
+    assert load_settings({"upgrade_alerts_ignored": "("})[0] is None
 
 
 @pytest.fixture

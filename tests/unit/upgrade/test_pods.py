@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.gpus import gpu_of, gpus_of, less
-from gpufleet.upgrade.nodes import TAINT
+from gpufleet.upgrade.nodes import TAINT, gpu_of, gpus_of, less
 from gpufleet.upgrade.pods import (
     STAYS,
     Policy,
