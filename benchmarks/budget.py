@@ -158,7 +158,7 @@ def _upgrade(row: Drained) -> list[Verdict]:
     """That budgets are kept and no pod stays holds for every fleet; speed and memory for the whole
     one alone, since a round of evictions takes its seconds however few pods there are."""
     pods = f"upgrade, {row.pods} pods of {row.drained} nodes"
-    budgets = "Every eviction goes by the Eviction API: gpufleet/upgrade/operations/evictions.py."
+    budgets = "Every eviction goes by the Eviction API: gpufleet/upgrade/operations/drain.py."
     lines = [
         at_most(f"{pods}, looks at which a budget was broken", row.broken, 0, "looks", budgets),
         at_most(f"{pods}, left on drained nodes", row.left, 0, "pods", budgets),
@@ -167,7 +167,7 @@ def _upgrade(row: Drained) -> list[Verdict]:
         return lines
     rounds = "Rounds: gpufleet/upgrade/operations/cluster.py, ClusterNodes.drain."
     plan = "gpufleet/upgrade/look.py: how often a host is planned."
-    memory = "gpufleet/upgrade/operations/listing.py: what is kept of a list."
+    memory = "gpufleet/upgrade/operations/drain.py: what is kept of lists."
     return [
         *lines,
         at_most(f"upgrade, {row.nodes} nodes planned", row.plan, PLAN_SECONDS, "s", plan),

@@ -168,7 +168,7 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
         return there[name]
 
     monkeypatch.setattr(clusters, "ClusterApi", Api)
-    monkeypatch.setattr("gpufleet.upgrade.operations.listing.of_node", of_node)
+    monkeypatch.setattr("gpufleet.upgrade.operations.drain.of_node", of_node)
     places = {name: NodeAt(f"n{name}", KubeAccess("file")) for name in "123"}
     every = dict.fromkeys("12", Policy(every=True))
     assert clusters.ending_pods(places, every) == {"1": ["ns/head (RayCluster)"]}
