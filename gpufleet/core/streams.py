@@ -20,8 +20,9 @@ class HidingStream:
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
-    def write(self, text: str | bytes) -> int:
-        if isinstance(text, bytes):  # click's completion of commands
+    def write(self, text: Any) -> int:
+        # click's completion of commands; it takes a stream that accepts no bytes at all for binary
+        if text and isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         self._stream.write(hide_secrets(text))
         return len(text)

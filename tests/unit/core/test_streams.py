@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from gpufleet.core.streams import HidingStream
 
 PROGRAM = """
 import os, subprocess, sys
@@ -40,3 +44,12 @@ def test_no_closed_stream_and_no_letter_ends_a_process(
     errors = "" if "2" in closed else f"errors: gp{letter}\\ud800\nchild"
     assert done.stderr.decode() == errors
     assert (tmp_path / "file").read_text() == ""
+
+
+def test_bytes_are_written_as_text_to_a_stream_that_click_takes_for_text() -> None:
+    written = io.StringIO()
+    stream = HidingStream(written)
+    with pytest.raises(TypeError):
+        stream.write(b"")  # click's question: a stream that takes it is wrapped as binary
+    click.echo(b"complete", file=stream)
+    assert written.getvalue() == "complete\n"
