@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import textwrap
 from pathlib import Path
@@ -11,9 +12,9 @@ from types import ModuleType
 import click
 
 import gpufleet
-from gpufleet.core.documentation import address_of
 from gpufleet.core.findings import KINDS, Kind
 
+FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # codes of a distribution of its own
 WIDTH = 80
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # of a code
@@ -66,3 +67,11 @@ def _entry(code: str) -> str:
     kind = KINDS[code]
     body = "\n\n".join(textwrap.fill(text, WIDTH) for text in meaning(kind))
     return f"{code} {kind.severity.value}: {kind.title}\n\n{body}\n\n{address_of(code)}"
+
+
+def address_of(code: str) -> str:
+    """Where a finding is explained: on the site whose URL is in GPUFLEET_DOCS, else in gpufleet's
+    repository. Both pages have a heading for each code."""
+    if site := os.environ.get("GPUFLEET_DOCS"):
+        return f"{site.rstrip('/')}/{FINDINGS}.html#{code.lower()}"
+    return f"In gpufleet's repository: docs/{FINDINGS}.md#{code.lower()}"

@@ -1,4 +1,4 @@
-"""The roles of a node, by name and in the order in which they run.
+"""The roles of a node, by name and in the order in which they run, and states of runtimes.
 
 Each is a room with a module `role`; its steps are in the folder of roles/ that the role names.
 """
@@ -16,3 +16,13 @@ NODE_ROLES: dict[str, Shown] = {
     "exporter": "when wanted",
     "kubernetes": "when wanted",
 }
+# of a container runtime after a run; "" where the run did not get as far as its settings
+RuntimeState = Literal[
+    "",
+    "configured",
+    "unchanged",
+    "restart pending",
+    "not running",
+    "not managed",
+    "nvidia removed",
+]

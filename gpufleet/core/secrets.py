@@ -108,6 +108,7 @@ def spell_secret(value: str) -> set[str]:
     found.add(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII))
     for encoded in (quote_plus(data), *(quote(data, safe=safe) for safe in ("", "/", "!'()*"))):
         found |= {encoded, re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), encoded)}
+    found |= {base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()}
     for before in range(3):  # the place where a value begins within a longer text in base64
         letters = base64.b64encode(bytes(before) + data).decode()
         part = letters[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 

@@ -12,8 +12,7 @@ from typing import Any, Literal
 
 from gpufleet import __version__
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.node_roles import NODE_ROLES
-from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.node_roles import NODE_ROLES, RuntimeState
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host

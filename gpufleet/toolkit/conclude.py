@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.result import RoleResult, digests

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.runtime_state import RuntimeState
+from gpufleet.core.node_roles import RuntimeState
 from gpufleet.driver.findings import host as findings
 from gpufleet.node.findings import NO_GPU
 from gpufleet.run.report import HostReport, RunFacts, as_json
