@@ -1,5 +1,4 @@
-"""One part of the hosts: a `gpufleet` process, here or on a worker of a Dask cluster, and what
-its report says of them."""
+"""One part of the hosts: a `gpufleet` process, and what its report says of them."""
 
 from __future__ import annotations
 

@@ -126,10 +126,9 @@ class Whole(Run):
                 signal.signal(number, handler)
 
     def _line(self) -> str:
-        text = f"Running on {counted(len(self.names), 'host')}, {counted(self._running, 'part')} "
-        text += f"at work, {elapsed(time.monotonic() - self._began)}: "
-        text += f"{len(self.hosts) - self.failed} done"
-        return f"{text}, {self.failed} failed" if self.failed else text
+        parts, hosts = counted(self._running, "part"), counted(len(self.names), "host")
+        spent, done = elapsed(time.monotonic() - self._began), len(self.hosts) - self.failed
+        return f"Running {parts} of {hosts}, {spent}: {done} done, {self.failed} failed"
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         status, word = SIGNALS[signal.Signals(number)]
@@ -139,25 +138,22 @@ class Whole(Run):
             end(status)
         self.interrupted = status
         signal_running(signal.SIGTERM)
-        print_error(
-            f"{word} Parts of this machine end in order, those elsewhere at their own end. "
-            "Ctrl+C ends all at once."
-        )
+        print_error(f"{word} Parts of this machine end in order. Ctrl+C ends all at once.")
 
     def report(self, *, dry: bool) -> ExitStatus:
         """Print the report of the whole, and write it."""
         left = [name for name in self.names if name not in self.hosts]
         if left and self.is_over_budget and not self.interrupted:
-            total = counted(len(self.names), "host")
-            say(findings.OVER_BUDGET(failed=self.failed, hosts=total, percent=self.percent))
+            hosts = counted(len(self.names), "host")
+            say(findings.OVER_BUDGET(failed=self.failed, hosts=hosts, percent=self.percent))
         self.hosts |= {name: not_reached(name, findings.NOT_BEGUN(host=name)) for name in left}
         if self.logs:
             print_error(f"Output of the parts in which a host failed: {self.logs}")
         completed = self.completed and not (dry or left or self.interrupted)
         well = not self.failed and (dry or completed)
         status = ExitStatus.CONVERGED if well else ExitStatus.FAILED
-        hosts = [self.hosts[name] for name in self.names]
-        self.finish(hosts, status, dry=dry, completed=completed)
+        found = [self.hosts[name] for name in self.names]
+        self.finish(found, status, dry=dry, completed=completed)
         return self.interrupted or status
 
 
@@ -187,8 +183,9 @@ def run_in_parts(request: Request, command: str, ask: Question | None = None) ->
             raise click.UsageError(f"{option} is not possible with --workers: {why}.")
     every, targets = chosen(request.inventory, request.limit)
     if any(CONTROL_PLANE in target.groups for target in every):
-        why = f"--workers is not possible: the nodes of the group {CONTROL_PLANE} join in one run."
-        raise click.UsageError(why)
+        raise click.UsageError(
+            f"--workers is not possible: what is in {CONTROL_PLANE} must join in one run."
+        )
     try:
         files = requested_reports()
     except Stopped as stopped:
@@ -241,10 +238,8 @@ def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
     try:
         from distributed import Client
     except ImportError as error:
-        raise click.UsageError(
-            "--scheduler needs Dask: install gpufleet with its extra `scale`, here and on the "
-            "workers (docs/how-to/workers.md)."
-        ) from error
+        why = "install gpufleet with its extra `scale`, here and on the workers"
+        raise click.UsageError(f"--scheduler needs Dask: {why}.") from error
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # tracebacks of a failed start
     try:  # its own timeout ends with the connection: a peer that says nothing would keep it
         client = within(
