@@ -49,7 +49,7 @@ def test_a_value_unknown_to_the_chart(place: Site) -> None:
     assert run.ok
     found = run.finding("GF836")
     assert "deployment.replica " in found.message
-    assert "Did you mean replicas?" in found.remedy
+    assert "Did you mean deployment.replicas?" in found.remedy
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", b"\x1f\x8b\x08\x00cut off"])

@@ -61,7 +61,7 @@ class Run:
 
     def finding(self, code: str) -> Finding:
         """The one finding with that code; the error lists all findings."""
-        found = [finding for finding in self.findings if finding.code == code]
+        found = list(dict.fromkeys(each for each in self.findings if each.code == code))
         assert len(found) == 1, f"expected one {code} in {list(map(str, self.findings))}"
         return found[0]
 
