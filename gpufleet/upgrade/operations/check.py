@@ -136,7 +136,6 @@ def run_pod(
     """Run a pod that uses a GPU; "" or why it did not end well. It is deleted."""
     remove_pods(api, node["metadata"]["name"])
     ends = time.monotonic() + seconds
-    said = "it could not be created in time"
     pod: Pod | None = None
     while pod is None:
         try:
