@@ -135,10 +135,11 @@ def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why there is no version to change the host to."""
     if subject != "driver":
         return list(plan.blockers)
-    branch = seen.settings.of(DRIVER).branch
-    if branch:
-        return [*plan.blockers] or [findings.BRANCH_UNKNOWN(branch=branch)]
-    return [findings.NO_TARGET(), *plan.blockers]
+    if branch := seen.settings.of(DRIVER).branch:
+        unknown = findings.NO_TARGET(reason=f"the catalog has none of branch {branch}")
+        return [*plan.blockers] or [unknown]
+    nothing = "neither inventory nor command line requests one"
+    return [findings.NO_TARGET(reason=nothing), *plan.blockers]
 
 
 def _obstacles(seen: Seen, there: Versions, subject: Subject) -> list[Finding]:

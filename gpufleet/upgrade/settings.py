@@ -230,7 +230,6 @@ def of_run(
             mine, yours = getattr(settings, name), getattr(theirs, name)
             if mine != yours:
                 key = f"{settings.prefix}{name}"
-                return None, findings.SETTINGS_DIFFER(
-                    key=key, first=mine, one=one, second=yours, other=other
-                )
+                problem = f"{key} is {mine}, and {yours} for {other}: a run has one value"
+                return None, findings.WRONG_SETTINGS(host=one, problem=problem)
     return settings, None

@@ -158,7 +158,7 @@ def test_damaged_packages_and_a_broken_build_leave_the_host_behind(
         canary.set_fault("dkms-failure", False)
     assert done.returncode == 1
     assert fleet.states()[NAMES[0]] == "stuck"
-    assert "GF056" in fleet.reason(NAMES[0])
+    assert "GF055" in fleet.reason(NAMES[0])
     repaired = run_deploy("gpu_node", hosts, **DATA)
     assert repaired.returncode == 0, repaired.output
     assert_driver(canary, OLD_580)

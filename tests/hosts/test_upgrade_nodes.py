@@ -141,5 +141,5 @@ def test_a_node_that_cannot_be_rolled_back_is_left_with_the_reason(nodes: Nodes)
     assert nodes.states() == {SECOND: "stuck"}
     node = nodes.core.read_node(SECOND)
     assert node.spec.unschedulable
-    assert "GF056" in node.metadata.annotations["gpufleet/upgrade-failed"]
+    assert "GF055" in node.metadata.annotations["gpufleet/upgrade-failed"]
     assert "gpufleet/upgrade" in [taint.key for taint in node.spec.taints]

@@ -44,16 +44,8 @@ NOT_AS_BEFORE = blocker(
 
 NOTHING_KEPT = blocker(
     "GF055",
-    "No packages to roll back to",
-    "{folder} does not have the packages of version {version}.",
-    "Install {version} from a repository: set driver_version or toolkit_version, then run "
-    "`gpufleet apply`.",
-)
-
-KEPT_DAMAGED = blocker(
-    "GF056",
-    "Packages to roll back to are damaged",
-    "The packages of version {version} in {folder} are not those that were fetched.",
+    "Packages to roll back to cannot be used",
+    "The packages of version {version} are not in {folder}, or are not those that were fetched.",
     "Install {version} from a repository: set driver_version or toolkit_version, then run "
     "`gpufleet apply`.",
 )
@@ -104,16 +96,8 @@ OWN_MACHINE = blocker(
 
 NO_TARGET = blocker(
     "GF281",
-    "No version is requested",
-    "Neither the inventory nor the command line requests a version: set driver_version or "
-    "driver_branch, or add --to or --branch.",
-    "A branch selects its newest version in the catalog.",
-)
-
-BRANCH_UNKNOWN = blocker(
-    "GF284",
-    "Catalog has no version of the branch",
-    "The catalog has no version of branch {branch}, so there is no version to install.",
-    "Request a version, with --to or driver_version, or another branch: "
-    "`gpufleet catalog branches` lists them.",
+    "No version to install",
+    "There is no version to install: {reason}.",
+    "Set driver_version or driver_branch in the inventory, or add --to or --branch. A branch is "
+    "its newest version in the catalog: `gpufleet catalog branches` lists them.",
 )

@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker
 
-SETTINGS_DIFFER = blocker(
-    "GF060",
-    "Settings of the run differ between hosts",
-    "{key} is {first} for {one} and {second} for {other}: a run has one. Nothing was done.",
-    "Set it for all hosts of the run, as in group_data/all.py.",
-)
-
 AT_WORK = blocker(
     "GF061",
     "Another process is at work on the host",
@@ -55,9 +48,10 @@ WRONG_SETTINGS = blocker(
     "GF068",
     "Settings of the upgrade are not valid",
     "{host}: {problem}",
-    "Correct it in the inventory; docs/how-to/upgrade.md has the keys.",
-    description="A key `upgrade_*` of a host is misspelt or has a value that is not allowed; the "
-    "message quotes the finding about it. Nothing was done.",
+    "Correct it in the inventory, settings of a run for all of its hosts, as in group_data/all.py; "
+    "docs/how-to/upgrade.md has the keys.",
+    description="A key `upgrade_*` of a host is misspelt, has a value that is not allowed, or "
+    "differs between the hosts of a run. Nothing was done.",
 )
 
 CHANGED_SINCE = blocker(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.decide import Do
-from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, IMAGE_MISSING, NODE_REFUSED
+from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
 from gpufleet.upgrade.host_state import Phase
 from gpufleet.upgrade.models import names
@@ -145,7 +145,7 @@ def change(run: Run, name: str) -> None:
         if (problem := _without_image(run, name)) is None:
             return
         if problem:
-            missing = IMAGE_MISSING(problem=problem)
+            missing = CHECK_REFUSED(problem=problem)
             pass_over(run, name, f"{missing.code} {missing.message}")
             return
         run.fresh.add(name)

@@ -82,7 +82,9 @@ def find_nodes(
             seen.append(replace(view, refusals=(*reasons, *view.refusals), taken=taken))
             continue
         refused = [chosen] if chosen else (silent if view.machine else [])
-        refused = refused or ([findings.NODE_UNKNOWN()] if view.kubelet else [])
+        if not refused and view.kubelet:
+            why = "it runs a kubelet, and no cluster of the inventory has its machine ID"
+            refused = [findings.NODE_UNKNOWN(reason=why)]
         reasons = [_text(each) for each in refused]
         unplaced = "; ".join(reasons)
         seen.append(replace(view, refusals=(*reasons, *view.refusals), unplaced=unplaced))
@@ -107,7 +109,7 @@ def _find_in(
         there = nodes[same_id[host].machine]
         if count[same_id[host].machine] > 1 or len(there) > 1:  # several say that they are it
             if same:
-                found[host] = findings.NODE_UNKNOWN()
+                found[host] = findings.NODE_UNKNOWN(reason="several machines share its ID")
         elif same:
             found[host] = NodeAt(
                 same["metadata"]["name"],
@@ -121,7 +123,8 @@ def _find_in(
             )
         elif same_id[host].kubelet:  # else a plain host from the same image
             name = there[0]["metadata"]["name"]
-            found[host] = findings.OTHER_NODE(node=name, context=api.context)
+            why = f"node {name} of cluster {api.context} has its machine ID, and other names"
+            found[host] = findings.NODE_UNKNOWN(reason=why)
     return found
 
 
@@ -136,7 +139,8 @@ def _chosen(candidates: Sequence[NodeAt | Finding]) -> NodeAt | Finding | None:
     if len(nodes) == 1 or len(ready) == 1:
         return (ready or nodes)[0]
     where = ", ".join(f"{each.node} of context {each.access.context}" for each in nodes)
-    return findings.SEVERAL_CLUSTERS(nodes=where, ready=len(ready))
+    why = f"it is registered as node {where}; Ready: {len(ready)}"
+    return findings.NODE_UNKNOWN(reason=why)
 
 
 def _same(names: Sequence[str], nodes: Sequence[Node]) -> Node | None:

@@ -61,7 +61,7 @@ def take(version: str) -> Commands:
 
     + version: that they have
     """
-    yield script("upgrade/take", FOLDER, version, *_unusable(version))
+    yield script("upgrade/take", FOLDER, version, _unusable(version))
 
 
 @operation
@@ -93,14 +93,11 @@ def restore(
     yield wait_for_lock(lock_timeout)
     message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))
     yield script(
-        "upgrade/restore", FOLDER, version, *_unusable(version), message, manager,
+        "upgrade/restore", FOLDER, version, _unusable(version), message, manager,
         str(lock_timeout), *installed,
     )  # fmt: skip
 
 
-def _unusable(version: str) -> tuple[str, str]:
-    """What is said where these packages are lacking, and where they are damaged."""
-    return (
-        explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version)),
-        explain(host.name, findings.KEPT_DAMAGED(folder=FOLDER, version=version)),
-    )
+def _unusable(version: str) -> str:
+    """What is said where these packages are lacking, or damaged."""
+    return explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))

@@ -1,7 +1,7 @@
-# restore.sh FOLDER VERSION LACKING DAMAGED MESSAGE MANAGER LOCK NAME...: install the packages of VERSION from FOLDER,
+# restore.sh FOLDER VERSION UNUSABLE MESSAGE MANAGER LOCK NAME...: install the packages of VERSION from FOLDER,
 # without a repository, and remove those of NAME that are not among them: they belong to the version that failed.
-folder=$1 version=$2 lacking=$3 damaged=$4 message=$5 manager=$6 lock=$7; shift 7
-kept "$folder" "$version" "$lacking" "$damaged"
+folder=$1 message=$4 manager=$5 lock=$6
+kept "$folder" "$2" "$3"; shift 6
 note_once "$folder" restoring
 gone=''
 for name; do grep -qFx -- "$name" "$folder/names" || gone="$gone $name"; done

@@ -133,7 +133,7 @@ def test_a_host_that_reports_the_machine_id_of_another_has_no_node(
     monkeypatch.setattr("socket.getaddrinfo", resolved)
     wanted = {"x": "b"} if is_found else {}
     there = [node("b", "2")]
-    assert found(monkeypatch, there, host("x", "2"), code="GF079", known_as=known_as) == wanted
+    assert found(monkeypatch, there, host("x", "2"), code="GF067", known_as=known_as) == wanted
 
 
 def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,8 @@ def fake(tmp_path: Path, name: str, text: str) -> None:
 
 CALLS = {
     "note": ("GF059 missing",),
-    "take": ("1", "GF055 lacking", "GF056 damaged"),
-    "restore": ("1", "GF055 lacking", "GF056 damaged", "GF057 failed", "dnf", "9"),
+    "take": ("1", "GF055 unusable"),
+    "restore": ("1", "GF055 unusable", "GF057 failed", "dnf", "9"),
     "validate": ("1", "", "5", "GF054 differs"),
     "keep": ("b", "1", "GF051 not kept", "GF076 full", "dnf", "5", "driver=1-1"),
 }
@@ -90,7 +90,9 @@ def test_a_state_is_kept_for_root_alone_and_read_with_its_lock(run: Run, tmp_pat
 def test_damaged_packages_are_not_taken(run: Run, folder: Path) -> None:
     assert run("take", str(folder), *CALLS["take"]).returncode == 0
     (folder / "packages/driver.rpm").write_text("other")
-    assert run("take", str(folder), *CALLS["take"]).stderr.startswith("GF056")
+    assert run("take", str(folder), *CALLS["take"]).stderr.startswith(
+        "GF055 unusable\n  | ./driver.rpm"
+    )
     (folder / "from").write_text("2\n")
     assert run("take", str(folder), *CALLS["take"]).stderr.startswith("GF055")
 

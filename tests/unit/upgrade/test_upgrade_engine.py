@@ -261,7 +261,7 @@ def test_a_node_that_could_not_be_checked_is_not_changed(pull: Pull, ends: str) 
     fleet.nodes.pulls["h"] = pull
     fleet.carried_out()
     assert (phase(fleet), fleet.machines["h"].installs) == (ends, [])
-    assert ("GF286" if pull.came == "later" else "GF073") in why(fleet)
+    assert why(fleet).startswith("GF073")
     assert ("draining" in phases(fleet)) is (pull.came == "later")
 
 
@@ -400,7 +400,7 @@ def test_a_fleet_is_read_with_its_settings() -> None:
     assert error.value.findings[0].code == "GF068"
     with pytest.raises(Stopped) as error:
         read_fleet([target("a", upgrade_soak=1), target("b")], fleet, Wanted(), [], name="r")
-    assert error.value.findings[0].code == "GF060"
+    assert error.value.findings[0].code == "GF068"
 
 
 def test_a_roll_back_finds_its_subject_on_the_hosts() -> None:

@@ -170,7 +170,7 @@ def test_settings_of_a_run_are_the_same_for_all() -> None:
     assert of_run({"a": one, "b": one.model_copy(update={"wait": 9})})[0] == one
     found = of_run({"a": one, "b": other})[1]
     assert found
-    assert found.code == "GF060"
+    assert found.code == "GF068"
     assert of_run({}) == (None, None)
 
 
