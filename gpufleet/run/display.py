@@ -31,7 +31,6 @@ from gpufleet.core.progress import (
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.last_line import LastLine
 
-DETAIL = ("-v", "-vv", "-vvv", "--debug", "--debug-all", "--debug-facts", "--debug-operations")
 LOGS = 20  # hosts whose logs are read at a time, however large the terminal
 PATIENCE = 2.0  # seconds that a line of a log file waits for them
 STAGES: dict[StateStage, Stage] = {
@@ -68,9 +67,8 @@ class Display:
         context = click.get_current_context(silent=True)
         if context and os.environ.get("NO_COLOR"):  # which pyinfra does not know
             context.color = False
-        detail = any(word in DETAIL for word in asked.options)
         asks = on_terminal() and not (asked.yes or asked.dry)
-        if pyinfra.is_cli and not detail and not asks:
+        if pyinfra.is_cli and not asked.detail and not asks:
             os.environ["PYINFRA_PROGRESS"] = "off"  # its spinner: the live lines have more
             pyinfra.logger.addFilter(self._filter)
             self._shown.start()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,9 +11,7 @@ import pyinfra
 from gpufleet.core.inventory import is_missing
 
 PREFLIGHT = "preflight.py"
-TAKEN = ("--limit", "--exclude", "--chdir")  # options with a value that have a field; a folder
-JOINED = tuple(f"{option}=" for option in TAKEN)  # that was changed to is the working directory
-FLAGS = ("-y", "--yes", "--dry")
+DETAIL = ("verbosity", "debug", "debug_all", "debug_facts", "debug_operations")  # of pyinfra
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,7 @@ class Invocation:
     exclude: tuple[str, ...] = ()
     dry: bool = False
     yes: bool = False
-    options: tuple[str, ...] = ()  # all others, as they were typed
+    detail: bool = False  # pyinfra's own output is asked for
 
     @property
     def selection(self) -> str:
@@ -57,11 +54,10 @@ def read_invocation() -> Invocation:
     are ignored."""
     if not pyinfra.is_cli:
         return Invocation()
-    arguments = sys.argv[1:]
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra_cli.cli import cli
 
-    asked = cli.make_context("pyinfra", list(arguments), resilient_parsing=True).params
+    asked = cli.make_context("pyinfra", sys.argv[1:], resilient_parsing=True).params
     return Invocation(
         inventory=asked.get("inventory") or "",
         deploys=tuple(word for word in asked.get("operations") or () if word.endswith(".py")),
@@ -69,17 +65,5 @@ def read_invocation() -> Invocation:
         exclude=tuple(asked.get("exclude") or ()),
         dry=bool(asked.get("dry")),
         yes=bool(asked.get("yes")),
-        options=_others(arguments, (asked.get("inventory"), *(asked.get("operations") or ()))),
+        detail=any(map(asked.get, DETAIL)),
     )
-
-
-def _others(arguments: Sequence[str], named: Sequence[str | None]) -> tuple[str, ...]:
-    """The arguments without the inventory, the operations and the options that have a field."""
-    found: list[str] = []
-    left = iter(arguments)
-    for word in left:
-        if word in TAKEN:
-            next(left, None)
-        elif word not in named and word not in FLAGS and not word.startswith(JOINED):
-            found.append(word)
-    return tuple(found)

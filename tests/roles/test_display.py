@@ -184,8 +184,8 @@ def test_pyinfras_lines_per_host_are_kept_back_and_errors_are_not(
         (Invocation(dry=True), True, True),
         (Invocation(), False, True),
         (Invocation(), True, False),
-        (Invocation(yes=True, options=("-v",)), True, False),
-        (Invocation(yes=True, options=("--debug",)), False, False),
+        (Invocation(yes=True, detail=True), True, False),
+        (Invocation(yes=True, detail=True), False, False),
     ],
 )
 def test_pyinfras_own_output_is_there_where_it_asks_or_is_asked_for(
@@ -210,7 +210,7 @@ def test_pyinfra_prints_no_color_where_none_is_wanted(
     """It does so by click, which prints colors on a terminal."""
     monkeypatch.setenv("NO_COLOR", value)
     with click.Context(click.Command("pyinfra")) as context:
-        Display(RunReport(state)).start(Invocation(options=("-v",)))
+        Display(RunReport(state)).start(Invocation(detail=True))
         assert context.color is (False if value else None)
 
 

@@ -10,13 +10,13 @@ from xml.etree import ElementTree
 import pytest
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings.settings import NEAR_MISS
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings, lifecycle
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.junit import as_junit
 from gpufleet.run.lifecycle import Run, requested_reports
 from gpufleet.run.report import HostReport, RunFacts
-from gpufleet.upgrade.findings.runs import RECORD_SET_ASIDE
 
 START = datetime(2026, 11, 25, tzinfo=timezone.utc)
 FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), START, START + timedelta(seconds=9), False, 1)
@@ -24,7 +24,7 @@ FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), START, START + timedelta(se
 
 def hosts() -> list[HostReport]:
     good = HostReport("gpu-1", status="converged", seconds=2.04)
-    good.findings = [RECORD_SET_ASIDE(run="r", problem="p", folder="f")]
+    good.findings = [NEAR_MISS(key="k", meant="m")]
     bad = HostReport("gpu-\x1b[31m2", status="failed", failed=True)
     bad.findings = [findings.REPORT_LOST(path="/r", why="disk\x00 <full>")]
     bad.errors = ["E: no space\n\x1b]0;title\x07left"]
