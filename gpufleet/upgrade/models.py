@@ -40,6 +40,12 @@ class HostView:
         return bool(self.target) and self.before == self.target == self.loaded
 
     @property
+    def left_behind(self) -> bool:
+        """Whether an earlier run, or process, has left it out of service."""
+        state = self.state
+        return self.taken or bool(state and (state.phase is Phase.STUCK or state.behind))
+
+    @property
     def unfinished(self) -> HostState | None:
         """The state of a run that has not ended with it."""
         state = self.state
@@ -75,7 +81,8 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The hosts of a run with their states, in the order of the waves, and those that it leaves
-    out. `unreached`: hosts that may be out of service, as they do not answer."""
+    out. `unreached`: hosts that may be out of service, as they do not answer; `behind`: hosts or
+    nodes that earlier runs left out of service, and that this one does not change."""
 
     run: str
     kind: Kind
@@ -84,6 +91,7 @@ class Plan:
     limits: Limits
     left_out: tuple[LeftOut, ...] = ()
     unreached: tuple[str, ...] = ()
+    behind: tuple[str, ...] = ()
     resumed: bool = False
 
     @property

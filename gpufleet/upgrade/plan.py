@@ -69,6 +69,7 @@ def make_plan(
         limits=limits_of(settings, len(hosts)),
         left_out=tuple(left),
         unreached=tuple(v.name for v in views if not v.reached and v.name not in unwanted),
+        behind=tuple(v.name for v in views if v.left_behind and v.name not in hosts),
         resumed=bool(members),
     )
 
@@ -138,7 +139,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     changed also where it has the target by now: it is checked and returned."""
     if host.name in unwanted:
         return SKIP
-    if host.converged and not host.taken:
+    if host.converged and not host.left_behind:
         return SAME.format(target=host.target)
     if host.refusals:
         return names(host.refusals, 3)
@@ -167,8 +168,6 @@ def _new_hosts(
         assert view.before
         assert view.target
         group = view.state.group if kind == "rollback" and view.state else view.group
-        was = view.state
-        behind = view.taken or bool(was and (was.phase is Phase.STUCK or was.behind))
         found[view.name] = HostState(
             run,
             kind,
@@ -177,8 +176,8 @@ def _new_hosts(
             view.target,
             group[:200],
             numbers[view.name],
-            out=behind,
-            behind=behind,
+            out=view.left_behind,
+            behind=view.left_behind,
         )
     return dict(_in_order(found.items()))
 

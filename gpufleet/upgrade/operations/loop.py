@@ -71,7 +71,7 @@ def _ours(run: Run) -> set[str]:
 
 
 def _around(run: Run) -> Around:
-    return Around(run.now, run.asked, run.plan.unreached)
+    return Around(run.now, run.asked, run.plan.unreached, behind=run.plan.behind)
 
 
 def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
@@ -84,7 +84,7 @@ def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
         return decision
     try:
         clusters = {run.clusters[name] for name in run.states if name in run.clusters}
-        away, behind = set[str](), set[str]()
+        away, behind = set[str](), set(around.behind)
         out = {n for n, state in run.states.items() if state.out_of_service}
         for cluster in clusters:
             mine = {node for name, node in cluster.nodes.items() if name in out}

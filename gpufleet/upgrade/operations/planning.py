@@ -100,6 +100,8 @@ def read_fleet(
         name=name,
         ends=ends,
     )
+    behind = tuple(places[n].node if n in places else n for n in plan.behind)
+    plan = replace(plan, behind=behind)
     return Fleet(
         plan=plan,
         settings=settings,
@@ -136,7 +138,14 @@ def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
         return fleet
     left = tuple(LeftOut(name, why, blocked=True) for name, why in problems.items())
     hosts = {name: state for name, state in plan.hosts.items() if name not in problems}
-    return replace(fleet, plan=replace(plan, hosts=hosts, left_out=(*plan.left_out, *left)))
+    out = [name for name in problems if plan.hosts[name].out]  # an earlier run left them behind
+    plan = replace(
+        plan,
+        hosts=hosts,
+        left_out=(*plan.left_out, *left),
+        unreached=(*plan.unreached, *out),
+    )
+    return replace(fleet, plan=plan)
 
 
 def _view(status: Status, result: Result | None) -> HostView:

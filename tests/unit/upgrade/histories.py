@@ -96,14 +96,15 @@ class History:
                 self.world.away = []
             plan = self.world.planned(f"run{self.processes}")
             if not plan.hosts:
-                if self.is_over():
+                if self.is_over() and not plan.unreached:
                     return
                 continue
             try:
                 end = self.world.carried_out(plan)
             except Killed:
                 continue
-            if end not in ("paused",) and not self.world.run.given_up and self.is_over():
+            run = self.world.run
+            if end != "paused" and not run.given_up and not run.plan.behind and self.is_over():
                 return
 
     def is_over(self) -> bool:

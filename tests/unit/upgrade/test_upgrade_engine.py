@@ -365,6 +365,7 @@ def test_a_host_that_is_lost_while_the_run_begins_is_not_in_it() -> None:
     found = begin(planning.Fleet(plan, {}, {}), fleet, 5.0).plan
     assert list(found.hosts) == ["i"]
     assert [(each.name, each.blocked) for each in found.left_out] == [("h", True)]
+    assert not found.unreached  # it was in service a moment ago
     assert parse_state(fleet.machines["i"].file).since == 5.0  # type: ignore[union-attr]
 
 

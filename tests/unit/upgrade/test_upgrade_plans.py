@@ -78,7 +78,7 @@ def test_what_a_user_decided_is_no_failure(refusal: str, blocked: bool) -> None:
 def test_a_host_that_was_left_out_of_service_is_changed_again_and_returned() -> None:
     there = {"before": "2", "loaded": "2"}
     found = plan(view("node", taken=True, **there), view("bare", state=state("stuck"), **there))
-    assert found.hosts["node"].out
+    assert (found.hosts["node"].out, found.hosts["bare"].out) == (True, True)
     found = plan(view("bare", state=state("stuck", out=True)))
     assert (found.hosts["bare"].out, found.hosts["bare"].phase) == (True, Phase.WAITING)
 
@@ -89,11 +89,15 @@ def test_an_unfinished_run_goes_on_with_its_hosts() -> None:
         view("i", state=state("changing", out=True, wave=1)),
         view("new"),
         view("away", reached=False, refusals=("GF009",), target=None),
+        view("left", state=state("stuck", out=True, run="older")),
     )
     assert (found.run, found.resumed, found.unreached) == ("old", True, ("away",))
+    assert found.behind == ("left",)
     assert list(found.hosts) == ["h", "i"]
     assert found.hosts["i"].phase is Phase.CHANGING
-    assert {each.name: each.blocked for each in found.left_out} == {"new": True, "away": True}
+    assert {each.name: each.blocked for each in found.left_out} == {
+        "new": True, "away": True, "left": True,
+    }  # fmt: skip
 
 
 def test_a_run_that_was_not_begun_is_planned_again() -> None:
