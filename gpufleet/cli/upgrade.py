@@ -60,13 +60,13 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
 
     @wraps(function)
     def inner(inventory: str, limit: tuple[str, ...], options: tuple[str, ...], **how: Any) -> None:
-        how = {**how, **_wanted(how)}
+        wanted = _wanted(how)
         check_options(options)
         targets = targets_of(inventory, limit)
         if "yes" in how:
             confirmed(how["yes"] or how.get("only_plan", False), options)
         try:
-            sys.exit(function(inventory, targets, options, **how))
+            sys.exit(function(inventory, targets, options, **how, **wanted))
         except Stopped as error:
             for finding in error.findings:
                 click.echo(text_of(finding), err=True)
@@ -76,7 +76,7 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
 
 
 def _wanted(how: dict[str, Any]) -> dict[str, Wanted]:
-    """What hosts are to be changed to, instead of the options that say it."""
+    """The target of the run; the options that say it are removed from `how`."""
     if "toolkit" not in how:
         return {}
     words = {name: how.pop(name) for name in ("version", "branch", "toolkit", "reboot")}

@@ -47,16 +47,23 @@ def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> Reposi
         return plan
     auth = None
     if repository.manager == "apt":
-        # apt_auth.conf(5): an entry without a scheme applies to https only
-        place = repository.url.rstrip("/").removeprefix("https://")
-        text = f"machine {place}/ login {login.user} password {login.password}\n"
-        auth = FileWrite(f"{APT_FOLDER}/gpufleet-{repository.name}.conf", text, SECRET)
+        auth = apt_file(repository.name, repository.url, login)
     else:
         source = FileWrite(source.path, f"{source.content!s}{rpm_lines(login)}", SECRET)
     trusted = key_is_trusted(repository.keyring, repository.key_fingerprints, facts)
     right = trusted and source.is_on(facts) and (auth is None or auth.is_on(facts))
     netrc = netrc_line(repository.key_url, login)
     return replace(plan, source=source, needed=not right, login=auth, netrc=netrc)
+
+
+def apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
+    """apt's credentials for one repository (apt_auth.conf(5)).
+
+    Without a scheme, an entry applies to https alone.
+    """
+    place = url.rstrip("/").removeprefix("https://")
+    text = f"machine {place}/ login {login.user} password {login.password}\n"
+    return FileWrite(f"{APT_FOLDER}/gpufleet-{name}.conf", text, SECRET)
 
 
 def rpm_lines(login: RepositoryLogin) -> str:

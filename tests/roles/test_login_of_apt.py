@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.packages.logins import RepositoryLogin, _apt_file
+from gpufleet.packages.logins import RepositoryLogin, apt_file
 from tests.roles.test_fetched_key import APT, BASIC, serve
 
 pytestmark = pytest.mark.skipif(not Path(APT).exists(), reason="this machine has no apt")
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not Path(APT).exists(), reason="this machine has
 def test_apt_takes_the_login_to_no_other_place(tmp_path: Path, to: str) -> None:
     with serve() as mirror, serve() as other:
         mirror.to = to.format(port=other.port)
-        login = _apt_file("mirror", f"{mirror.url()}/a", RepositoryLogin("carrier", "secret"))
+        login = apt_file("mirror", f"{mirror.url()}/a", RepositoryLogin("carrier", "secret"))
         netrc = tmp_path / "auth.conf"
         netrc.write_text(str(login.content))
         for path in ("a/closed", "a/moved"):

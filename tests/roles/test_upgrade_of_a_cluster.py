@@ -14,7 +14,6 @@ def test_a_cluster_is_left_out_of_the_report(monkeypatch: pytest.MonkeyPatch) ->
     left: list[str] = []
     report: Any = SimpleNamespace(left_out=SimpleNamespace(add=left.append))
     monkeypatch.setattr(steps.RunReport, "of", lambda state: report)
-    monkeypatch.setattr(steps, "host", SimpleNamespace(name="@cluster/lab"))
-    monkeypatch.setattr(steps, "is_cluster", lambda host: True)
+    monkeypatch.setattr(steps, "host", SimpleNamespace(name="@cluster/lab", groups=["gpu_cluster"]))
     steps.take_part(lambda node: pytest.fail("a cluster is no node"))
     assert left == ["@cluster/lab"]

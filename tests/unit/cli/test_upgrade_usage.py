@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, cast
 
 import click
 import pytest
@@ -10,6 +13,8 @@ from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_words import wanted_of
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.upgrade.subjects import Wanted
 from tests.unit.documentation.documents import ROOT
 
 
@@ -96,3 +101,48 @@ def test_the_page_of_exit_statuses_has_those_of_an_abort() -> None:
     page = (ROOT / "docs/reference/exit-status.md").read_text()
     said = upgrade.ABORTED.removeprefix("Exit status: ").partition("; 2 usage error")[0]
     assert f"`gpufleet upgrade abort`: {said}." in " ".join(page.split())
+
+
+class Called:
+    """A fake of upgrade_run.Command that keeps its last call."""
+
+    last: tuple[Wanted, str, dict[str, Any]]
+
+    def __init__(self, *words: Any, **more: Any) -> None:
+        self.wanted: Wanted = words[3]
+
+    def __getattr__(self, name: str) -> Any:
+        def asked(*words: Any, **more: Any) -> ExitStatus:
+            Called.last = (self.wanted, name, more)
+            return ExitStatus.CONVERGED
+
+        return asked
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "method", "more"),
+    [
+        (["inv.py", "--plan", "--to", "580.95.05"], Wanted(version="580.95.05"), "run",
+         {"only_plan": True}),
+        (["start", "inv.py", "--yes", "--branch", "580"], Wanted(branch="580"), "run",
+         {"only_plan": False}),
+        (["inv.py", "--yes", "--reboot"], Wanted("reboot"), "run", {"only_plan": False}),
+        (["status", "inv.py", "--json"], Wanted(), "show", {"as_json": True}),
+        (["abort", "inv.py", "--yes"], Wanted(), "abort", {}),
+        (["rollback", "inv.py", "--plan"], Wanted(), "run", {"only_plan": True}),
+    ],
+)  # fmt: skip
+def test_each_command_reaches_its_run(
+    words: list[str],
+    wanted: Wanted,
+    method: str,
+    more: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(upgrade, "targets_of", lambda *args: [])
+    monkeypatch.setitem(
+        sys.modules, "gpufleet.cli.upgrade_run", cast(ModuleType, SimpleNamespace(Command=Called))
+    )
+    found = done(*words)
+    assert found.exit_code == 0, found.output
+    assert Called.last == (wanted, method, more)
