@@ -164,6 +164,8 @@ def test_damaged_packages_and_a_broken_build_leave_the_host_behind(
     assert_driver(canary, OLD_580)
     again = fleet.run("start", "--to", NEW, "--yes", "--limit", NAMES[0])
     assert again.returncode == 0, again.stdout  # it is taken over, changed and returned
+    returned = fleet.run("rollback", "--yes", "--limit", NAMES[0])
+    assert returned.returncode == 0, returned.stdout
 
 
 @pytest.mark.extended

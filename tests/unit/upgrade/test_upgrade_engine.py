@@ -337,7 +337,7 @@ def test_commands_of_the_user_are_run_around_a_change(fails: str, tmp_path: Any)
         assert not fleet.machines["h"].state.out  # type: ignore[union-attr]
     else:
         wanted = [f"{word} {name}" for name in "hi" for word in ("drain", "check", "ready")]
-        assert lines == wanted
+        assert (lines, why(fleet)) == (wanted, "")
 
 
 def test_a_command_that_cannot_be_started_is_named() -> None:
