@@ -67,7 +67,7 @@ class Fleet:
     def interrupted(
         self, event: str, act: Callable[[subprocess.Popen[str]], object], *words: str
     ) -> subprocess.CompletedProcess[str]:
-        """A run to which something is done once its log has an event of any host."""
+        """A run to which something is done at the first event of this kind, of any host."""
         command = self.words(*words)
         with subprocess.Popen(
             command, cwd=ROOT, env=self.environment, text=True, stdin=subprocess.DEVNULL,
@@ -75,9 +75,11 @@ class Fleet:
         ) as started:  # fmt: skip
             assert started.stdout
             lines = []
+            acted = False
             for line in started.stdout:
                 lines.append(line)
-                if line.rstrip().endswith(f": {event}"):
+                if not acted and line.rstrip().endswith(f": {event}"):
+                    acted = True
                     act(started)
         return subprocess.CompletedProcess(command, started.returncode, "".join(lines))
 
