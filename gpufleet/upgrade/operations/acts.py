@@ -155,8 +155,8 @@ def change(run: Run, name: str) -> None:
     result = _cleared(run, name, state.target, steps)
     settings = run.settings[name]
     if result.ok and settings.check_command is not None:
-        if said := run_command(settings.check_command, name, settings.command_timeout):
-            result = Result(False, f"upgrade_check_command: {said}", touched=True)
+        said = run_command(settings.check_command, name, settings.command_timeout)
+        result = Result(False, f"upgrade_check_command: {said}", touched=True) if said else result
     untouched = name in run.fresh and not result.touched
     if result.touched:  # whatever becomes of it, also where it cannot be written down
         run.fresh.discard(name)
