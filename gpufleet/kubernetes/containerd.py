@@ -15,15 +15,22 @@ from gpufleet.toolkit.config.containerd import SHIM
 from gpufleet.toolkit.config.containerd_layers import (
     CRI,
     cri_disabled_in,
+    read_files,
     version_of,
     written_name,
 )
-from gpufleet.toolkit.config.containerd_options import DRIVER, spellings
+from gpufleet.toolkit.config.containerd_options import DRIVER, read_option, spellings
 from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.edits import Data, lookup
 from gpufleet.toolkit.config.layers import PLACES
 from gpufleet.toolkit.config.model import Merged, Path, Record
-from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
+from gpufleet.toolkit.config.tables import (
+    Wanted,
+    is_ours,
+    merge_settings,
+    parsed,
+    unmerge_settings,
+)
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
@@ -56,13 +63,14 @@ def plan_containerd(
     path, text = runtime.config_path, texts.get(runtime.config_path)
     if file := cri_disabled_in(texts, path):
         return None, (found.CRI_DISABLED(file=file),)
+    if required.mirrors and (file := _has_mirrors(texts, path)):
+        return None, (found.MIRRORS_TWICE(file=file),)
     entry = facts.provenance.entry(KubernetesEntry).containerd
     record = entry.changes.record if entry.changes and entry.config == path else Record()
     desired = DesiredRuntime(file=path, new_version=min(3, context.newest_version))
 
     def wanted_of(data: Data) -> Wanted:
-        wanted = _wanted(data, required, context, record)
-        return Wanted(wanted, tuple(_both_mirrors(data, wanted, path)), "")
+        return Wanted(_wanted(data, required, context, record), (), "")
 
     skeleton = f"version = {desired.new_version}\n"
     merged = merge_settings(text, skeleton, desired, record, wanted_of, "containerd")
@@ -79,19 +87,22 @@ def _overridden(
     """A finding for each required setting that an imported file overrides."""
     layers = layers_of(context, texts)
     default = lookup(layers.table, DEFAULT, "runc")
-    wanted: dict[Path, bool] = {}
-    for name in {"runc" if default == NVIDIA else default, NVIDIA}:
-        entry = layers.entry((*RUNTIMES, name))
-        if entry is not None:
-            keys = spellings(entry, DRIVER) or (DRIVER,)
-            places = ((*RUNTIMES, name, "options", key) for key in keys)
-            wanted |= dict.fromkeys(places, required.systemd_cgroups)
-    for place, value in sorted(wanted.items()):
-        other = bool(lookup(layers.table, place))
-        file = layers.file_of(place) or layers.last
-        if other != value and file != context.main_path:
-            key = ".".join(place)
-            yield found.OVERRIDDEN(file=file, key=key, value=other, path=context.main_path)
+    wanted = required.systemd_cgroups
+    for name in sorted({"runc" if default == NVIDIA else default, NVIDIA}):
+        runtime: Path = (*RUNTIMES, name)
+        entry = layers.entry(runtime)
+        if entry is None or bool(read_option(entry, DRIVER)) == wanted:
+            continue
+        place: Path = (*runtime, "options", (spellings(entry, DRIVER) or (DRIVER,))[-1])
+        file = layers.file_of(place) or layers.file_of(runtime)
+        if file != context.main_path:
+            yield found.OVERRIDDEN(
+                file=file,
+                path=context.main_path,
+                key=".".join(place),
+                value=str(not wanted).lower(),
+                wanted=str(wanted).lower(),
+            )
 
 
 def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | None:
@@ -144,12 +155,14 @@ def _registry_folders(data: Data, place: Path, record: Record) -> dict[Path, Any
     return {} if CERTS in folders else {place: ":".join([*folders, CERTS])}
 
 
-def _both_mirrors(data: Data, wanted: dict[Path, Any], path: str) -> Iterator[Finding]:
-    """A finding if the file sets `mirrors`: the CRI plugin does not load with both."""
-    for place in wanted:
-        mirrors = (*place[:-1], "mirrors")
-        if place[-2:] == FOLDERS and lookup(data, mirrors):
-            yield found.MIRRORS_TWICE(file=path, key=".".join(mirrors[2:]))
+def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
+    """Path of a file that sets `mirrors`, or "". The CRI plugin does not load with them beside
+    folders of registries."""
+    for path in read_files(texts, main):
+        plugins = parsed(texts[path]).get("plugins")
+        if any(lookup(plugins, (name, "registry", "mirrors")) for name in (*CRI.values(), _IMAGES)):
+            return path
+    return ""
 
 
 def _cni_programs(data: Data, table: Path, context: Context, record: Record) -> dict[Path, Any]:

@@ -62,15 +62,15 @@ CRI_DISABLED = blocker(
 OVERRIDDEN = blocker(
     "GF089",
     "Imported file overrides what the kubelet requires",
-    "{file} sets {key} = {value}. containerd reads it after {path}, so the kubelet's setting in "
-    "{path} has no effect.",
-    "Remove {key} from {file}, then run again.",
+    "With {file}, which containerd reads after {path}, {key} is {value}. The kubelet requires "
+    "{wanted}.",
+    "Set {key} to {wanted} in {file}, then run again.",
 )
 MIRRORS_TWICE = blocker(
     "GF090",
     "containerd has registry mirrors in its own file",
-    "{file} sets {key}, and kubernetes_registry_mirrors is set. containerd's CRI plugin does not "
-    "load with both.",
+    "{file} sets registry.mirrors, and kubernetes_registry_mirrors is set. containerd's CRI plugin "
+    "does not load with both.",
     "Move the mirrors of {file} to kubernetes_registry_mirrors, or remove that setting.",
 )
 UPGRADE_REFUSED = blocker(

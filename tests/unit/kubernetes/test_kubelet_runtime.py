@@ -11,13 +11,18 @@ import tomlkit
 
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.role import ROLE
-from gpufleet.node.plan import NodePlan
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.settings import load_settings
+from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.role import ROLE as TOOLKIT
+from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import CONFIG, CONTAINERD, codes, host, node_of
 
 DEFAULTS = Path(__file__).resolve().parents[1] / "toolkit" / "defaults"
 CRI, CRI_2 = "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"
 MIRRORS = {"registry.k8s.io": "http://mirror/v2/registry.k8s.io"}
+SHIM = "io.containerd.runc.v2"
 DROP_IN = "/etc/containerd/conf.d/50-site.toml"
 
 
@@ -107,6 +112,10 @@ def test_mirrors_in_the_file_stay_and_stop_others() -> None:
         (f"[plugins.'{CRI}'.containerd.runtimes.runc.options]\nSystemdCgroup = false\n", ["GF089"]),
         (f"[plugins.'{CRI}'.containerd.runtimes.runc.options]\nSystemdCgroup = true\n", []),
         (f"[plugins.'{CRI}'.containerd.runtimes.kata]\nruntime_type = 'kata'\n", []),
+        (
+            f"[plugins.'{CRI}'.containerd.runtimes.nvidia]\nruntime_type = '{SHIM}'\n",
+            ["GF089"],
+        ),
         ("disabled_plugins = ['io.containerd.cri.v1.images']\n", ["GF945"]),
     ],
 )
@@ -114,3 +123,34 @@ def test_files_that_are_imported_count(drop_in: str, expected: list[str]) -> Non
     main = "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n"
     plan = node_of(with_files("2.2.9", main, **{DROP_IN: f"version = 3\n{drop_in}"}))
     assert codes(plan) == expected
+
+
+@pytest.mark.parametrize("plugin", [CRI, "io.containerd.cri.v1.images"])
+def test_mirrors_in_an_imported_file_stop_others(plugin: str) -> None:
+    main = "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n"
+    table = f"[plugins.'{plugin}'.registry.mirrors.'docker.io']\nendpoint = ['http://m']\n"
+    facts = with_files("2.2.9", main, **{DROP_IN: f"version = 3\n{table}"})
+    assert codes(node_of(facts)) == []
+    assert codes(node_of(facts, registry_mirrors=MIRRORS)) == ["GF090"]
+
+
+def test_a_node_with_the_toolkit_gets_the_driver_of_the_kubelet_in_its_drop_in() -> None:
+    """`gpufleet apply` wrote the drop-in before the host became a node."""
+    text = (DEFAULTS / "containerd-2.2.9.toml").read_text()
+    facts = with_files("2.2.9", text)
+    settings, _ = load_settings({})
+    assert settings is not None
+    first = plan_node(settings, facts, load_catalog(), 0).of(TOOLKIT)
+    assert first is not None
+    (runtime,) = first.runtimes
+    assert runtime.change is not None
+    before = runtime.change.after or ""
+    assert "SystemdCgroup" not in before
+    record = record_of(toolkit=ToolkitEntry(runtimes={"containerd": runtime.as_record()}).as_json())
+    files = {**facts.files, runtime.config: ManagedFile(runtime.config, before)}
+    plan = node_of(replace(facts, files=files, provenance=record))
+    assert codes(plan) == []
+    later = plan.of(TOOLKIT)
+    assert later is not None
+    assert later.runtimes[0].change is not None
+    assert "SystemdCgroup = true" in (later.runtimes[0].change.after or "")
