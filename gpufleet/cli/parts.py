@@ -43,6 +43,7 @@ ANSWER = 10  # seconds for a scheduler of Dask
 LOOK = 0.5  # seconds between two looks at what has ended
 OUTPUT = "the output of each part is in a file of its own"
 NAMES = "use --limit before `--`"
+INVENTORY = "set it in the inventory, or every worker shows it in its list of processes"
 REFUSED = {
     "--limit": NAMES,
     "--exclude": NAMES,
@@ -51,6 +52,7 @@ REFUSED = {
     **dict.fromkeys(("-v", "--diff", "--json", "--debug", "--debug-all"), OUTPUT),
     **dict.fromkeys(("--debug-facts", "--debug-operations"), OUTPUT),
     **dict.fromkeys(("--same-sudo-password", "--ssh-password-prompt"), "a part cannot ask"),
+    **dict.fromkeys(("--ssh-password", "--ssh-key-password"), INVENTORY),
 }
 
 

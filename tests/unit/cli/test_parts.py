@@ -197,6 +197,8 @@ def test_a_second_signal_ends_all_at_once(
         (("--exclude=a",), "use --limit before"),
         (("--chdir", "x"), "start gpufleet in that folder"),
         (("--serial",), "at the same time"),
+        (("--ssh-password", "secret"), "set it in the inventory"),
+        (("--ssh-key-password", "secret"), "set it in the inventory"),
         (("--sudo", "-yvv"), "-v is not possible"),
         (("--debug-facts",), "--debug-facts is not possible"),
         (("--same-sudo-password",), "cannot ask"),
