@@ -1,4 +1,5 @@
-"""What is done next with which host, by their states, the time, and what was asked. Pure."""
+"""Decides the next act on each host, by the states of the hosts, the time and the user's request.
+Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ AGAIN = 60.0  # seconds to the next look at alerts, and at nodes that are not Re
 
 
 class Do(str, Enum):
-    """What is done with a host."""
+    """An act on a host."""
 
     PREPARE = "prepare"
     DRAIN = "drain"
@@ -28,14 +29,15 @@ class Do(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host as it is now. `ours`: its node has our cordon; `idle`: nothing uses its GPUs any more;
-    `due`: nothing is being done with it, and it is time for the next try; `reached`: it answers, as
-    far as known; `given_up`: this process does nothing more with it."""
+    """A host as it is now. `ours`: its node has our cordon; `idle`: nothing uses its GPUs;
+    `busy`: an act on it runs; `due`: no act on it runs, and it is time for the next try; `reached`:
+    it answers, as far as known; `given_up`: this process does nothing more with it."""
 
     name: str
     state: HostState
     ours: bool = False
     idle: bool = False
+    busy: bool = False
     due: bool = True
     reached: bool = True
     given_up: bool = False
@@ -43,10 +45,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the hosts do not say. `asked`: "pause", "abort" or ""; `unreached`: hosts of which it is
-    not known whether they are out of service; `away`: nodes that others, or a fault, have taken
-    out; `behind`: nodes that earlier runs left behind; `alerts`: that fire; `reboots`: nodes that
-    kured is at work on; `silent`: why a cluster does not answer."""
+    """The situation beyond the hosts of the run. `asked`: "pause", "abort" or ""; `unreached`:
+    hosts that may be out of service; `away`: nodes that are out of service for another reason;
+    `behind`: nodes that earlier runs left out of service; `alerts`: firing alerts; `reboots`: nodes
+    that kured reboots; `silent`: why a cluster does not answer."""
 
     now: float
     asked: str = ""
@@ -60,8 +62,8 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is done now, and what is waited for. Where there is neither, the process ends, because
-    of `end`."""
+    """Acts to begin now, and the reason and end of a wait. Without acts and wait the process ends;
+    `end` is the reason."""
 
     acts: dict[str, Do] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)  # of PASS
@@ -71,8 +73,8 @@ class Decision:
 
 
 def decide(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
-    """What was begun is finished first, whatever was asked: nothing stays out of service, and
-    nothing that was changed stays unchecked."""
+    """The next acts. Begun hosts are finished first, whatever the user asks: no host stays out of
+    service, and no changed host stays unchecked."""
     acts = {h.name: do for h in hosts if h.reached and (do := _of_begun(h, around.asked)) and h.due}
     waiting = [host for host in hosts if host.state.phase in OPEN and not host.given_up]
     if around.asked == "pause":
@@ -116,7 +118,8 @@ def _of_begun(host: Host, asked: str) -> Do | None:
 
 
 def lost_groups(hosts: Iterable[Host]) -> frozenset[str]:
-    """Groups whose canary failed; where it was passed, the host that took its place."""
+    """Groups whose canary failed, or the host that took the place of a canary that was passed
+    over."""
     hosts = list(hosts)
     proven = {host.state.group for host in hosts if host.state.phase is Phase.DONE}
     bad = [host.state for host in hosts if host.state.phase in FAILING]
@@ -128,7 +131,7 @@ def _is_canary(state: HostState) -> bool:
 
 
 def _spent(hosts: Sequence[Host], limits: Limits) -> str:
-    """Why no further host may be begun, by the failure budget; "" if one may."""
+    """Why the failure budget allows no further host, or ""."""
     failing = [host for host in hosts if host.state.phase in FAILING]
     if len(failing) >= limits.max_failed:
         return f"{counted(len(failing), 'host')} failed (upgrade_max_failed)"
@@ -144,7 +147,7 @@ def _spent(hosts: Sequence[Host], limits: Limits) -> str:
 def _of_first_wave(
     hosts: Sequence[Host], fresh: Sequence[Host], limits: Limits, around: Around
 ) -> Decision:
-    """What is done with the hosts of the first wave that is not over."""
+    """The next acts on the hosts of the first unfinished wave."""
     lost = lost_groups(hosts)
     left = [h for h in hosts if h.state.phase in OPEN | AT_WORK and h.state.group not in lost]
     number = min(host.state.wave for host in left)
@@ -173,8 +176,9 @@ def _of_first_wave(
 def _of_proven_groups(
     hosts: Sequence[Host], mine: Sequence[Host], done: dict[str, float], soak: int, now: float
 ) -> tuple[list[Host], float]:
-    """Those of the hosts whose group has one that was changed and has soaked; of a group without
-    one, because its canary was passed over, one host at a time. Else when the first has soaked."""
+    """The hosts that may begin: their group has a changed host that has soaked. A group without
+    one, because its canary was passed over, begins one host at a time. The second value is the time
+    at which the next group has soaked."""
     proofs: dict[str, float] = {}
     for host in hosts:
         if host.name in done:
@@ -197,9 +201,10 @@ def _of_proven_groups(
 
 
 def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: Around) -> Decision:
-    """Prepare hosts, then drain them; one that cannot be prepared now keeps no other waiting."""
+    """Prepare hosts, then drain them. A host that cannot be prepared now does not delay others."""
     acts = {h.name: Do.PREPARE for h in free if h.state.phase is Phase.WAITING and h.due}
-    ready = [host for host in free if host.state.phase is Phase.PREPARED and host.due]
+    turn = _canaries_in_turn(free) if _is_canary(free[0].state) else free
+    ready = [host for host in turn if host.state.phase is Phase.PREPARED and host.due]
     if not ready:
         return Decision(acts, end="hosts are prepared")
     again = around.now + AGAIN
@@ -222,6 +227,15 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
     return _without_room(hosts, ready, acts, around)
 
 
+def _canaries_in_turn(canaries: Sequence[Host]) -> Sequence[Host]:
+    """The canaries before the first one that is being prepared: the plan decides which canary is
+    changed first, not the speed of its download."""
+    for place, host in enumerate(canaries):
+        if host.state.phase is Phase.WAITING and (host.busy or host.due):
+            return canaries[:place]
+    return canaries
+
+
 def _is_begun(host: Host) -> bool:
     """Whether a host is being taken out of service, and has not written it down yet."""
     return host.state.phase is Phase.PREPARED and not host.due
@@ -230,7 +244,7 @@ def _is_begun(host: Host) -> bool:
 def _without_room(
     hosts: Sequence[Host], ready: Sequence[Host], acts: dict[str, Do], around: Around
 ) -> Decision:
-    """No host may be begun: others are at work, or are left out of service."""
+    """No host may begin: hosts at work or left out of service use up upgrade_max_unavailable."""
     if any((_of_begun(host, "") or _is_begun(host)) and host.reached for host in hosts):
         return Decision(acts, end="hosts are at work")
     silent = [*around.unreached, *(host.name for host in hosts if not host.reached)]

@@ -1,4 +1,4 @@
-"""A run while a process carries it out: its hosts, and what reaches them."""
+"""A run while a process carries it out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Work = Future[None]
 
 
 def first_done(works: Collection[Work], seconds: float) -> set[Work]:
-    """Those that are done, once one is or the time is over."""
+    """The finished futures, as soon as one is finished or the time is over."""
     return wait(works, seconds, return_when=FIRST_COMPLETED)[0]
 
 
@@ -55,24 +55,25 @@ USUAL = Timing()
 
 
 class Steps(Protocol):
-    """What reaches hosts."""
+    """Access to hosts."""
 
     def step(self, name: str, step: str, version: str, reboot: str) -> Result: ...
 
     def write(self, name: str, state: HostState) -> None:
-        """Keep the state on the host. Raises Stopped where it does not answer, or is another's."""
+        """Write the state to the host. Raises Stopped if it does not answer, or another run holds
+        it."""
 
 
 def passing(error: ClusterProblem) -> str:
-    """Why a cluster does not answer now, for one that may answer later. Raises the error where the
-    Lease is lost: another run is at work there."""
+    """Why a cluster does not answer, if it may answer later. Raises the error if the Lease is lost:
+    another run is at work there."""
     if any(each.code == LEASE_LOST.code for each in error.findings):
         raise error
     return one_line("; ".join(each.message for each in error.findings))
 
 
 class Run:
-    """One run in one process. Each of its workers is at work on hosts of its own."""
+    """One run in one process. No two workers act on the same host."""
 
     def __init__(
         self,
@@ -96,7 +97,7 @@ class Run:
         self.idle: set[str] = set()  # drained hosts that nothing uses
         self.commanded: set[str] = set()  # whose upgrade_drain_command has succeeded
         self.silent: set[str] = set()  # hosts that do not answer
-        self.given_up: dict[str, Finding] = {}  # what this process cannot finish, and why
+        self.given_up: dict[str, Finding] = {}  # hosts that this process cannot finish, and why
         self.fresh: set[str] = set()  # hosts whose change this process began, and no earlier one
         self._guard = threading.Lock()
         self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
@@ -135,7 +136,7 @@ class Run:
             self._post(name, phase, state.why if why else "")
 
     def report(self, *, running: bool) -> None:
-        """Write the metrics of the run, where a file is named for them."""
+        """Write the metrics of the run to the file of --metrics."""
         if self.metrics:
             text = metrics_text(self.plan, self.states, self.inventory, running=running)
             try:
@@ -144,7 +145,8 @@ class Run:
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 
     def _post(self, name: str, phase: Phase, why: str) -> None:
-        """Without events a run goes on; where they are forbidden, no more are tried."""
+        """Create an event. A run continues without events; if they are forbidden, it tries no
+        more."""
         cluster = self.clusters[name]
         body = event_of(cluster.nodes[name], self.plan.run, phase, why, self.now)
         if not (body and self._posts):
@@ -164,6 +166,7 @@ class Run:
                 state,
                 ours=name in ours,
                 idle=name in self.idle,
+                busy=name in busy,
                 due=name not in busy and self._later.get(name, (0.0, 0.0))[0] <= now,
                 reached=name not in self.silent,
                 given_up=name in self.given_up,

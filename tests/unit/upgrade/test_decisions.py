@@ -91,6 +91,17 @@ def test_a_wave_is_prepared_then_drained_as_there_is_room() -> None:
     assert acts(done, *wave, host("n", wave=2), max_unavailable=3) == dict.fromkeys("hij", "drain")
 
 
+def test_canaries_are_drained_in_the_order_of_the_plan() -> None:
+    """Whichever downloads faster; one that is tried again later does not delay the others."""
+    second = host("b", "prepared", group="b")
+    held = decided(host("a", busy=True, due=False), second)
+    assert (held.acts, held.waits) == ({}, "")
+    assert acts(host("a"), second) == {"a": "prepare"}
+    assert acts(host("a", due=False), second) == {"b": "drain"}
+    assert acts(host("a", "prepared"), second, max_unavailable=1) == {"a": "drain"}
+    assert acts(second, host("a", busy=True, due=False)) == {"b": "drain"}
+
+
 def test_a_host_that_is_about_to_be_drained_takes_room() -> None:
     """Its state is not written yet."""
     begun, other = host("h", "prepared", due=False), host("i", "prepared", group="b")
