@@ -48,9 +48,9 @@ def upgrade() -> None:
     """Change the driver of hosts, canaries first, then in waves.
 
     With --toolkit it changes the container toolkit instead, with --reboot it only reboots. A host
-    that fails gets its earlier packages back. The same command goes on with a run that was
-    interrupted, from any machine with the inventory. Ctrl-C finishes what was begun and pauses; a
-    second one ends at once.
+    that fails gets its earlier packages back. The same command continues an
+    interrupted run, from any machine with the inventory. Ctrl-C pauses: it finishes the hosts at
+    work. A second one ends at once.
     """
 
 
@@ -137,7 +137,7 @@ def start(
 
     Groups of the same GPUs, distribution and kernel have a canary each; waves follow. Processes
     and Jobs on GPUs are waited for; pods that their controllers replace are evicted, and those of
-    Jobs too where upgrade_jobs says so.
+    Jobs too if upgrade_jobs says so.
     """
     from gpufleet.cli.upgrade_run import Command
 
@@ -151,7 +151,7 @@ def start(
 def status(
     inventory: str, targets: Sequence[Target], options: tuple[str, ...], *, as_json: bool
 ) -> ExitStatus:
-    """Show where the hosts are, as they say."""
+    """Show the state of each host, read from the host."""
     from gpufleet.cli.upgrade_run import Command
 
     return Command(inventory, targets, options, Wanted()).show(as_json=as_json)
@@ -165,7 +165,7 @@ def abort(
 ) -> ExitStatus:
     """End an unfinished run.
 
-    Drains stop, changed hosts are finished, all are returned to service. Where a process still
+    Drains stop, changed hosts are finished, all are returned to service. If a process still
     carries the run out, press Ctrl-C there first.
     """
     from gpufleet.cli.upgrade_run import Command

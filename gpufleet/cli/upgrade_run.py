@@ -40,7 +40,9 @@ from gpufleet.verify.inventory import Target as InventoryHost
 
 DEPLOY = "upgrade_driver"
 SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
-PAUSES = "what was begun is finished; once more ends at once, and the same command goes on"
+PAUSES = (
+    "finishing the hosts at work; press again to end at once; the same command continues the run"
+)
 
 
 class Command:
@@ -75,7 +77,7 @@ class Command:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
     def show(self, *, as_json: bool) -> ExitStatus:
-        """Print where the hosts are; 1 where one does not say it."""
+        """Print the states of the hosts. Status 1 if one cannot be read."""
         found = list(self.steps.each(self.steps.read, [t.name for t in self.targets]).values())
         self.session.close()
         text = status_text(self.inventory, found)
@@ -163,8 +165,8 @@ class Command:
 
 
 def _status(run: Run, asked: str) -> ExitStatus:
-    """0 where every host has its target or is left out on purpose; after an abort, where none is
-    out of service."""
+    """0 if every host has its target or is left out on purpose; after an abort, if none is out of
+    service."""
     states = run.states.values()
     if asked:
         met = not any(state.out_of_service for state in states)

@@ -1,4 +1,4 @@
-"""How `gpufleet upgrade` reads its words: commands, what is to be changed, options of pyinfra."""
+"""The command line of `gpufleet upgrade`: commands, the target, options of pyinfra."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot:
 
 
 def _problem(kind: Any, value: str) -> str:
-    """What is wrong with a value of this type; "" where nothing is."""
+    """Why a text is not a value of this type, or ""."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:

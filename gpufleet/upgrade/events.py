@@ -1,7 +1,7 @@
 """Events on the node of a host, for `kubectl describe node` and `kubectl get events`. Pure.
 
-Whoever reads the namespace `default` reads them: why something failed is not in them, as it may
-quote command lines of processes, pods of other namespaces and what commands print.
+Whoever reads the namespace `default` reads them: they contain no reason of a
+failure, which may quote command lines, pods of other namespaces or output of commands.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ REASONS = {
 
 
 def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[str, Any] | None:
-    """The object of the API; None for a phase that does not concern the node. `why`: of it the
-    finding's code alone is shown. `now`: seconds since 1970."""
+    """The Event object, or None if the phase does not concern the node. `why`: only the finding's
+    code is shown. `now`: seconds since 1970."""
     if phase not in REASONS:
         return None
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
@@ -36,7 +36,7 @@ def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[st
     more = "; `gpufleet upgrade status` has the reason" if why else ""
     return {
         "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},
-        # the kubelet, too, names nodes by their names where a uid is asked for
+        # the kubelet also writes the node's name as uid
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reason": REASONS[phase],
         "message": f"run {run} of gpufleet upgrade: {phase.value}{shown}{more}",

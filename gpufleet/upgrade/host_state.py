@@ -1,7 +1,7 @@
-"""Where a host is in its upgrade, as a JSON file on the host says it. Pure.
+"""The state of a host in its upgrade, as a JSON file on the host. Pure.
 
-Whoever has root's rights on the host may have written it: it is checked as any input of others, and
-says something about that host alone.
+Every root user of the host can write the file: it is validated like other foreign input, and it
+affects only that host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1
 LARGEST = 4096  # bytes of the file
 LONGEST_WHY, LONGEST_GROUP = 600, 200  # characters
-LAST = 1e11  # seconds since 1970: later times are none
+LAST = 1e11  # seconds since 1970; a later time is invalid
 
 Kind = Literal["upgrade", "rollback"]
 
@@ -100,7 +100,7 @@ def state_text(state: HostState) -> str:
 
 
 def parse_state(text: str) -> HostState | None:
-    """The state in the file; None without one. Raises ValueError for what is none."""
+    """The state in the file, or None if the file is empty. Raises ValueError if it is invalid."""
     if not text.strip():
         return None
     if len(text.encode()) > LARGEST:

@@ -1,4 +1,4 @@
-"""What a run has to know of a host, from its facts and plan. Pure."""
+"""The view of a host that a run needs, from its facts and plan. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpufleet.upgrade.subjects import DISABLED, Subject
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 
-FOLDER = f"{HOME}/upgrade"  # on a host: what a run keeps there
+FOLDER = f"{HOME}/upgrade"  # on a host: the files that a run keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Seen:
         return self._planned({DRIVER.name: changed})
 
     def at(self, subject: Subject, version: str | None) -> NodePlan:
-        """The plan with another version of what a run changes."""
+        """The plan with another version of the subject."""
         if subject == "reboot" or version is None:
             return self.planned()
         if subject == "driver":
@@ -103,7 +103,7 @@ def _had_gpu(facts: NodeFacts) -> bool:
 
 
 class Versions(NamedTuple):
-    """Of what a run changes: installed, in use, wanted."""
+    """Versions of the subject of a run: installed, in use, wanted."""
 
     before: str | None
     loaded: str | None
@@ -132,7 +132,7 @@ def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
 
 
 def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
-    """Why there is no version to change the host to."""
+    """Why the host has no target version."""
     if subject != "driver":
         return list(plan.blockers)
     if branch := seen.settings.of(DRIVER).branch:

@@ -11,7 +11,7 @@ from gpufleet.upgrade.subjects import Subject
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """What the plan of a run has to know of one host."""
+    """The view of one host from which a run is planned."""
 
     name: str
     model: str = ""  # of its GPUs, with their number
@@ -26,7 +26,7 @@ class HostView:
     kubelet: bool = False
     machine: str = ""  # its /etc/machine-id
     reached: bool = True
-    taken: bool = False  # its node has a cordon of ours, or its roll-back failed
+    taken: bool = False  # gpufleet cordoned its node, or its roll-back failed
     unplaced: str = ""  # why it is not known which node it is
     state: HostState | None = None  # that an earlier run, or process, has left there
 
@@ -66,7 +66,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds for a run as a whole; see UpgradeSettings."""
+    """Limits of a run as a whole; see UpgradeSettings."""
 
     max_unavailable: int = 1
     soak: int = 300

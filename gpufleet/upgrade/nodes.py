@@ -1,4 +1,4 @@
-"""A node of a cluster during its upgrade: whose cordon it has, and what was there before. Pure."""
+"""A node of a cluster during its upgrade: the owner of its cordon, and its state before. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from gpufleet.upgrade.pods import GPU
 
 MANAGER = "gpufleet-upgrade"  # field manager: the API server keeps which fields it owns
-MARK = "gpufleet/upgrade"  # annotation: what a run has to know of the node before its cordon
+MARK = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: why
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
-SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that is not to be upgraded
+SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that must not be upgraded
 
 CORDONED = "another user cordoned the node"
 UNCORDONED = "another user uncordoned the node during the run"
@@ -31,8 +31,8 @@ Node = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a run has to know of a node that it took out of service, also after SIGKILL. `gpus`:
-    what it offered; `clients`: the DaemonSets whose pods used its GPUs and were Ready."""
+    """Facts about a node from before its cordon, which survive SIGKILL. `gpus`: the GPUs that it
+    offered; `clients`: the DaemonSets whose pods used its GPUs and were Ready."""
 
     run: str = ""
     gpus: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Taken:
 
 
 def taken_of(node: Node) -> Taken:
-    """The annotation of a node. Its kubelet can write it, too: what cannot be used is left out."""
+    """The annotation of a node. Its kubelet can also write it, so invalid parts are ignored."""
     try:
         found = json.loads(annotations_of(node).get(MARK) or "{}")
     except (ValueError, RecursionError):
@@ -89,13 +89,13 @@ def is_other(node: Node, machine: str) -> bool:
 
 
 def machine_of(node: Node) -> str:
-    """The machine id that the kubelet has reported; "" without one."""
+    """The machine id that the kubelet reported, or ""."""
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")
 
 
 def why_not_begun(node: Node, machine: str = "") -> str:
-    """Why a node is not to be cordoned by a run; "" if it may be, as one that gpufleet has cordoned
-    already. `machine`: the id of the host that it was when the run was planned."""
+    """Why a run must not cordon a node, or "". A node that gpufleet has cordoned may be taken.
+    `machine`: the id of the host that it was when the run was planned."""
     if is_other(node, machine):
         return OTHER_MACHINE
     if is_cordoned(node) and not is_ours(node):
@@ -106,7 +106,7 @@ def why_not_begun(node: Node, machine: str = "") -> str:
 
 
 def why_not_ours(node: Node, machine: str = "") -> str:
-    """Why no run has a node out of service any more; "" if one has. `machine`: as for
+    """Why a node is no longer cordoned by gpufleet, or "" if it is. `machine`: as for
     `why_not_begun`."""
     if is_other(node, machine):
         return OTHER_MACHINE
@@ -131,7 +131,7 @@ def taints_of(node: Node) -> list[Mapping[str, Any]]:
 
 
 def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
-    """What a node offers of GPUs."""
+    """The GPU resources that a node offers."""
     offered = (node.get("status") or {}).get("allocatable") or {}
     found = {name: str(count) for name, count in offered.items() if name.startswith(GPU)}
     return {name: count for name, count in found.items() if count != "0"}
@@ -146,8 +146,8 @@ def gpu_of(offered: Iterable[str]) -> str:
 
 
 def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """What a node offers less than before, as text; "" if nothing. A new driver may offer more: a
-    GPU that the old one had lost."""
+    """The GPU resources that a node offers less of than before, as text, or "". It may offer more:
+    a new driver may find a GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
                if _is_less(now.get(name, "0"), count)]  # fmt: skip
     return ", ".join(lacking)

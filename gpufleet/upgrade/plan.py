@@ -1,4 +1,5 @@
-"""The plan of a run: groups, canaries, waves, who is left out; or the run that goes on. Pure."""
+"""The plan of a new run (groups, canaries, waves, hosts left out), or of an unfinished one.
+Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +34,9 @@ def make_plan(
     name: str,
     ends: bool = False,
 ) -> Plan:
-    """The run over these hosts, in their order: the unfinished one, else a new one of that name.
-    `skipped`: names with upgrade_skip; `ends`: it is to be ended, whatever its target is. Raises
-    Stopped where the unfinished run is another one."""
+    """The unfinished run over these hosts, or a new one of that name, in the order of the hosts.
+    `skipped`: names with upgrade_skip; `ends`: abort, whatever the target is. Raises Stopped if
+    the unfinished run has another target."""
     unwanted = frozenset(skipped)
     unfinished = {view.name: state for view in views if (state := view.unfinished)}
     targets = {} if ends or kind == "rollback" else {view.name: view.target for view in views}
@@ -89,7 +90,7 @@ def limits_of(settings: UpgradeSettings, total: int) -> Limits:
 
 def views_to_return(views: Sequence[HostView]) -> list[HostView]:
     """The hosts as a roll-back of the newest run sees them: each goes to the version from before.
-    Raises Stopped where there is nothing to return."""
+    Raises Stopped if there is nothing to return."""
     if any(view.unfinished for view in views):
         return list(views)
     run = newest_changed(view.state for view in views if view.state).run
@@ -125,7 +126,7 @@ def _is_changed(state: HostState) -> bool:
 
 
 def _beside(view: HostView, run: str, unwanted: frozenset[str]) -> LeftOut:
-    """A host that the run which goes on does not have."""
+    """A host that is not part of the unfinished run."""
     reason = _reason(view, unwanted) or NOT_A_MEMBER.format(run=run)
     return LeftOut(view.name, reason, _is_blocked(view, unwanted))
 
@@ -135,8 +136,8 @@ def _left_out(view: HostView, unwanted: frozenset[str]) -> LeftOut:
 
 
 def _reason(host: HostView, unwanted: frozenset[str]) -> str:
-    """Why a host is left out; "" if it is changed. One that a run has left out of service is
-    changed also where it has the target by now: it is checked and returned."""
+    """Why a host is left out, or "" if it is part of the run. A host that an earlier run left out
+    of service is part of the run even if it has the target: it is checked and returned."""
     if host.name in unwanted:
         return SKIP
     if host.converged and not host.left_behind:

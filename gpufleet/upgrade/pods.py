@@ -10,7 +10,7 @@ from gpufleet.core.visible import one_line
 
 Pod = Mapping[str, Any]
 
-STAYS = "nvidia.com/gpu-driver-upgrade-drain.skip"  # label of a pod that is not to be evicted
+STAYS = "nvidia.com/gpu-driver-upgrade-drain.skip"  # label of a pod that must not be evicted
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
 GPU = "nvidia.com/"  # resources
 DEVICES = ("/dev", "/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
@@ -24,7 +24,8 @@ REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What is done with pods that are lost by an eviction. `every`: also those without a GPU."""
+    """Which pods may be evicted although they do not come back. `every`: also pods without a
+    GPU."""
 
     every: bool = False
     jobs: str = "wait"  # or "evict"
@@ -34,7 +35,7 @@ class Policy:
 
 @dataclass(slots=True)
 class Leaving:
-    """The pods of one node, by what is done with them."""
+    """The pods of one node, sorted by their treatment."""
 
     evict: list[Pod] = field(default_factory=list)
     waited: dict[str, str] = field(default_factory=dict)  # namespace/name -> why
@@ -48,7 +49,7 @@ class Leaving:
 
 
 def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
-    """The pods of a node that are to leave it, or that use its GPUs."""
+    """The pods that must leave a node, and those that use its GPUs."""
     found = Leaving()
     for pod in pods:
         about, uses = pod["metadata"], uses_gpu(pod)
@@ -130,7 +131,7 @@ def tolerates(pod: Pod, key: str) -> bool:
 
 
 def owner_of(pod: Pod) -> Mapping[str, Any]:
-    """The controller of a pod; {} without one."""
+    """The controller of a pod, or {}."""
     owners = pod["metadata"].get("ownerReferences") or ()
     return next((owner for owner in owners if owner.get("controller")), {})
 

@@ -21,7 +21,7 @@ _PERCENT = re.compile(r"(\d{1,3})%")
 
 
 def check_share(value: str | int) -> str | int:
-    """Raises ValueError for what is neither a number of hosts nor a share of them."""
+    """Raises ValueError if the value is neither a number of hosts nor a percentage."""
     if isinstance(value, bool):
         raise ValueError('must be a number of hosts, or a share such as "10%"')
     if isinstance(value, int):
@@ -52,8 +52,8 @@ def _zone(value: str) -> str:
 
 
 def _url(value: str) -> str:
-    """Raises ValueError for what is no address of a server, and for one with a login: settings are
-    shown and stored."""
+    """Raises ValueError if the value is not a server's URL, or contains a login: settings are
+    shown."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("must be an address such as http://prometheus.example:9090")
@@ -63,7 +63,7 @@ def _url(value: str) -> str:
 
 
 def _names(value: str) -> str:
-    """Raises ValueError for what is no regular expression."""
+    """Raises ValueError if the value is not a regular expression."""
     try:
         re.compile(value)
     except re.error as error:
@@ -220,7 +220,7 @@ def load_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | None, list
 def of_run(
     by_host: Mapping[str, UpgradeSettings],
 ) -> tuple[UpgradeSettings | None, Finding | None]:
-    """The settings that hold for a run, which all of its hosts must have; None without hosts."""
+    """The settings of the run, which must be equal on all its hosts, or None without hosts."""
     first = next(iter(by_host.items()), None)
     if first is None:
         return None, None

@@ -69,7 +69,7 @@ def _limits(plan: Plan) -> str:
 
 
 def shown_progress(states: Mapping[str, HostState], begun: float, now: float) -> Shown:
-    """A run for lines that are redrawn while it goes on. `begun`: when its process did."""
+    """The progress of a run. `begun`: start time of its process."""
     phases = [state.phase for state in states.values()]
     return Shown(
         "running",
@@ -89,7 +89,7 @@ def shown_progress(states: Mapping[str, HostState], begun: float, now: float) ->
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What a host says of itself; `problem`: why it says nothing."""
+    """The state that a host reports, or `problem`: why it could not be read."""
 
     name: str
     state: HostState | None = None

@@ -1,4 +1,4 @@
-"""What a run changes of its hosts; all else is the same. Pure."""
+"""The subjects of a run: driver, container toolkit or reboot. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RETURNS: dict[Subject, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a run is to change its hosts to; "" is what the inventory says."""
+    """The requested change. A version or branch of "" is that of the inventory."""
 
     subject: Subject = "driver"
     version: str = ""
@@ -34,8 +34,8 @@ class Wanted:
 
 
 def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, str | None]:
-    """The data of a step. `version`: that the host is to have; `branch`: of the driver, whose
-    newest version is meant."""
+    """The data of a step. `version`: the target; `branch`: of the driver, for its newest
+    version."""
     data: dict[str, str | None] = {"upgrade_subject": subject}
     if subject == "toolkit" and version:
         return data | {"toolkit_version": version}

@@ -38,7 +38,7 @@ class Window:
 
     @classmethod
     def parse(cls, text: str, zone: str) -> Window:
-        """Raises ValueError for what is no window, and for an unknown time zone."""
+        """Raises ValueError if the text is not a window, or the time zone is unknown."""
         try:
             place = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What stops the change of a host, or was found after it."""
+"""Findings before and after the change of a host."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ NOT_BY_ITSELF = blocker(
 STATE_UNREADABLE = blocker(
     "GF053",
     "State of the host cannot be used",
-    "{file} on the host, which says where its upgrade is, cannot be used: {problem}.",
-    "See `gpufleet verify` of the host, and `kubectl get nodes` where it is a node. Then remove "
+    "{file} on the host, the state of its upgrade, is not valid: {problem}.",
+    "See `gpufleet verify` of the host, and `kubectl get nodes` for its node. Then remove "
     "the file and run `gpufleet upgrade` again.",
 )
 

@@ -26,7 +26,7 @@ CHECK_REFUSED = blocker(
     "Check pod cannot run",
     "After the change, a GPU pod in the namespace default checks the node. It cannot run: "
     "{problem}. The node was not changed.",
-    "Allow it where a quota or a webhook is named above. Where its image cannot be pulled, set "
+    "If a quota or a webhook is named above, allow the pod. If its image cannot be pulled, set "
     "upgrade_gpu_image to one that the nodes can reach.",
 )
 

@@ -8,7 +8,7 @@ AT_WORK = blocker(
     "GF061",
     "Another process is at work on the host",
     "{holder} is at work on {host}. Nothing was done.",
-    "Wait for it, or press Ctrl-C where it runs: it finishes what it has begun.",
+    "Wait for it, or press Ctrl-C in its terminal: it finishes the hosts that it has begun.",
 )
 
 UNFINISHED = blocker(
@@ -31,7 +31,7 @@ NOTHING_TO_RETURN = blocker(
 NODE_AWAY = blocker(
     "GF074",
     "Nodes of an unfinished run are not found",
-    "Run {run} has hosts whose nodes are not found, so it is not known where to return them: "
+    "Run {run} has hosts whose nodes are not found, so they cannot be returned: "
     "{hosts}. {problem} Nothing was done.",
     "Restore access to their cluster, then run the same command again. If the cluster is gone, use "
     "an inventory without it, and stop the kubelet of the hosts.",

@@ -1,4 +1,4 @@
-"""What is done with one host of a run. Each act writes down first, on the host, what it begins."""
+"""Acts on one host of a run. Each act first writes the new state to the host."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.settings import UpgradeSettings
 
-PASSING = ("disk", "later")  # what may end by itself, in minutes
+PASSING = ("disk", "later")  # conditions that may pass within minutes
 
 
 def policy_of(settings: UpgradeSettings) -> Policy:
-    """What is done with the pods of a node."""
+    """The treatment of pods by the settings of a host."""
     return Policy(
         every=settings.drain == "all",
         jobs=settings.jobs,
@@ -41,7 +41,7 @@ def pass_over(run: Run, name: str, why: str) -> None:
 
 
 def prepare(run: Run, name: str) -> None:
-    """Fetch packages, pull the image of the pod that checks the node; all beside its work."""
+    """Fetch packages and pull the image of the checking pod, while the host works."""
     if name in run.clusters:
         try:
             problem = _check_refused(run, name)
@@ -85,8 +85,8 @@ def begin_drain(run: Run, name: str) -> None:
 
 
 def command(run: Run, name: str) -> None:
-    """Run upgrade_drain_command. It is written down first: what was done before a kill is to be
-    taken back by upgrade_ready_command."""
+    """Run upgrade_drain_command. The state is written first, so that upgrade_ready_command runs
+    even if this process is killed."""
     begin_drain(run, name)
     settings = run.settings[name]
     assert settings.drain_command
@@ -101,8 +101,8 @@ def command(run: Run, name: str) -> None:
 
 
 def drain(run: Run, hosts: Sequence[str]) -> None:
-    """One look at hosts of one cluster, or at one that is no node: their pods leave; what uses the
-    GPUs then is waited for."""
+    """One pass over hosts of one cluster, or one host outside of Kubernetes: evict pods, then look
+    for other users of the GPUs."""
     for name in hosts:
         begin_drain(run, name)
     for name, found in _evicted(run, hosts).items():
@@ -139,7 +139,8 @@ def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> No
 
 
 def change(run: Run, name: str) -> None:
-    """Change a host that nothing uses, and check it. One that was not changed is no failure."""
+    """Change a drained host and check it. A host that was not touched is passed over, not
+    failed."""
     state = run.states[name]
     if state.phase is Phase.DRAINING:
         if (problem := _without_image(run, name)) is None:
@@ -158,7 +159,7 @@ def change(run: Run, name: str) -> None:
         said = run_command(settings.check_command, name, settings.command_timeout)
         result = Result(False, f"upgrade_check_command: {said}", touched=True) if said else result
     untouched = name in run.fresh and not result.touched
-    if result.touched:  # whatever becomes of it, also where it cannot be written down
+    if result.touched:  # even if its new state cannot be written
         run.fresh.discard(name)
     if result.ok:
         run.write(name, Phase.DONE, result.reason, behind=False)
@@ -182,7 +183,7 @@ def restore(run: Run, name: str) -> None:
 
 
 def leave_behind(run: Run, name: str) -> None:
-    """Say on the node of a host why it stays out of service; again where that was done before."""
+    """Write to the node of a host why it stays out of service. May be repeated."""
     if name in run.clusters:
         try:
             run.clusters[name].leave_behind(name, run.states[name].why)
@@ -191,8 +192,8 @@ def leave_behind(run: Run, name: str) -> None:
 
 
 def _may_succeed(run: Run, name: str, result: Result) -> bool:
-    """Whether a step is tried again later: others are at work, or the host or its cluster does not
-    answer for a moment."""
+    """Whether a step is tried again later: another run is at work, or the host or its cluster does
+    not answer."""
     if result.busy:
         wait = 0 if run.asked == "abort" else run.settings[name].wait
         return run.waits(name, result.reason, wait)
@@ -213,7 +214,7 @@ def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
             return Result(False, f"pods do not end: {names(round_.reasons)}", busy=True)
         result, touched = Result(True), False
         if run.plan.subject == "reboot":
-            steps = steps[:1]  # after a reboot nothing is to be loaded
+            steps = steps[:1]  # after a reboot no module must be loaded
         for step in steps:
             result = run.step(name, step, version)
             touched = touched or result.touched
@@ -244,9 +245,8 @@ def _without_image(run: Run, name: str) -> str | None:
 
 
 def give_back(run: Run, name: str) -> None:
-    """Return a host to service, in the phase that it has. Where its cluster refuses, or the command
-    fails, the other hosts are finished first; the next process tries again, and an abort goes on
-    without the command."""
+    """Return a host to service in its phase. If its cluster refuses or the command fails, the other
+    hosts are finished first and the next process tries again; an abort ignores the command."""
     _return_in(run, name, run.states[name].phase)
 
 

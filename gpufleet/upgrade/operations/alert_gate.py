@@ -40,8 +40,8 @@ load_caused = loader(Caused, "upgrade/alerts")
 
 
 def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
-    """What fires about hosts that are not `away`; where it cannot be said, why: then no host is
-    begun either."""
+    """The firing alerts about hosts that are not `away`. If Prometheus cannot be asked, the reason
+    takes their place, and no host begins."""
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': QUERY})}"
 
     def work(given_up: threading.Event) -> tuple[str, ...]:
@@ -64,7 +64,7 @@ def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, 
 def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
     """The names of the alerts, without those that `ignored` matches as a whole, and without those
     about hosts that are `away`: names and addresses of hosts that the upgrade has out of service.
-    Raises ValueError for what is no answer of a Prometheus."""
+    Raises ValueError if the text is not an answer of Prometheus."""
     out = {name.lower() for name in away}
     caused = load_caused().unnamed if out else ()
     try:

@@ -54,7 +54,7 @@ NOTHING: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class Seen:
-    """What a look at all nodes found. `away`: nodes that are not Ready, though the run has not
+    """The nodes of a cluster. `away`: nodes that are not Ready, though the run has not
     taken them out of service; `behind`: those that earlier runs left behind; `ours`: hosts whose
     nodes have a cordon or taint of gpufleet -> the run."""
 
@@ -65,7 +65,7 @@ class Seen:
 
 class ClusterNodes:
     """The nodes of one cluster that belong to hosts of a run; used by several threads, one for each
-    node at a time. Raises ClusterProblem where the API does not answer."""
+    node at a time. Raises ClusterProblem if the API does not answer."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class ClusterNodes:
             return Round(given_up=str(error))
 
     def _without_clients(self, node: Node, leaving: Leaving) -> Round:
-        """Drained where none of the clients is on the node any more; else they are on their way."""
+        """Delete the clients of the GPUs. Drained once no client is left on the node."""
         taken = taken_of(node)
         clients = {owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)}
         if not clients <= {*taken.clients}:
@@ -181,7 +181,7 @@ class ClusterNodes:
     def check(self, host: str, image: str, seconds: float) -> str:
         """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
         not. The node stays cordoned. Where another user took the node back, nothing is checked on
-        it. Raises ClusterProblem where the API does not answer at the end: that says nothing about
+        it. Raises ClusterProblem if the API does not answer at the end, which says nothing about
         the host."""
         self.unchecked.pop(host, None)
         ends = time.monotonic() + seconds

@@ -23,8 +23,8 @@ def never() -> bool:
 def run_command(
     command: str, host: str, timeout: float, is_over: Callable[[], bool] = never
 ) -> str | None:
-    """Run a command to its end; why it failed, None where it did not. `{host}` in it stands for the
-    host's name; `is_over`: it is not waited for any longer, and ended."""
+    """Run a command to its end. Returns why it failed, or None. `{host}` in it is replaced by the
+    host's name; `is_over`: whether the command must be ended."""
     words = [word.replace("{host}", host) for word in shlex.split(command)]
     environment = {**os.environ, "GPUFLEET_HOST": host}
     try:

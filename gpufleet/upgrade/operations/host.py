@@ -57,7 +57,7 @@ def note() -> Commands:
 @operation
 def take(version: str) -> Commands:
     """
-    See that the packages for a roll-back are there.
+    Check that the packages for a roll-back exist.
 
     + version: that they have
     """
@@ -67,11 +67,11 @@ def take(version: str) -> Commands:
 @operation
 def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Commands:
     """
-    Compare the host with what it was before the change.
+    Compare the host with its state before the change.
 
     + settings: of the run
     + version: of the driver, now
-    + toolkit: version of the container toolkit, where the run has changed it
+    + toolkit: version of the container toolkit, if the run changed it
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
     seconds = str(settings.validation_timeout)
@@ -99,5 +99,5 @@ def restore(
 
 
 def _unusable(version: str) -> str:
-    """What is said where these packages are lacking, or damaged."""
+    """The message if these packages are missing or damaged."""
     return explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))

@@ -1,4 +1,4 @@
-"""What a run asks of hosts: its steps, and the state that each host keeps."""
+"""Access of a run to its hosts: steps, and the state file on each host."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class StateOnHost(FactBase[list[str]]):
-    """Who holds the lock of the host, then the content of its state file."""
+    """The holder of the host's lock, then the content of the state file."""
 
     default = list
 
@@ -49,7 +49,7 @@ class HostSteps:
     def __init__(
         self, session: Session, deploy: Path, subject: Subject = "driver", run: str = ""
     ) -> None:
-        """`deploy`: the file that carries out a step; `subject`: what the run changes."""
+        """`deploy`: the file that carries out a step; `subject`: driver, toolkit or reboot."""
         self.session, self.deploy, self.subject, self.run = session, deploy, subject, run
 
     def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
@@ -63,21 +63,20 @@ class HostSteps:
         return self._step(name, "look", data_of(self.subject, version, branch))
 
     def step(self, name: str, step: str, version: str, reboot: str = "") -> Result:
-        """Carry out a step. `version`: of what is changed; `reboot`: node_reboot, "" for that of
-        the inventory."""
+        """Carry out a step. `version`: of the subject; `reboot`: node_reboot, "" for that of the
+        inventory."""
         how = {"node_reboot": reboot} if reboot else {}
         return self._step(name, step, {**how, **data_of(self.subject, version)})
 
     def _step(self, name: str, step: str, data: Mapping[str, Any]) -> Result:
-        """GPU work is no obstacle to the plan of a step that changes nothing under it, and always
-        one to the others."""
+        """GPU work blocks every step except those that leave the driver alone."""
         run = {"upgrade_run": self.run} if self.run else {}
         mine = {"upgrade_step": step, "driver_allow_disruption": step in HARMLESS, **run, **data}
         found, touched = self.session.step(name, self.deploy, mine)
         return result_of(found, touched=touched)
 
     def read(self, name: str) -> Status:
-        """What a host says of itself; raises nothing."""
+        """The state that a host reports. Raises nothing."""
         try:
             lines = self.session.call(name, _read)
             holder = "" if lines[0] == "-" or is_ours(lines[0], name) else holder_name(lines[0])

@@ -21,7 +21,7 @@ from gpufleet.kube.operations.refused import ApiError
 
 NAME = "kured"
 ANNOTATION = "weave.works/kured-node-lock"  # its default
-LASTS = 24 * 3600.0  # seconds for which a lock of ours holds without the run
+LASTS = 24 * 3600.0  # seconds after which our lock expires without the run
 NANO = 1_000_000_000
 MAX_LOCKS = 100  # of one DaemonSet
 FORBIDDEN, CONFLICT = 403, 409
@@ -31,13 +31,13 @@ Fields = Mapping[str, Any]  # of a DaemonSet, or of a lock
 
 
 class KuredLock:
-    """Of the DaemonSets of kured in one cluster, usually none or one. Raises ApiError."""
+    """The locks of kured's DaemonSets in one cluster, usually none or one. Raises ApiError."""
 
     def __init__(self, api: ClusterApi, run: str, clock: Callable[[], float] = time.time) -> None:
         self.api, self.owner, self._clock = api, f"gpufleet-{run}", clock
 
     def taken(self) -> tuple[str, ...]:
-        """Take it where it is free, or renew it; else the nodes that hold it."""
+        """Take a free lock or renew ours. Returns the nodes that hold the others."""
         if not (holders := self._holders(self._all())):
             self._write(self._taking)
             holders = self._holders(self._all())  # kured may have been faster
@@ -53,7 +53,7 @@ class KuredLock:
         return tuple(one_line(lock["nodeID"]) for lock in others if not self._is_over(lock))
 
     def _is_over(self, lock: Fields) -> bool:
-        """Whether a lock has ended; one without a time holds until it is given back."""
+        """Whether a lock has expired. A lock without a time is held until it is released."""
         ttl, text = lock.get("TTL"), lock.get("created")
         if not isinstance(ttl, int) or ttl <= 0 or not isinstance(text, str):
             return False
@@ -65,7 +65,7 @@ class KuredLock:
         return (self._clock() - began) * NANO >= ttl
 
     def _taking(self, found: Fields) -> str | None:
-        """The annotation with our lock, taken or renewed; None while another has it."""
+        """The annotation with our lock, or None if another node holds the lock."""
         if self._holders([found]):
             return None
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
@@ -80,7 +80,7 @@ class KuredLock:
         return json.dumps(many if count > 1 else lock)
 
     def _giving_back(self, found: Fields) -> str | None:
-        """The annotation without our lock, "" for none; None where we have no lock."""
+        """The annotation without our lock ("": remove it), or None if we hold no lock."""
         locks = _locks(found)
         others = [lock for lock in locks if lock["nodeID"] != self.owner]
         if len(others) == len(locks):
@@ -97,7 +97,7 @@ class KuredLock:
             return []
 
     def _write(self, make: Callable[[Fields], str | None], tries: int = TRIES) -> None:
-        """Write the annotations that are to be changed; again where others were faster."""
+        """Write the changed annotations; read and write again after a conflict."""
         try:
             for found in self._all():
                 if (text := make(found)) is not None:
@@ -138,7 +138,7 @@ def _concurrency(found: Fields) -> int:
 
 
 def _argument(found: Fields, name: str) -> str:
-    """The value of an option of kured; "" where it has its default."""
+    """The value of an option of kured, or "" if it is not set."""
     for container in found["spec"]["template"]["spec"]["containers"]:
         words = [*(container.get("command") or ()), *(container.get("args") or ()), ""]
         for word, following in pairwise(map(str, words)):

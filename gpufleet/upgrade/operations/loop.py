@@ -27,8 +27,8 @@ Job = Callable[[], None]
 
 
 def carry_on(run: Run, pool: Executor | None = None) -> str:
-    """Until the run ends, or is paused; why it ended. `pool`: of workers. Raises ClusterProblem
-    where it cannot go on."""
+    """Carry a run out until it ends or is paused. Returns the reason. `pool`: of workers. Raises
+    ClusterProblem if it cannot continue."""
     at_work: dict[Work, tuple[str, ...]] = {}
     ours = _ours(run)
     said = ""
@@ -75,7 +75,7 @@ def _around(run: Run) -> Around:
 
 
 def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
-    """Clusters and alerts are asked for only where a host is to be taken out of service."""
+    """The decision. Clusters and alerts are asked only before a host is taken out of service."""
     hosts, around = run.hosts(busy, ours), _around(run)
     decision = decide(hosts, run.plan.limits, around)
     begins = [n for n, do in decision.acts.items()
@@ -105,7 +105,7 @@ def _of(run: Run, hosts: Iterable[str]) -> set[ClusterNodes]:
 
 
 def _alerts(run: Run, out: set[str]) -> tuple[str, ...]:
-    """What fires about other hosts than those that the run has out of service."""
+    """Firing alerts about hosts that the run has not taken out of service."""
     limits = run.plan.limits
     if not limits.alerts:
         return ()

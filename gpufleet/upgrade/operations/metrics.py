@@ -58,7 +58,7 @@ def _escaped(text: str) -> str:
 
 
 def refusal(path: Path) -> str:
-    """Why a file is not to be replaced by metrics, or cannot be; "" if it may be."""
+    """Why metrics must not or cannot replace a file, or ""."""
     if path.suffix != SUFFIX:
         return f"its name does not end in {SUFFIX}"
     if not path.parent.is_dir():

@@ -1,4 +1,4 @@
-"""What a run has to know before its first change: the hosts, their nodes, an unfinished run."""
+"""Reads the hosts, their nodes and an unfinished run before the first change."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def read_fleet(
     name: str,
     ends: bool = False,
 ) -> Fleet:
-    """The run over these hosts, or the one that goes on. `name`: of a new run; `ends`: as of
+    """The unfinished run over these hosts, or a new one. `name`: of a new run; `ends`: as of
     make_plan. Raises Stopped and ClusterProblem."""
     statuses = reader.each(reader.read, [target.name for target in targets])
     states = {each.name: each.state for each in statuses.values() if each.state}
@@ -114,7 +114,7 @@ def read_fleet(
 
 def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
     """Write to every host that it is in the run, and hold its lock from here on. A host that is not
-    reached now is not in a new run. Raises Stopped where another process is at work."""
+    reached now is not in a new run. Raises Stopped if another process is at work."""
     plan = fleet.plan
     for look in range(LOOKS):
         holders = {n: s.holder for n, s in reader.each(reader.read, plan.hosts).items() if s.holder}
@@ -134,7 +134,7 @@ def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
         return ""
 
     problems = {name: why for name, why in reader.each(write, plan.hosts).items() if why}
-    if plan.resumed:  # the last step of a process that was killed may go on there
+    if plan.resumed:  # the last step of a killed process may still run there
         return fleet
     left = tuple(LeftOut(name, why, blocked=True) for name, why in problems.items())
     hosts = {name: state for name, state in plan.hosts.items() if name not in problems}
@@ -164,7 +164,7 @@ def _view(status: Status, result: Result | None) -> HostView:
 
 
 def _settings(target: Target, subject: Subject) -> UpgradeSettings:
-    """Those of a host; which pods leave depends on whether it may be rebooted. Raises Stopped."""
+    """The settings of a host. Which pods leave depends on node_reboot. Raises Stopped."""
     settings, problems = load_settings(target.data)
     if settings is None:
         text = " ".join(f"{each.code} {each.message}" for each in problems)

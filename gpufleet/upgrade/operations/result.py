@@ -1,4 +1,4 @@
-"""What became of a step on one host."""
+"""The result of a step on one host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.run.report import BAD, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
 
 REASON = 300  # characters
-# others are at work on the host, or use its GPUs
+# another run is at work on the host, or its GPUs are in use
 BUSY = (IN_USE, GPU_BUSY, KUBERNETES_GPU_PODS, ANOTHER_RUN, CHANGED_SINCE)
 BUSY_CODES = frozenset(kind.code for kind in BUSY)
 STOPPED = "GF012"  # says only that another finding stops the host
@@ -26,7 +26,7 @@ class Result:
 
     ok: bool
     reason: str = ""
-    plan: Mapping[str, Any] = field(default_factory=dict)  # what the step `look` saw
+    plan: Mapping[str, Any] = field(default_factory=dict)  # output of the step `look`
     code: str = ""  # of the finding that stopped it
     busy: bool = False  # others use the GPUs or the host: it may succeed later
     reached: bool = True  # else nothing was done on the host
@@ -39,8 +39,8 @@ class Result:
 
 
 def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
-    """Of the report of a step, or of why its host was not reached. `touched`: an operation of it
-    was begun."""
+    """The result, from the report of a step or the finding about an unreached host. `touched`: an
+    operation of the step was begun."""
     if isinstance(found, Finding):
         return Result(False, _text(found), code=found.code, reached=False)
     seen: Mapping[str, Any] = found.plan.get("upgrade") or {}

@@ -1,6 +1,6 @@
 """Steps on hosts in this process: the connections stay open, all else is new for each step.
 
-A step is one host with a pyinfra State of its own, so that no host waits for another one. Several
+A step is one host with a separate pyinfra State, so that no host waits for another one. Several
 greenlets each carry out one, on different hosts. The lock on a host is held from its first change
 to the end of the process.
 """
@@ -78,7 +78,7 @@ class _StepReport(RunReport):
 
 
 class _Masked(logging.Formatter):
-    """The time, and what pyinfra logs, without secrets."""
+    """The time and the message of pyinfra, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         return hide_secrets(super().format(record))
@@ -134,7 +134,7 @@ class Session:
         state = State(inventory, copy(self.config))
         state.set_stage(StateStage.Connect)
         ctx_state.set(state)
-        with suppress(PyinfraError):  # none of them is reached
+        with suppress(PyinfraError):  # no host is reached
             connect_all(state)
         ctx_state.set(None)
         self.hosts |= {host.name: host for host in wanted}
@@ -168,14 +168,14 @@ class Session:
         except PyinfraError as error:  # no host is left: the report says why
             logger.debug(f"{name}: {error}")
         finally:
-            ctx_host.reset()  # `use` and run_ops leave them where an exception passes
+            ctx_host.reset()  # `use` and run_ops leave them set after an exception
             ctx_state.set(None)
             self.hosts[name].connected = host.connected  # after a reboot it is another connection
         return report.gather()[0], name in report.touched
 
     def call(self, name: str, function: Callable[[Host], T]) -> T:
-        """Call a function that asks one host, outside of a step. Raises Stopped where the host is
-        not reached, and what the function raises."""
+        """Call a function that asks one host, outside of a step. Raises Stopped if the host is
+        not reached, and the exceptions of the function."""
         self.connect([name])
         state, host = self._fresh(name, {})
         state.set_stage(StateStage.Connect)
@@ -192,8 +192,8 @@ class Session:
             self.hosts[name].connected = host.connected
 
     def _fresh(self, name: str, data: Mapping[str, Any]) -> tuple[State, Host]:
-        """A State and a Host as of a new process, with the connection that there is: State.init()
-        makes a new connector, which would have none. Roles look at the hosts beside it."""
+        """A new State and Host with the open connection: State.init() makes a new connector without
+        one. Roles also look at the other hosts."""
         known = self.hosts[name]
         inventory = copy(self.inventory)
         inventory.override_data = {**self.inventory.override_data, **data}

@@ -1,4 +1,4 @@
-"""The steps of a run on one host: what deploys/upgrade_driver.py carries out."""
+"""The steps of a run on one host, which deploys/upgrade_driver.py carries out."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def look(settings: UpgradeSettings) -> None:
         report.block(host, problems)
         return
     gpus = read(Gpus, settings.validation_timeout) if known[1].gpus else 0
-    host_lock.arm(host, known[1])  # where the run begins, it holds the host from here on
+    host_lock.arm(host, known[1])  # a new run holds the lock of the host from here on
     place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
     view = view_of(_seen(known, gpus, logins), place, settings.subject)
     report.host(host.name).plan["upgrade"] = asdict(view)
 
 
 def take(settings: UpgradeSettings) -> None:
-    """See that the packages for a roll-back are there; nothing is changed."""
+    """Check that the packages for a roll-back exist. Changes nothing."""
     known = settings_and_facts()
     if known:
         RunReport.of(state).host(host.name).examined = True
@@ -124,7 +124,7 @@ def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS)
 
 
 def prepare(settings: UpgradeSettings) -> None:
-    """Do all that can be done beside the work of the host."""
+    """Prepare the change while the host works."""
     node = current_node()
     family = family_of(settings.subject, node) if node else None
     if node and family:
@@ -148,7 +148,7 @@ def change(settings: UpgradeSettings, install: Install) -> None:
 
 
 def _nothing_to_change(node: Node) -> None:
-    """The host had a driver and GPUs when the run was planned: that it lost them is no success."""
+    """The host had a driver and GPUs when the run was planned. Losing them is a failure."""
     wanted = len(node.facts.gpus)
     RunReport.of(state).block(host, [findings.GPUS_MISSING(found=0, wanted=wanted)])
 

@@ -1,4 +1,4 @@
-"""What a run changes, on one host: its packages, its change, and which version that leaves."""
+"""The subject of a run on one host: its packages, its change, and the version after it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Family:
 
 
 def family_of(subject: Subject, node: Node) -> Family | None:
-    """None where nothing of it is installed, or where no role of the host looks after it."""
+    """The transaction of the subject, or None if it is not installed or no role manages it."""
     if subject == "toolkit":
         toolkit = node.plan.of(TOOLKIT)
         if toolkit is None or toolkit.before is None:
@@ -48,8 +48,8 @@ def family_of(subject: Subject, node: Node) -> Family | None:
 
 
 def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
-    """Fetch the packages of the target and those that are installed, try the transaction; what is
-    at work is not touched. For a reboot the host's health alone is noted."""
+    """Fetch the packages of the target and the installed ones, and try the transaction. Running
+    work is not touched. For a reboot, only note the health of the host."""
     job, there = family.job, {}
     if settings.subject != "reboot":
         archives.use(
@@ -71,7 +71,8 @@ def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
 
 
 def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
-    """Change the host by the roles' own steps, or reboot it, then compare it with what it was."""
+    """Change the host by the steps of the roles, or reboot it, then compare it with its state
+    before."""
     on_host.note("Note the state of the host")
     if settings.subject == "reboot":
         reboot.when(
@@ -90,7 +91,7 @@ def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
 
 
 def driver_version(subject: Subject, node: Node) -> str | None:
-    """The driver that the host is to have after its change."""
+    """The driver version after the change."""
     plan = node.plan.of(DRIVER)
     if subject == "driver":
         return plan.target if plan else None
