@@ -154,3 +154,16 @@ def test_a_node_with_the_toolkit_gets_the_driver_of_the_kubelet_in_its_drop_in()
     assert later is not None
     assert later.runtimes[0].change is not None
     assert "SystemdCgroup = true" in (later.runtimes[0].change.after or "")
+
+
+def test_the_finding_names_the_file_that_defines_the_runtime() -> None:
+    main = "version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n"
+    runtimes = f"version = 3\n[plugins.'{CRI}'.containerd.runtimes"
+    later = f"{runtimes}.kata]\nruntime_type = 'kata'\n"
+    ours = f"{runtimes}.nvidia]\nruntime_type = '{SHIM}'\n"
+    facts = with_files(
+        "2.2.9", main, **{DROP_IN: ours, f"/etc/containerd/conf.d/60-kata.toml": later}
+    )
+    (finding,) = node_of(facts).parts[-1].findings
+    assert (finding.code, finding.message.count(DROP_IN)) == ("GF089", 1)
+    assert DROP_IN in finding.remedy
