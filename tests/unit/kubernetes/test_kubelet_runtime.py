@@ -162,7 +162,7 @@ def test_the_finding_names_the_file_that_defines_the_runtime() -> None:
     later = f"{runtimes}.kata]\nruntime_type = 'kata'\n"
     ours = f"{runtimes}.nvidia]\nruntime_type = '{SHIM}'\n"
     facts = with_files(
-        "2.2.9", main, **{DROP_IN: ours, f"/etc/containerd/conf.d/60-kata.toml": later}
+        "2.2.9", main, **{DROP_IN: ours, "/etc/containerd/conf.d/60-kata.toml": later}
     )
     (finding,) = node_of(facts).parts[-1].findings
     assert (finding.code, finding.message.count(DROP_IN)) == ("GF089", 1)
