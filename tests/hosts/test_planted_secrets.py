@@ -139,7 +139,7 @@ def test_no_secret_is_shown_from_installation_to_removal(
     assert done.returncode == 0, done.output
     changed = planted.run("gpu_node", *options, "--diff", toolkit_default_runtime=True)
     assert changed.returncode == 0, changed.output
-    assert "default-runtime: nvidia" in changed.output
+    assert "daemon.json: it changes, and is not shown" in changed.output
     failing_runs(planted, options)
     doctor_and_verify(planted)
     removed = planted.run("remove", *options)
