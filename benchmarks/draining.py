@@ -38,7 +38,7 @@ from tests.unit.hosts import converged_host
 CAPTURE = ROOT / "tests/unit/facts/captures/ubuntu2204-kubelet-handwritten.txt"
 TARGET = "580.178.04"
 WORKERS = 64  # as a run has them
-DATA = {"toolkit_enabled": False, "driver_hold": True, "driver_version": TARGET}
+DATA = {"toolkit_enabled": False, "driver_version": TARGET, "driver_allow_change": True}
 SETTINGS = UpgradeSettings.model_validate(
     {"drain": "all", "max_unavailable": "50%", "wave": "100%"}
 )

@@ -116,7 +116,11 @@ def _run(fleet: Fleet, state: Path, version: str) -> tuple[float, list[tuple[str
     env = {**fleet.env, "XDG_STATE_HOME": str(state), "PYTHONUNBUFFERED": "1"}
     words: list[str | Path] = [GPUFLEET, "upgrade", "start", "inventories/sandbox.py"]
     with StepsWatch(state / "gpufleet/upgrades") as watch:
-        timed([*words, "--to", version, "--yes"], log=fleet.work / "upgrade.log", env=env)
+        timed(
+            [*words, "--to", version, "--allow-downgrade", "--yes"],
+            log=fleet.work / "upgrade.log",
+            env=env,
+        )
     watch.look(time.monotonic())
     ((log, lines),) = watch.seen.items()
     if not any(line.endswith(": done, in service") for _, line in lines):

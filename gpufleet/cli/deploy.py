@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -56,6 +58,26 @@ SCHEDULER = click.option(
     metavar="ADDRESS",
     help="Run the parts on the Dask cluster at ADDRESS.",
 )
+PERMISSIONS = ("driver_allow_change", "toolkit_allow_change")
+CHANGE = "Change an installed {what} to what INVENTORY selects, on all hosts at once."
+
+
+def permissions(function: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that reach pyinfra as data: what the run may change."""
+
+    @wraps(function)
+    def inner(options: tuple[str, ...], **how: Any) -> None:
+        allowed = [key for key in PERMISSIONS if how.pop(key)]
+        data = [word for key in allowed for word in ("--data", f"{key}=True")]
+        function(options=(*options, *data), **how)
+
+    for key in reversed(PERMISSIONS):
+        what = key.partition("_")[0]
+        text = CHANGE.format(what=what if what == "driver" else f"container {what}")
+        inner = click.option(f"--allow-{what}-change", key, is_flag=True, help=text)(inner)
+    return inner
+
+
 OPTIONS = click.argument(
     "options",
     nargs=-1,
@@ -73,6 +95,7 @@ OPTIONS = click.argument(
 @report_options
 @output_options
 @verbose_option
+@permissions
 @OPTIONS
 def plan(
     inventory: str,
@@ -102,6 +125,7 @@ def plan(
 @report_options
 @output_options
 @verbose_option
+@permissions
 @OPTIONS
 def apply(
     inventory: str,

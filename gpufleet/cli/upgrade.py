@@ -79,7 +79,9 @@ def _wanted(how: dict[str, Any]) -> dict[str, Wanted]:
     """The target of the run; the options that say it are removed from `how`."""
     if "toolkit" not in how:
         return {}
-    words = {name: how.pop(name) for name in ("version", "branch", "toolkit", "reboot")}
+    words = {
+        name: how.pop(name) for name in ("version", "branch", "toolkit", "reboot", "downgrade")
+    }
     return {"wanted": wanted_of(**words)}
 
 
@@ -116,6 +118,9 @@ PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; ch
 )
 @click.option(
     "--branch", metavar="BRANCH", help="Install the newest version of this branch in the catalog."
+)
+@click.option(
+    "--allow-downgrade", "downgrade", is_flag=True, help="Also change hosts to an older version."
 )
 @click.option("--toolkit", is_flag=True, help="Change the container toolkit.")
 @click.option("--reboot", is_flag=True, help="Reboot the hosts without changing driver or toolkit.")

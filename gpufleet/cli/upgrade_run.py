@@ -7,7 +7,7 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -17,6 +17,7 @@ import pyinfra_cli  # noqa: F401 first: gevent replaces parts of the standard li
 
 from gpufleet.cli.deploy import deploy_file
 from gpufleet.cli.upgrade_inventory import accesses_of, known_as
+from gpufleet.cli.upgrade_pins import lines_to_change, targets_in, targets_there
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
@@ -35,7 +36,7 @@ from gpufleet.upgrade.operations.planning import Fleet, Target, begin, read_flee
 from gpufleet.upgrade.operations.run import Run
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import plan_text, shown_progress, status_dict, status_text
-from gpufleet.upgrade.subjects import Wanted
+from gpufleet.upgrade.subjects import Subject, Wanted
 from gpufleet.verify.inventory import Target as InventoryHost
 
 DEPLOY = "upgrade_driver"
@@ -90,12 +91,19 @@ class Command:
         plan = fleet.plan
         nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
         click.echo(plan_text(plan, fleet.work, nodes, fleet.ending))
+        there = targets_there(plan.left_out, self.wanted)
+        self._say_pins(plan.subject, {**there, **targets_in(plan.hosts)})
         if only_plan or not plan.hosts:
             self.session.close()
             return ExitStatus.FAILED if plan.blocked else ExitStatus.CONVERGED
         if question:
             click.confirm(question, abort=True, err=True)
         return self._carried_out(fleet, "")
+
+    def _say_pins(self, subject: Subject, moves: Mapping[str, tuple[str, str]]) -> None:
+        """Print the lines of the inventory that do not fit the versions of these hosts."""
+        for line in lines_to_change(self.session.inventory, self.inventory, subject, moves):
+            click.echo(each_line(hide_secrets(line)))
 
     def abort(self, question: str | None) -> ExitStatus:
         """End an unfinished run. Raises Stopped."""
@@ -159,6 +167,8 @@ class Command:
             run.report(running=False)
             self.session.close()
         self.say(f"run {name}: {end}")
+        done = {n: state for n, state in run.states.items() if state.phase is Phase.DONE}
+        self._say_pins(fleet.plan.subject, targets_in(done))
         if run.given_up:
             raise Stopped(*dict.fromkeys(run.given_up.values()))
         return ended[0] if ended else _status(run, asked)

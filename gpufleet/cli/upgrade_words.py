@@ -83,7 +83,9 @@ class UpgradeGroup(click.Group):
         return super().parse_args(ctx, args)
 
 
-def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot: bool) -> Wanted:
+def wanted_of(
+    version: str | None, branch: str | None, *, toolkit: bool, reboot: bool, downgrade: bool
+) -> Wanted:
     """Raises click.UsageError for options that exclude each other and for what is no version."""
     given = {"--to": version is not None, "--branch": branch is not None}
     given |= {"--toolkit": toolkit, "--reboot": reboot}
@@ -100,7 +102,7 @@ def wanted_of(version: str | None, branch: str | None, *, toolkit: bool, reboot:
             "container toolkit."
         )
     subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
-    return Wanted(subject, version or "", branch or "")
+    return Wanted(subject, version or "", branch or "", downgrade)
 
 
 def _problem(kind: Any, value: str) -> str:

@@ -16,7 +16,7 @@ from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
-_SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archive"}
+SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archive"}
 
 
 def installed_version(
@@ -63,7 +63,7 @@ def decide(
     if foreign or not any(name in facts.packages for name in packages):
         shown = facts.packages[foreign[0]].version if foreign else before
         reason = (
-            f"Driver {shown} is from another source than {_SOURCES[choice.source]}, which need not "
+            f"Driver {shown} is from another source than {SOURCES[choice.source]}, which need not "
             f"have that version: its newest of branch {choice.branch} replaces it."
         )
         return None, "replace", reason

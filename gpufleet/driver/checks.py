@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpufleet.core.entries import Modules, Source
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import branch_of, version_tuple
 from gpufleet.driver.catalog import BOTH, Branch, names
 from gpufleet.driver.choice import (
@@ -146,9 +146,19 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
             reason=f"The last version built for it is {ceiling}.",
             remedy=f'Set driver_version = "{ceiling}" for this host, or remove it.',
         )
-    elif exact not in (found.newest, branch.newest, *branch.versions):
-        known = f"whose newest version of branch {branch.branch} is {found.newest or 'unknown'}"
-        yield kinds.NOT_IN_CATALOG(what=exact, date=request.catalog.branches.as_of, known=known)
+        return
+    known = tuple(dict.fromkeys((*branch.versions, branch.newest, found.newest)))
+    if exact not in known:
+        like = ", ".join(each for each in known if each.startswith(exact))
+        newest = f"whose newest of branch {branch.branch} is {found.newest or 'unknown'}"
+        yield not_in_catalog(request, exact, f"which has {like}" if like else newest)
+
+
+def not_in_catalog(request: Request, what: str, known: str) -> Finding:
+    """A branch or version that is a blocker unless the settings allow what is not known."""
+    severity = Severity.WARNING if request.settings.allow_unknown else None
+    date = request.catalog.branches.as_of
+    return kinds.NOT_IN_CATALOG(severity=severity, what=what, date=date, known=known)
 
 
 def contradiction(settings: DriverSettings) -> Iterator[Finding]:
@@ -181,7 +191,8 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
             what=exact,
             source=security,
             fix=f"They are fixed in {branch.floor}.",
-            remedy=f'Set driver_version = "{branch.newest}", or remove it.',
+            remedy=f'Set driver_version = "{branch.newest}", or remove it; `gpufleet upgrade` '
+            "changes a driver that is installed.",
         )
     if branch.warning:
         yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)

@@ -110,7 +110,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         devices=[gpu.device for gpu in facts.gpus],
         nvswitch=bool(facts.nvswitches),
         settings=settings,
-        installed=_branch_and_modules(facts),
+        installed=branch_and_modules(facts),
     )
     names = choice.packages
     packages = names.install + (names.fabric_manager if facts.nvswitches else ())
@@ -118,7 +118,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
     there = (n for n, package in facts.packages.items() if package.state != "config-files")
     installed = tuple(sorted(name for name in there if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
-    foreign = of_another_source(choice, packages, _ours(facts), facts)
+    foreign = of_another_source(choice, packages, our_packages(facts), facts)
     target, action, reason = decide(choice, packages, before, foreign, facts)
     moves = action != "none"
     plugin = lock_plugin(facts, hold=settings.hold)
@@ -193,7 +193,7 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
     return headers + build
 
 
-def _branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:
+def branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:
     """Of the module on disk, of the loaded one, or of the record, such as ("580", "proprietary").
 
     A new kernel has no module yet.
@@ -216,7 +216,7 @@ def _package_findings(
     facts: NodeFacts,
 ) -> list[Finding]:
     found: list[Finding] = []
-    ours = _ours(facts)
+    ours = our_packages(facts)
     others = [name for name in installed if name not in packages and name not in ours]
     others += foreign
     if others and action in ("replace", "upgrade", "downgrade"):
@@ -233,7 +233,7 @@ def _package_findings(
     return found
 
 
-def _ours(facts: NodeFacts) -> set[str]:
+def our_packages(facts: NodeFacts) -> set[str]:
     """Packages that gpufleet installed, including those of a killed run without a record."""
     record = facts.provenance.entry(DriverEntry)
     return {*record.packages, *record.added, *facts.texts.get(BEGUN, "").split()}

@@ -166,9 +166,7 @@ def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
 
 def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) -> DriverChoice:
     branch, findings = _branch(request, number)
-    choice = replace(choice, branch=str(number), findings=findings)
-    if branch is None:
-        return choice
+    choice = replace(choice, branch=str(number))
     settings = request.settings
     gpus = tuple(checks.gpus(request, number))
     found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
@@ -187,29 +185,20 @@ def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) ->
     return replace(choice, offer=found, modules=modules, reason=reason, findings=found_too)
 
 
-def _branch(request: Request, number: int) -> tuple[Branch | None, tuple[Finding, ...]]:
-    """The branch by its number; one newer than the catalog is treated like the newest."""
+def _branch(request: Request, number: int) -> tuple[Branch, tuple[Finding, ...]]:
+    """The branch by its number; one that the catalog does not have is treated like the next lower
+    one."""
     known = request.catalog.branches
     branch = request.catalog.branch(number)
     if branch:
         return branch, ()
-    newest = max(known.branches, key=lambda entry: entry.branch)
-    if number > newest.branch:
-        made = newest.model_copy(
-            update={"branch": number, "kind": "unknown", "newest": "", "versions": ()}
-        )
-        known_as = f"which has package names and limits of {newest.branch}"
-        finding = kinds.NOT_IN_CATALOG(what=f"branch {number}", date=known.as_of, known=known_as)
-        return made, (finding,)
-    listed = ", ".join(str(entry.branch) for entry in known.branches)
-    return None, (
-        kinds.NOT_INSTALLABLE(
-            what=f"branch {number}",
-            where="any host",
-            reason=f"It does not exist; the catalog of {known.as_of} has {listed}.",
-            remedy=advice(request),
-        ),
+    lower = [entry for entry in known.branches if entry.branch < number]
+    like = max(lower, key=lambda entry: entry.branch) if lower else known.branches[0]
+    made = Branch(
+        branch=number, kind="unknown", newest="", modules=like.modules, source=like.source
     )
+    listed = ", ".join(str(entry.branch) for entry in known.branches)
+    return made, (checks.not_in_catalog(request, f"branch {number}", f"which has {listed}"),)
 
 
 def _modules_reason(

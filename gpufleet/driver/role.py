@@ -11,6 +11,7 @@ from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
 from gpufleet.driver.files import MODPROBE_FILE, PERSISTENCE_OVERRIDE
 from gpufleet.driver.findings import host as findings
+from gpufleet.driver.keep import keep_driver
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
@@ -75,8 +76,10 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     ) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
         if not settings.enabled:
             return None, ()
-        plan = plan_driver(settings, context)
-        return plan, (*plan.findings, *inspect_driver(settings, context.facts, plan))
+        plan, kept = keep_driver(settings, context, plan_driver(settings, context))
+        if plan is None:
+            return None, kept
+        return plan, (*kept, *plan.findings, *inspect_driver(settings, context.facts, plan))
 
     def context_after(
         self, settings: DriverSettings, plan: DriverPlan | None, context: RoleContext

@@ -74,6 +74,17 @@ class DriverSettings(RoleSettings):
     allow_disruption: bool = Field(
         False, description="Change the driver even if GPU work is running on the host."
     )
+    allow_change: bool = Field(
+        False,
+        description="Change an installed driver to the version, branch or modules that the "
+        "settings select, on all hosts of the run at once. `gpufleet upgrade` needs no such "
+        "permission: it goes host by host.",
+    )
+    allow_unknown: bool = Field(
+        False,
+        description="Install a branch or version that the catalog does not have, such as one of "
+        "your own repository.",
+    )
     mok_enrolled: bool = Field(
         False,
         description="With Secure Boot: the signing key of DKMS is enrolled in the firmware.",

@@ -97,7 +97,8 @@ VERSION_NOT_THERE = blocker(
     "GF313",
     "Version not in the repository",
     "The host's repositories have no {package} for the {what}; available: {available}.",
-    "Check that the mirror is complete. Otherwise request an available version; use another "
+    "Check that the mirror is complete. Otherwise request an available version; a driver that is "
+    "installed also needs --allow-driver-change, a toolkit --allow-toolkit-change. Use another "
     "driver branch only if it supports your GPUs and applications.",
 )
 

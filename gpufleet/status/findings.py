@@ -26,7 +26,7 @@ BEHIND = warning(
     "{what} {version} is installed; the newest in the catalog is {newest}.",
     "{remedy}",
     advice="Of a driver: `gpufleet upgrade`. Of the container toolkit: remove toolkit_version, or "
-    "set it to the newest, and run `gpufleet apply`.",
+    "set it to the newest, and run `gpufleet upgrade INVENTORY --toolkit`.",
 )
 
 OUTLIER = warning(

@@ -33,7 +33,7 @@ MEANINGS: Mapping[Flag, str] = {
     "reboot": "an installed driver or kernel is not in use yet",
     "vulnerable": "has known vulnerabilities",
     "end-of-life": "gets no fixes any more",
-    "behind": "a newer version is in the catalog",
+    "behind": "a newer version is in the settings or in the catalog",
     "outlier": "differs from most hosts with the same GPUs",
     "busy": "another run or a package manager is active",
 }

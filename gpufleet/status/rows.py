@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
 
+from gpufleet.core.findings import Severity
 from gpufleet.core.names import counted
 from gpufleet.driver.catalog import devices_of
+from gpufleet.driver.findings.host import DRIVER_KEPT
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import FACTS_UNREADABLE, NOT_ROOT
 from gpufleet.node.catalog import Catalog
@@ -17,7 +19,9 @@ from gpufleet.status.health import gpu_problems, not_in_use
 from gpufleet.status.models import Fleet, Note, Row, Seen
 from gpufleet.status.peers import compared
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
+from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 
+KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # another version than the settings select
 SHOWN = 3  # steps in a sentence
 
 
@@ -87,7 +91,11 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
 def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) -> Iterator[Note]:
     blockers = [each for each in host.problems if each.blocks]
     blockers += [NOT_ROOT()] if not facts.privileged else unusable(facts)
-    blockers += plan.blockers if plan else ()
+    if plan:
+        blockers += plan.blockers
+        kept = [each for each in plan.all_findings if each.code in KEPT]
+        warned = (each for each in kept if each.severity is Severity.WARNING)
+        yield from (Note("behind", finding) for finding in warned)
     yield from (Note("blocked", finding) for finding in blockers)
     if row.steps:
         shown = "; ".join(row.steps[:SHOWN])

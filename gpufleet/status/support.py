@@ -32,7 +32,9 @@ OTHER_BRANCH = (
 )
 NEWER_DRIVER = "`gpufleet upgrade INVENTORY --to {newest}` changes it."
 FOREIGN_DRIVER = "Update it with what installed it: the image, an installer, a cloud's agent."
-NEWER_TOOLKIT = 'Set toolkit_version = "{newest}", or remove it, then `gpufleet apply`.'
+NEWER_TOOLKIT = (
+    'Set toolkit_version = "{newest}", or remove it, then `gpufleet upgrade INVENTORY --toolkit`.'
+)
 
 
 def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:

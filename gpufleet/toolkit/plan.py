@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from gpufleet.core.findings import Finding, as_warnings
+from gpufleet.core.findings import Finding, Severity, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import TOOLKIT_BEGUN
 from gpufleet.facts.model import NodeFacts
@@ -31,6 +31,7 @@ from gpufleet.toolkit.runtime_result import CONFIG
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
+UNKNOWN = kinds.TOOLKIT_UNKNOWN_VERSION.code  # of no interest where it is installed
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 
@@ -132,14 +133,14 @@ def plan_toolkit(
 
     `systemd_cgroups`: a kubelet of this run will use systemd's control groups.
     """
-    choice = resolve_toolkit(
-        catalog,
-        distribution=facts.distribution or facts.os.code,
-        architecture=facts.kernel.architecture,
-        settings=settings,
-    )
-    before = _installed_version(choice, facts)
-    target = _target(settings, choice, before)
+    choice = asked = _resolve(settings, facts, catalog)
+    before = _installed_version(asked, facts)
+    if before and _keeps(settings, asked, before, facts):
+        same = settings.model_copy(update={"version": before})
+        choice = replace(_resolve(same, facts, catalog), reason=asked.reason)
+        known = (each for each in choice.findings if each.code != UNKNOWN)
+        choice = replace(choice, findings=tuple(known))
+    target = choice.version
     action, reason = _action(choice, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     plugin = lock_plugin(facts, hold=settings.hold)
@@ -169,7 +170,8 @@ def plan_toolkit(
         findings=(
             *(as_warnings(choice.findings) if action == "none" else choice.findings),
             *repository.findings,
-            *_inspect(settings, facts, catalog, choice, target),
+            *_kept(settings, before, asked.version, target),
+            *_inspect(settings, facts, catalog),
             *(finding for runtime in runtimes for finding in runtime.findings),
             *cdi.findings,
         ),
@@ -182,10 +184,39 @@ def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
     return max(versions, key=version_tuple, default=None)
 
 
-def _target(settings: ToolkitSettings, choice: ToolkitChoice, before: str | None) -> str:
-    """The target version; an installed newer one stays unless a version is set."""
-    newer = before is not None and version_tuple(before) > version_tuple(choice.version)
-    return before if before and newer and not settings.version else choice.version
+def _resolve(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog) -> ToolkitChoice:
+    return resolve_toolkit(
+        catalog,
+        distribution=facts.distribution or facts.os.code,
+        architecture=facts.kernel.architecture,
+        settings=settings,
+    )
+
+
+def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, facts: NodeFacts) -> bool:
+    """Whether the installed version stays: a run that may not change it completes only what an
+    interrupted one began, and no run moves it down unless a version is set."""
+    if settings.allow_change:
+        return not settings.version and version_tuple(before) > version_tuple(asked.version)
+    there = [facts.packages[name] for name in asked.packages if name in facts.packages]
+    begun = any(p.upstream == asked.version and p.state != "config-files" for p in there)
+    return not asked.blocked and not begun
+
+
+def _kept(settings: ToolkitSettings, before: str | None, asked: str, target: str) -> list[Finding]:
+    """That the installed version stays, unless that is newer and no setting asks for another."""
+    lower = version_tuple(asked) < version_tuple(target)
+    if target == asked or before is None or (lower and not settings.version):
+        return []
+    return [
+        kinds.TOOLKIT_KEPT(
+            severity=Severity.WARNING if settings.version else Severity.INFO,
+            installed=before,
+            who="the settings select" if settings.version else "the catalog selects",
+            version=asked,
+            options=" --toolkit --allow-downgrade" if lower else " --toolkit",
+        )
+    ]
 
 
 def _action(
@@ -208,17 +239,9 @@ def _action(
     return verb, f"Container toolkit {before} is installed, {target} is requested."
 
 
-def _inspect(
-    settings: ToolkitSettings,
-    facts: NodeFacts,
-    catalog: ToolkitCatalog,
-    choice: ToolkitChoice,
-    target: str,
-) -> list[Finding]:
+def _inspect(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog) -> list[Finding]:
     """Findings about the host: old packages, runtimes that are not configured."""
     findings = []
-    if target != choice.version:
-        findings.append(kinds.NEWER_INSTALLED(installed=target, version=choice.version))
     legacy = [
         name
         for name in catalog.toolkit.packages_removed.names

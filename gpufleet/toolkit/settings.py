@@ -46,6 +46,11 @@ class ToolkitSettings(RoleSettings):
     allow_disruption: bool = Field(
         False, description="Restart docker even if that stops running containers."
     )
+    allow_change: bool = Field(
+        False,
+        description="Change an installed toolkit to the version that the settings select, on all "
+        "hosts of the run at once. `gpufleet upgrade --toolkit` needs no such permission.",
+    )
     repo_url: ToolkitUrl | None = Field(
         None,
         description="URL of a mirror of the toolkit's repository: the folder that has `gpgkey` and "

@@ -7,7 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.versions import version_tuple
+from gpufleet.driver.findings import choice as driver
+from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
+from gpufleet.upgrade.findings.hosts import DOWNGRADE
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, names
 from gpufleet.upgrade.nodes import CORDONED, SKIPPED
@@ -21,6 +25,13 @@ NEVER_A_GPU = "no GPU"  # nor a driver: a control plane, for example
 NOT_A_MEMBER = "not in run {run}: run the command again after it"
 NOT_CHANGED = "run {run} did not change it"
 NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # whatever else is said of the host
+NEVER = frozenset(
+    kind.code
+    for kind in (
+        *(driver.NOT_INSTALLABLE, driver.NO_DRIVER),
+        *(toolkit.TOOLKIT_REFUSED, toolkit.TOOLKIT_ARCHITECTURE),
+    )
+)  # the system or the GPUs of a host cannot have the target
 ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED}
 
 
@@ -38,6 +49,7 @@ def make_plan(
     `skipped`: names with upgrade_skip; `ends`: abort, whatever the target is. Raises Stopped if
     the unfinished run has another target."""
     unwanted = frozenset(skipped)
+    spared = unwanted | _that_cannot(views, unwanted)
     unfinished = {view.name: state for view in views if (state := view.unfinished)}
     targets = {} if ends or kind == "rollback" else {view.name: view.target for view in views}
     for host, state in unfinished.items():
@@ -55,9 +67,14 @@ def make_plan(
             hosts_away = names([view.name for view in away])
             raise Stopped(findings.NODE_AWAY(run=run, hosts=hosts_away, problem=away[0].unplaced))
         hosts = {n: replace(state, run=run) for n, state in _in_order(members.items())}
-        left = [_beside(view, run, unwanted) for view in views if view.name not in hosts]
+        left = [
+            _left_out(view, _reason(view, unwanted) or NOT_A_MEMBER.format(run=run), spared)
+            for view in views
+            if view.name not in hosts
+        ]
     else:
-        left = [_left_out(view, unwanted) for view in views if _reason(view, unwanted)]
+        reasons = {view.name: _reason(view, unwanted) for view in views}
+        left = [_left_out(v, reasons[v.name], spared) for v in views if reasons[v.name]]
         names_left = {each.name for each in left}
         chosen = [view for view in views if view.name not in names_left]
         hosts = _new_hosts(chosen, settings, run, subject, kind)
@@ -109,6 +126,16 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
     return found
 
 
+def without_downgrade(view: HostView) -> HostView:
+    """The host, refused if its target is older than what it has."""
+    if not (
+        view.before and view.target and version_tuple(view.target) < version_tuple(view.before)
+    ):
+        return view
+    found = DOWNGRADE(target=view.target, before=view.before)
+    return replace(view, refusals=(*view.refusals, f"{found.code} {found.message}"))
+
+
 def newest_changed(states: Iterable[HostState]) -> HostState:
     """A host of the run that a roll-back is of: the unfinished roll-back, else the newest run that
     changed something. Raises Stopped."""
@@ -125,14 +152,20 @@ def _is_changed(state: HostState) -> bool:
     return returns and state.phase is Phase.DONE
 
 
-def _beside(view: HostView, run: str, unwanted: frozenset[str]) -> LeftOut:
-    """A host that is not part of the unfinished run."""
-    reason = _reason(view, unwanted) or NOT_A_MEMBER.format(run=run)
-    return LeftOut(view.name, reason, _is_blocked(view, unwanted))
+def _that_cannot(views: Sequence[HostView], unwanted: frozenset[str]) -> frozenset[str]:
+    """Hosts whose system or GPUs cannot have the target; none if no other host can have it."""
+    asked = [view for view in views if view.name not in unwanted]
+    cannot = [v.name for v in asked if v.refusals and NEVER.issuperset(map(code_of, v.refusals))]
+    others = any(view.converged or not view.refusals for view in asked)
+    return frozenset(cannot if others else ())
 
 
-def _left_out(view: HostView, unwanted: frozenset[str]) -> LeftOut:
-    return LeftOut(view.name, _reason(view, unwanted), _is_blocked(view, unwanted))
+def code_of(refusal: str) -> str:
+    return refusal.partition(" ")[0]
+
+
+def _left_out(view: HostView, reason: str, spared: frozenset[str]) -> LeftOut:
+    return LeftOut(view.name, reason, _is_blocked(view, spared))
 
 
 def _reason(host: HostView, unwanted: frozenset[str]) -> str:
@@ -147,9 +180,9 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     return "" if host.before and host.target else NOTHING_THERE
 
 
-def _is_blocked(host: HostView, unwanted: frozenset[str]) -> bool:
+def _is_blocked(host: HostView, spared: frozenset[str]) -> bool:
     """Whether a host that is left out should have the target: nobody decided against it."""
-    if host.name in unwanted or host.converged or NOTHING_MISSING.intersection(host.refusals):
+    if host.name in spared or host.converged or NOTHING_MISSING.intersection(host.refusals):
         return False
     if host.refusals and host.refusals[0].startswith(NOT_CHANGED.partition("{")[0]):
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from gpufleet.core.versions import branch_of
 
@@ -31,12 +31,14 @@ class Wanted:
     subject: Subject = "driver"
     version: str = ""
     branch: str = ""
+    downgrade: bool = False  # a target may be older than what is installed
 
 
-def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, str | None]:
+def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, Any]:
     """The data of a step. `version`: the target; `branch`: of the driver, for its newest
     version."""
-    data: dict[str, str | None] = {"upgrade_subject": subject}
+    permission = f"{'toolkit' if subject == 'toolkit' else 'driver'}_allow_change"
+    data: dict[str, Any] = {"upgrade_subject": subject, permission: True}
     if subject == "toolkit" and version:
         return data | {"toolkit_version": version}
     if subject == "driver" and (version or branch):

@@ -7,6 +7,7 @@ from gpufleet_sandbox import Host
 NEWEST = {"550": "550.163.01", "580": "580.178.04"}  # in the sandbox's mirror
 OLD_580 = "580.159.03"
 ONLY_DRIVER = {"toolkit_enabled": False}
+CHANGE_DRIVER = {**ONLY_DRIVER, "driver_allow_change": True}
 
 
 def loaded(host: Host) -> str:

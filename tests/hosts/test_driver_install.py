@@ -6,7 +6,15 @@ import json
 
 import pytest
 from deploying import run_deploy
-from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, held
+from driver_state import (
+    CHANGE_DRIVER,
+    NEWEST,
+    OLD_580,
+    ONLY_DRIVER,
+    assert_driver,
+    driver_packages,
+    held,
+)
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -91,9 +99,13 @@ def test_packages_are_held(fleet: dict[str, Host]) -> None:
 
 
 def test_an_exact_version_is_installed_and_held(fleet: dict[str, Host]) -> None:
-    """An exact version downgrades; a later run without one leaves it there."""
+    """An exact version downgrades where that is allowed; a later run without one leaves it."""
     host = fleet["ubuntu2204"]
-    done = run_deploy("gpu_node", [host], driver_version=OLD_580, **ONLY_DRIVER)
+    kept = run_deploy("gpu_node", [host], driver_version=OLD_580, **ONLY_DRIVER)
+    assert (kept.returncode, kept.changes()) == (0, {"ubuntu2204": 0}), kept.output
+    assert "GF149" in kept.codes("ubuntu2204")
+    assert_driver(host, NEWEST["580"])
+    done = run_deploy("gpu_node", [host], driver_version=OLD_580, **CHANGE_DRIVER)
     assert done.returncode == 0, done.output
     assert done.report["ubuntu2204"]["driver"] == {"before": NEWEST["580"], "after": OLD_580}
     assert done.report["ubuntu2204"]["plan"]["driver"]["action"] == "downgrade"
@@ -121,17 +133,17 @@ def test_a_change_of_branch_and_a_refused_one(fleet: dict[str, Host]) -> None:
     """550 -> 580 replaces the old packages in one transaction; el7 rejects 580."""
     ubuntu, el7 = fleet["ubuntu2204"], fleet["el7"]
     lower = {"ubuntu2204": {"driver_branch": "550"}}
-    refused = run_deploy("gpu_node", [ubuntu], per_host=lower, **ONLY_DRIVER)
+    refused = run_deploy("gpu_node", [ubuntu], per_host=lower, **CHANGE_DRIVER)
     assert refused.returncode == 1
     assert "GF532" in refused.codes("ubuntu2204"), "a branch does not downgrade"
     there = refused.report["ubuntu2204"]["driver"]
     assert there["before"] == there["after"] == OLD_580
     exact = {"ubuntu2204": {"driver_branch": None, "driver_version": NEWEST["550"]}}
-    down = run_deploy("gpu_node", [ubuntu], per_host=exact, **ONLY_DRIVER)
+    down = run_deploy("gpu_node", [ubuntu], per_host=exact, **CHANGE_DRIVER)
     assert down.returncode == 0, down.output
     assert_driver(ubuntu, NEWEST["550"])
     up = {"ubuntu2204": {"driver_branch": "580"}}
-    planned = run_deploy("gpu_node", [ubuntu], per_host=up, options=["--dry"], **ONLY_DRIVER)
+    planned = run_deploy("gpu_node", [ubuntu], per_host=up, options=["--dry"], **CHANGE_DRIVER)
     moves = planned.report["ubuntu2204"]["driver"]
     assert moves == {"before": NEWEST["550"], "after": NEWEST["580"]}, "not a removal"
     before = snapshot(el7)
@@ -140,7 +152,7 @@ def test_a_change_of_branch_and_a_refused_one(fleet: dict[str, Host]) -> None:
         "gpu_node",
         [ubuntu, el7],
         per_host={name: {"driver_branch": "580"} for name in ("ubuntu2204", "el7")},
-        **ONLY_DRIVER,
+        **CHANGE_DRIVER,
     )
     assert done.returncode == 1
     assert done.failures() == ["el7"]
@@ -169,7 +181,8 @@ def test_an_unknown_version_is_refused_with_the_available_ones(fleet: dict[str, 
             "ubuntu2204": {"driver_branch": None, "driver_version": "580.1.1"},
             "el7": {"driver_branch": None, "driver_version": "550.1.1"},
         },
-        **ONLY_DRIVER,
+        driver_allow_unknown=True,
+        **CHANGE_DRIVER,
     )
     assert done.returncode == 1
     assert done.failures() == ["ubuntu2204", "el7"]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from checking import verify
 from deploying import ROOT, deploy_command, run_deploy
-from driver_state import NEWEST, ONLY_DRIVER, assert_driver
+from driver_state import CHANGE_DRIVER, NEWEST, ONLY_DRIVER, assert_driver
 
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
@@ -41,7 +41,7 @@ def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: f
     Returns whether it was killed; False if it had already ended.
     """
     per_host = {host.name: settings_for(branch)}
-    command = deploy_command("gpu_node", [host], folder, per_host, ONLY_DRIVER)
+    command = deploy_command("gpu_node", [host], folder, per_host, CHANGE_DRIVER)
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, start_new_session=True,
@@ -62,7 +62,7 @@ def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: f
 
 def converge(host: Host, branch: str) -> dict[str, Any]:
     """Run to the end with `branch`; the host's part of the report."""
-    settings = {"per_host": {host.name: settings_for(branch)}, **ONLY_DRIVER}
+    settings = {"per_host": {host.name: settings_for(branch)}, **CHANGE_DRIVER}
     done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
     assert_driver(host, NEWEST[branch])

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 from deploying import run_deploy
-from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, driver_packages, loaded
+from driver_state import (
+    CHANGE_DRIVER,
+    NEWEST,
+    OLD_580,
+    ONLY_DRIVER,
+    assert_driver,
+    driver_packages,
+    loaded,
+)
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -13,7 +21,7 @@ from tests.hosts.conftest import HostFactory
 pytestmark = pytest.mark.hosts
 
 OURS = "/var/lib/gpufleet"
-MOVE = {"driver_version": OLD_580, **ONLY_DRIVER}
+MOVE = {"driver_version": OLD_580, **CHANGE_DRIVER}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +85,7 @@ def test_gpu_work_is_not_disturbed_unless_allowed(host: Host) -> None:
 
 
 def test_the_other_flavour_of_the_same_version_replaces_the_modules(host: Host) -> None:
-    moved = {"driver_version": OLD_580, "driver_modules": "proprietary", **ONLY_DRIVER}
+    moved = {"driver_version": OLD_580, "driver_modules": "proprietary", **CHANGE_DRIVER}
     with host.fault("gpu-busy"):
         done = run_deploy("gpu_node", [host], **moved)
         assert done.returncode == 1

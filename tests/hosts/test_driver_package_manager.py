@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deploying import run_deploy
-from driver_state import NEWEST, ONLY_DRIVER, assert_driver, driver_packages
+from driver_state import CHANGE_DRIVER, NEWEST, ONLY_DRIVER, assert_driver, driver_packages
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -128,7 +128,7 @@ def test_a_run_waits_for_a_lock_with_progress(debian12: Host) -> None:
 
     settings = {
         "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
-        **ONLY_DRIVER,
+        **CHANGE_DRIVER,
     }
     with host.fault("apt-lock"):
         done = run_deploy("gpu_node", [host], node_lock_timeout=60, on_line=release, **settings)

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.hosts
 
 NEW, OLD = "550.163.01", "550.144.03"
 ONLY_DRIVER = {"toolkit_enabled": False}
+CHANGE_DRIVER = {**ONLY_DRIVER, "driver_allow_change": True}
 OPEN, PROPRIETARY = "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"
 FOREIGN_SPEC = """\
 Name: site-render
@@ -54,7 +55,7 @@ def install_foreign(host: Host, needs: str) -> None:
 
 def assert_one_transaction(host: Host, version: str) -> None:
     family, before = set(versions(host)), transactions(host)
-    done = run_deploy("gpu_node", [host], driver_version=version, **ONLY_DRIVER)
+    done = run_deploy("gpu_node", [host], driver_version=version, **CHANGE_DRIVER)
     assert done.returncode == 0, done.output
     assert versions(host) == dict.fromkeys(family, version)
     assert host.output("cat /sys/module/nvidia/version") == version
@@ -114,7 +115,7 @@ def test_a_foreign_package_that_forbids_the_downgrade_blocks(el7: Host) -> None:
     assert run_deploy("gpu_node", [el7], **ONLY_DRIVER).returncode == 0
     install_foreign(el7, f"{PROPRIETARY} = 3:{NEW}")
     before = versions(el7), transactions(el7)
-    done = run_deploy("gpu_node", [el7], driver_version=OLD, **ONLY_DRIVER)
+    done = run_deploy("gpu_node", [el7], driver_version=OLD, **CHANGE_DRIVER)
     assert done.returncode == 1
     assert "GF319" in done.codes("el7"), done.output
     assert "site-render" in done.output

@@ -165,6 +165,7 @@ def test_the_exporter_survives_a_change_of_the_driver(
             "el7": {"driver_version": "550.163.01"},
         },
         exporter_enabled=True,
+        driver_allow_change=True,
     )
     assert done.returncode == 0, done.output
     assert 'DCGM_FI_DRIVER_VERSION="580.159.03"' in scrape(ubuntu)

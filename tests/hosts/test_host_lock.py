@@ -72,7 +72,7 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
     waiting = folder(tmp_path, "waiting")
     with (
         mid_run(host, folder(tmp_path, "first"), {"driver_branch": "550"}) as first,
-        start_run(host, waiting, {"driver_branch": "580"}) as second,
+        start_run(host, waiting, {"driver_branch": "580", "driver_allow_change": True}) as second,
     ):
         refused = run_deploy("gpu_node", [host], node_lock_timeout=0, **other)
         name = f"process {first.pid}, since 20"

@@ -82,10 +82,10 @@ def test_changes_wait_for_a_container_that_has_gpus(host: Host) -> None:
 def test_package_scripts_reload_nothing_beside_it(host: Host) -> None:
     """Those of the toolkit run `systemctl daemon-reload` when it moves to another version."""
     before = reloads(host)
-    deploy(host, exporter_port=9500, toolkit_version=OLDER)
+    deploy(host, exporter_port=9500, toolkit_version=OLDER, toolkit_allow_change=True)
     assert OLDER in host.output("nvidia-ctk --version")
     assert reloads(host) == before
-    deploy(host, exporter_port=9500, toolkit_version=NEWER)
+    deploy(host, exporter_port=9500, toolkit_version=NEWER, toolkit_allow_change=True)
     assert reloads(host) == before
 
 

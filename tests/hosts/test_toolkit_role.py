@@ -170,7 +170,8 @@ def test_an_older_toolkit_gives_a_warning_and_is_upgraded(
         f["code"] for f in installed.report[host.name]["findings"] if "1.18.2" in f["message"]
     }
     assert warned, installed.report[host.name]["findings"]
-    done = run_deploy("gpu_node", [host], driver_version=NEW_DRIVER, toolkit_allow_disruption=True)
+    allowed = {"toolkit_allow_disruption": True, "toolkit_allow_change": True}
+    done = run_deploy("gpu_node", [host], driver_version=NEW_DRIVER, **allowed)
     assert done.returncode == 0, done.output
     assert done.report[host.name]["toolkit"] == {"before": "1.18.2", "after": "1.20.1"}
     assert done.report[host.name]["needs"] == []
@@ -209,6 +210,7 @@ def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outc
             "debian12": {"driver_version": NEW_DRIVER},
             "el7": {"driver_version": EL7_NEW, "toolkit_default_runtime": False},
         },
+        driver_allow_change=True,
     )
     assert done.returncode == 0, done.output
     assert fleet["debian12"].output(read["debian12"]) == NEW_DRIVER

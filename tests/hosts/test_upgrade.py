@@ -27,6 +27,7 @@ DATA = {
     "upgrade_wait": 600,
     "upgrade_max_failed_in_a_row": 1,
 }
+BACK = {**DATA, "driver_allow_change": True}
 KILLS, SEED = 6, 20261125
 
 
@@ -82,13 +83,20 @@ def test_hosts_change_one_after_the_other_and_return(fleet: Fleet, hosts: list[H
     again = fleet.run("start", "--to", NEW, "--yes")
     assert again.returncode == 0, again.stdout
     assert f"left out: {NAMES[0]}: already at {NEW}" in again.stdout
+    for shown in (done, again):
+        assert f'driver_version = "{NEW}"' in shown.stdout, "the inventory asks for another one"
+    kept = run_deploy("gpu_node", hosts, **DATA)
+    assert (kept.returncode, kept.changes()) == (0, dict.fromkeys(NAMES, 0)), kept.output
+    assert "GF149" in kept.codes(NAMES[0])
+    refused = fleet.run("start", "--plan")
+    assert f"left out: {NAMES[0]}: GF078" in refused.stdout
 
 
 @pytest.mark.extended
 def test_a_run_is_rolled_back_without_a_repository(
     fleet: Fleet, hosts: list[Host], mirror_host: Host
 ) -> None:
-    settled = run_deploy("gpu_node", hosts, **DATA)
+    settled = run_deploy("gpu_node", hosts, **BACK)
     assert settled.returncode == 0, settled.output
     done = fleet.run("start", "--to", NEW, "--yes")
     assert done.returncode == 0, done.stdout
@@ -137,7 +145,11 @@ def test_a_host_that_cannot_be_changed_is_not_disturbed(fleet: Fleet, hosts: lis
     with hosts[0].fault("gpu-lost"):
         shown = fleet.run("start", "--plan", "--to", NEW)
     assert f"left out: {NAMES[0]}: GF052" in shown.stdout
-    absent = fleet.run("start", "--to", "580.1.1", "--limit", NAMES[0], "--yes")
+    older = ("start", "--to", "580.1.1", "--allow-downgrade", "--limit", NAMES[0], "--yes")
+    unknown = fleet.run(*older)
+    assert (unknown.returncode, "GF111" in unknown.stdout) == (1, True), unknown.stdout
+    fleet.data = {**DATA, "driver_allow_unknown": True}
+    absent = fleet.run(*older)
     assert absent.returncode == 1, absent.stdout
     assert fleet.events() == [(NAMES[0], "passed")]
     assert_driver(hosts[0], OLD_580)
@@ -159,7 +171,7 @@ def test_damaged_packages_and_a_broken_build_leave_the_host_behind(
     assert done.returncode == 1
     assert fleet.states()[NAMES[0]] == "stuck"
     assert "GF055" in fleet.reason(NAMES[0])
-    repaired = run_deploy("gpu_node", hosts, **DATA)
+    repaired = run_deploy("gpu_node", hosts, **BACK)
     assert repaired.returncode == 0, repaired.output
     assert_driver(canary, OLD_580)
     again = fleet.run("start", "--to", NEW, "--yes", "--limit", NAMES[0])

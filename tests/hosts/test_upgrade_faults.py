@@ -45,7 +45,7 @@ def fleet(hosts: list[Host], tmp_path: Path) -> Fleet:
     """Both hosts, with the older driver and no trace of a run."""
     for host in hosts:
         host.run("rm -rf /var/lib/gpufleet/upgrade /var/lib/gpufleet/upgrade.json")
-    done = run_deploy("gpu_node", hosts, **DATA)
+    done = run_deploy("gpu_node", hosts, driver_allow_change=True, **DATA)
     assert done.returncode == 0, done.output
     return Fleet(hosts, tmp_path, DATA)
 

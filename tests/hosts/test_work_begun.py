@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from containers import import_image, running, start, started_at
 from deploying import run_deploy
-from driver_state import NEWEST, OLD_580, ONLY_DRIVER, assert_driver, loaded
+from driver_state import CHANGE_DRIVER, NEWEST, OLD_580, ONLY_DRIVER, assert_driver, loaded
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 
 OURS = "/var/lib/gpufleet"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-MOVE = {"driver_version": OLD_580, "node_reboot": "if_needed", **ONLY_DRIVER}
+MOVE = {"driver_version": OLD_580, "node_reboot": "if_needed", **CHANGE_DRIVER}
 
 
 def at(step: str, action: Callable[[], object]) -> Callable[[str], None]:

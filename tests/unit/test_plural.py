@@ -45,6 +45,7 @@ NEVER_ONE = {  # file -> texts whose number is a limit of the code, and more tha
 }
 NO_NUMBER = {  # a word or a name is before the noun
     "gpufleet/driver/findings/choice.py": ("{} modules",),  # open, proprietary
+    "gpufleet/driver/keep.py": ("{} modules",),
     "gpufleet/driver/resolve.py": ("{} modules",),
     "gpufleet/driver/role.py": ("{} modules",),
     "gpufleet/helm/chart_choice.py": ("{} simulated pods",),

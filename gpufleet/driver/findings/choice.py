@@ -41,12 +41,12 @@ MIXED_GENERATIONS = info(
     "No action required.",
 )
 
-NOT_IN_CATALOG = warning(
+NOT_IN_CATALOG = blocker(
     "GF111",
     "Driver not in the catalog",
     "Driver {what} is not in the catalog of {date}, {known}.",
-    "Try it on one host first, or update gpufleet. The installation stops where the repository "
-    "does not have it.",
+    "Correct it: `gpufleet catalog branches` lists what is known. To install a newer driver, such "
+    "as one of your own repository, set driver_allow_unknown = True; try it on one host first.",
 )
 
 NOT_INSTALLABLE = blocker(

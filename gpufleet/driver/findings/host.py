@@ -12,6 +12,16 @@ OPERATOR_DRIVER = blocker(
     "Set driver_enabled = False for this host, or driver.enabled=false in the GPU Operator.",
 )
 
+DRIVER_KEPT = warning(
+    "GF149",
+    "Installed driver is kept",
+    "Driver {installed} is installed and {state}; {who} {wanted}. A plain run does not "
+    "change an installed driver to another one.",
+    "To change it host by host, canaries first: `gpufleet upgrade INVENTORY{options}`. To change "
+    "it in this run, on all hosts at once: `gpufleet apply INVENTORY --allow-driver-change` "
+    "(driver_allow_change = True). To stay, set {stay}.",
+)
+
 OTHER_PACKAGES = warning(
     "GF512",
     "Driver packages from another source",

@@ -56,10 +56,12 @@ LEGACY_PACKAGES = warning(
     "Back up /etc/docker/daemon.json, remove (do not purge) {packages}, and run again.",
 )
 
-NEWER_INSTALLED = info(
+TOOLKIT_KEPT = warning(
     "GF424",
-    "Newer toolkit installed",
-    "Container toolkit {installed} is installed, newer than the selected {version}. It is kept: a "
-    "downgrade requires an exact version.",
-    'Set toolkit_version = "{version}" to downgrade.',
+    "Installed container toolkit is kept",
+    "Container toolkit {installed} is installed; {who} {version}. A plain run does not change an "
+    "installed toolkit to another version.",
+    "To change it host by host: `gpufleet upgrade INVENTORY{options}`. To change it in "
+    "this run, on all hosts at once: `gpufleet apply INVENTORY --allow-toolkit-change` "
+    '(toolkit_allow_change = True). To stay, set toolkit_version = "{installed}".',
 )

@@ -46,8 +46,8 @@ NOTHING_KEPT = blocker(
     "GF055",
     "Packages to roll back to cannot be used",
     "The packages of version {version} are not in {folder}, or are not those that were fetched.",
-    "Install {version} from a repository: set driver_version or toolkit_version, then run "
-    "`gpufleet apply`.",
+    "Set driver_version or toolkit_version to a version that a repository has, then run `gpufleet "
+    "apply INVENTORY --limit HOST --allow-driver-change --allow-toolkit-change`.",
 )
 
 NOT_RESTORED = blocker(
@@ -76,8 +76,8 @@ IN_USE = blocker(
     "GF072",
     "GPUs are in use",
     "{work} started after the host was drained. Nothing was changed under it.",
-    "Wait for it or end it. If the host was changed before, install the earlier version with "
-    "`gpufleet apply INVENTORY --limit HOST`.",
+    "Wait for it or end it. If the host was changed before, set driver_version to the "
+    "earlier version and run `gpufleet apply INVENTORY --limit HOST --allow-driver-change`.",
 )
 
 NO_ROOM = blocker(
@@ -92,6 +92,13 @@ OWN_MACHINE = blocker(
     "Controller cannot reboot itself",
     "gpufleet runs on this host: the reboot would end the run.",
     "Start the run from another machine, or reboot this one manually.",
+)
+
+DOWNGRADE = blocker(
+    "GF078",
+    "Target is older than the installed version",
+    "{target} is older than {before}, which is installed.",
+    "Correct --to or the inventory, or add --allow-downgrade.",
 )
 
 NO_TARGET = blocker(

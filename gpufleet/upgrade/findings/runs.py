@@ -59,5 +59,5 @@ CHANGED_SINCE = blocker(
     "Host was changed after the run",
     "The run left version {target}; the host has {found} now.",
     "Install the version that you want: set driver_version or toolkit_version, then run "
-    "`gpufleet apply` or `gpufleet upgrade`.",
+    "`gpufleet upgrade`.",
 )

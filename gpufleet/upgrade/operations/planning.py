@@ -17,7 +17,7 @@ from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.operations.acts import policy_of
 from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
 from gpufleet.upgrade.operations.result import Result
-from gpufleet.upgrade.plan import make_plan, newest_changed, views_to_return
+from gpufleet.upgrade.plan import make_plan, newest_changed, views_to_return, without_downgrade
 from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
 from gpufleet.upgrade.show import Status
 from gpufleet.upgrade.subjects import Subject, Wanted
@@ -89,6 +89,8 @@ def read_fleet(
     views = [_view(statuses[name], seen.get(name)) for name in settings]
     if kind == "rollback":
         views = views_to_return(views)
+    elif not wanted.downgrade:
+        views = [without_downgrade(view) for view in views]
     known = {target.name: target.known_as for target in targets}
     views, places = find_nodes(views, accesses, known)
     plan = make_plan(

@@ -196,6 +196,18 @@ def test_the_plan_is_shown_before_the_question(
     assert "--dry" not in became
 
 
+@pytest.mark.parametrize("what", ["driver", "toolkit"])
+def test_a_permission_reaches_the_preview_and_the_run(
+    monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], what: str
+) -> None:
+    words = ["apply", "inv.py", f"--allow-{what}-change", "--", "--data", "a=b"]
+    done, (became,) = answered(monkeypatch, "y\n", *words)
+    assert done.exit_code == 0, done.output
+    for command in (*asked, became):
+        at = command.index("a=b")
+        assert command[at + 1 : at + 3] == ["--data", f"{what}_allow_change=True"]
+
+
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
 def test_another_answer_than_yes_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], answer: str

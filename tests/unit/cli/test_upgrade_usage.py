@@ -52,12 +52,13 @@ def test_wrong_usage(words: list[str], text: str) -> None:
 
 
 def test_versions_and_branches_are_taken_as_they_are() -> None:
-    assert wanted_of("580.95.05", None, toolkit=False, reboot=False).version == "580.95.05"
-    assert wanted_of(None, "580", toolkit=False, reboot=False).branch == "580"
-    wanted = wanted_of("1.18.0", None, toolkit=True, reboot=False)
-    assert (wanted.subject, wanted.version) == ("toolkit", "1.18.0")
+    plain = {"toolkit": False, "reboot": False, "downgrade": False}
+    assert wanted_of("580.95.05", None, **plain).version == "580.95.05"
+    assert wanted_of(None, "580", **plain).branch == "580"
+    wanted = wanted_of("1.18.0", None, **{**plain, "toolkit": True, "downgrade": True})
+    assert (wanted.subject, wanted.version, wanted.downgrade) == ("toolkit", "1.18.0", True)
     with pytest.raises(click.UsageError):
-        wanted_of(None, None, toolkit=True, reboot=True)
+        wanted_of(None, None, **{**plain, "toolkit": True, "reboot": True})
 
 
 def test_a_misspelt_command_is_no_inventory(tmp_path: Path) -> None:

@@ -206,8 +206,13 @@ def test_versions_are_compared_as_numbers() -> None:
     assert "GF120" not in codes(choose("ubuntu2204", T4, version="580.178.04"))
 
 
-def test_an_unknown_version_only_warns() -> None:
-    choice = choose("ubuntu2204", T4, version="580.199.99")
+def test_an_unknown_version_blocks_unless_a_key_allows_it() -> None:
+    assert choose("ubuntu2204", T4, version="580.199.99").blocked
+    for exact, known in (("580.95", "580.95.05"), ("580.17", "580.173.02, 580.178.04")):
+        (finding, *_) = choose("ubuntu2204", T4, version=exact).findings
+        assert (finding.code, finding.blocks) == ("GF111", True)
+        assert f"which has {known}." in finding.message
+    choice = choose("ubuntu2204", T4, version="580.199.99", allow_unknown=True)
     assert not choice.blocked
     (finding,) = choice.findings
     assert finding.code == "GF111"
@@ -236,8 +241,10 @@ def test_ends_of_life_as_nvidia_has_them() -> None:
 
 
 def test_unknown_branches() -> None:
-    assert codes(choose("ubuntu2204", T4, branch="585")) == ["GF112"]
-    newer = choose("ubuntu2204", T4, branch="625")
+    assert codes(choose("ubuntu2204", T4, branch="585"))[0] == "GF111"
+    swapped = choose("ubuntu2204", T4, branch="850")
+    assert (swapped.blocked, codes(swapped)[0]) == (True, "GF111")
+    newer = choose("ubuntu2204", T4, branch="625", allow_unknown=True)
     assert (newer.blocked, codes(newer)[0]) == (False, "GF111")
     assert "nvidia-dkms-open" in newer.packages.install
 

@@ -70,7 +70,7 @@ def test_it_is_replaced_by_a_version_that_is_there(names: tuple[str, ...], versi
 
 def test_the_plan_shows_what_the_run_does() -> None:
     facts = host(OPEN, f"580.82.09-{UBUNTU}")
-    settings = load_settings({})[0]
+    settings = load_settings({"driver_allow_change": True})[0]
     assert settings
     reported = steps(plan_node(settings, facts, load_catalog(), facts.clock))
     (driver,) = [step for step in reported if "the driver:" in step]

@@ -53,7 +53,15 @@ def test_a_host_differs_from_its_settings_by_the_steps_of_its_plan() -> None:
 def test_a_host_that_a_blocker_stops_says_so() -> None:
     found = row(bare(), driver_branch="330")
     assert "blocked" in found.flags
-    assert codes(found, "blocked") == ["GF112"]
+    assert codes(found, "blocked") == ["GF111", "GF112"]
+
+
+def test_a_driver_that_is_kept_is_behind_and_no_drift() -> None:
+    facts = healthy()
+    found = row(facts, driver_version="580.95.05")
+    assert found.steps == row(facts).steps
+    assert codes(found, "behind") == ["GF149"]
+    assert "drift" in row(facts, driver_version="580.95.05", driver_allow_change=True).flags
 
 
 def test_wrong_settings_and_missing_privileges_block() -> None:

@@ -292,16 +292,44 @@ class TestLeftAlone:
 
 class TestPackages:
     def test_upgrade(self) -> None:
-        done = plan(installed(docker_host(), "1.17.8"))
+        done = plan(installed(docker_host(), "1.17.8"), allow_change=True)
         assert (done.action, done.before, done.target) == ("upgrade", "1.17.8", "1.20.1")
+
+    @pytest.mark.parametrize(
+        ("version", "severity"), [(None, "info"), ("1.20.1", "warning"), ("1.16.2", "warning")]
+    )
+    def test_a_plain_run_keeps_what_is_installed(self, version: str | None, severity: str) -> None:
+        done = plan(installed(docker_host(), "1.17.8"), version=version)
+        assert (done.action, done.target, done.choice.version) == ("none", "1.17.8", "1.17.8")
+        (kept,) = [finding for finding in done.findings if finding.code == "GF424"]
+        assert kept.severity.value == severity
+        assert ("--allow-downgrade" in kept.remedy) is (version == "1.16.2")
+
+    def test_an_interrupted_change_is_completed(self) -> None:
+        facts = installed(docker_host(), "1.17.8")
+        newer = installed(docker_host(), "1.20.1").packages
+        mixed = replace(facts, packages={**facts.packages, NAMES[0]: newer[NAMES[0]]})
+        assert plan(mixed).target == "1.20.1"
+        back = replace(facts, packages={**newer, NAMES[0]: facts.packages[NAMES[0]]})
+        assert plan(back, version="1.17.8").target == "1.17.8"
+
+    def test_what_does_not_work_is_repaired_at_its_version(self) -> None:
+        facts = installed(docker_host(), "1.17.8")
+        packages = {name: facts.packages[name] for name in NAMES[:2]}
+        done = plan(replace(facts, packages=packages), version="1.20.1")
+        assert (done.action, done.target) == ("repair", "1.17.8")
+
+    def test_a_refused_version_blocks_beside_an_installed_one(self) -> None:
+        done = plan(installed(docker_host(), "1.17.8"), version="1.9.0")
+        assert any(finding.blocks for finding in done.findings)
 
     def test_newer_stays(self) -> None:
         done = plan(installed(docker_host(), "1.30.0"))
         assert (done.action, done.target) == ("none", "1.30.0")
-        assert "GF424" in codes(done)
+        assert not {"GF424", "GF162"} & set(codes(done))
 
     def test_exact_version_goes_back(self) -> None:
-        done = plan(installed(docker_host(), "1.20.1"), version="1.19.1")
+        done = plan(installed(docker_host(), "1.20.1"), version="1.19.1", allow_change=True)
         assert (done.action, done.target) == ("downgrade", "1.19.1")
 
     def test_half_a_family_is_repaired(self) -> None:

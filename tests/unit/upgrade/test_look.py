@@ -21,7 +21,8 @@ DATA = {"toolkit_enabled": False, "driver_hold": True}
 
 
 def view(facts: NodeFacts, listed: int = 1, subject: Subject = "driver", **data: Any) -> HostView:
-    settings, problems = load_settings({**DATA, **data})
+    allowed = "toolkit_allow_change" if subject == "toolkit" else "driver_allow_change"
+    settings, problems = load_settings({**DATA, allowed: True, **data})
     assert settings, problems
     seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, listed)
     return view_of(seen, "rack1", subject)
@@ -117,6 +118,12 @@ def test_a_reboot_keeps_the_driver_and_is_always_to_do(converged: NodeFacts) -> 
 def test_the_machine_that_gpufleet_runs_on_is_not_rebooted(converged: NodeFacts) -> None:
     assert codes(of(replace(converged, controller=True), "reboot")) == ["GF077"]
     assert "GF077" not in codes(of(replace(converged, controller=True), "driver"))
+
+
+def test_a_driver_of_another_version_is_no_obstacle_to_the_toolkit(converged: NodeFacts) -> None:
+    """It is kept: the run does not touch it."""
+    kept = of(converged, "toolkit", driver_version=NEW, toolkit_version="1.20.1").refusals
+    assert kept == of(converged, "toolkit", toolkit_version="1.20.1").refusals
 
 
 def test_the_toolkit_of_a_host(converged: NodeFacts) -> None:

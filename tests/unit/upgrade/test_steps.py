@@ -146,4 +146,6 @@ def test_the_packages_of_a_subject() -> None:
     ],
 )
 def test_data_of_a_step(subject: Subject, version: str, branch: str, data: dict[str, Any]) -> None:
-    assert data_of(subject, version, branch) == {"upgrade_subject": subject, **data}
+    allowed = "toolkit_allow_change" if subject == "toolkit" else "driver_allow_change"
+    whole = {"upgrade_subject": subject, allowed: True, **data}
+    assert data_of(subject, version, branch) == whole

@@ -12,7 +12,13 @@ from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.look import NO_GPU_NOW
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.nodes import CORDONED, SKIPPED
-from gpufleet.upgrade.plan import NEVER_A_GPU, make_plan, newest_changed, views_to_return
+from gpufleet.upgrade.plan import (
+    NEVER_A_GPU,
+    make_plan,
+    newest_changed,
+    views_to_return,
+    without_downgrade,
+)
 from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
 from gpufleet.upgrade.subjects import DISABLED
 
@@ -73,6 +79,25 @@ def test_who_is_left_out_and_why() -> None:
 )
 def test_what_a_user_decided_is_no_failure(refusal: str, blocked: bool) -> None:
     assert plan(view("h", refusals=(refusal,))).blocked is blocked
+
+
+@pytest.mark.parametrize("code", ["GF112", "GF115", "GF160", "GF165"])
+def test_a_host_that_can_never_have_the_target_is_no_failure_beside_others(code: str) -> None:
+    old = view("old", target=None, refusals=(f"{code} It cannot be installed there.",))
+    assert not plan(old, view("h")).blocked
+    assert not plan(old, view("same", before="2", loaded="2")).blocked
+    assert not plan(old, view("h", state=state("done"))).blocked
+    assert plan(old).blocked
+    assert plan(old, view("skipped"), how={"skipped": ["skipped"]}).blocked
+    both = view("both", refusals=("GF111 Not in the catalog.", *old.refusals))
+    assert plan(both, view("h")).blocked
+
+
+def test_a_downgrade_is_refused() -> None:
+    (finding,) = without_downgrade(view("h", before="580.10", target="580.9")).refusals
+    assert finding.startswith("GF078 ")
+    for before, target in (("580.9", "580.10"), ("580.9", "580.9"), (None, "1"), ("1", None)):
+        assert not without_downgrade(view("h", before=before, target=target)).refusals
 
 
 def test_a_host_that_was_left_out_of_service_is_changed_again_and_returned() -> None:

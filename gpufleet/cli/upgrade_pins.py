@@ -1,0 +1,71 @@
+"""Where the inventory names another version than a run installs: the lines to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpufleet.core.versions import branch_of
+from gpufleet.upgrade.host_state import HostState
+from gpufleet.upgrade.models import LeftOut, names
+from gpufleet.upgrade.plan import SAME
+from gpufleet.upgrade.subjects import Wanted
+
+HEAD = "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
+
+
+def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
+    """Versions before and after, by host."""
+    moves = {name: (state.before, state.target) for name, state in states.items()}
+    return {} if any(state.subject == "reboot" for state in states.values()) else moves
+
+
+def targets_there(left: Iterable[LeftOut], wanted: Wanted) -> dict[str, tuple[str, str]]:
+    """The same of hosts that had the version of the command line already."""
+    same, version = SAME.format(target=wanted.version), wanted.version
+    return {each.name: (version, version) for each in left if version and each.reason == same}
+
+
+def lines_to_change(
+    inventory: Any, path: str, subject: str, moves: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """The lines that the inventory of pyinfra should have, each with its file, the value that it
+    has now, and the hosts. `moves`: versions before and after, by host."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host, (before, after) in moves.items():
+        data = inventory.get_host(host).data.dict()
+        for key, value in _wrong_keys(data, subject, before, after):
+            place = _place_of(inventory, path, host, key) if key in data else path
+            now = f"now {data[key]!r}" if key in data else "now not set"
+            found.setdefault((f'{place}: {key} = "{value}"', now), []).append(host)
+    lines = [f"  {line}  # {now}: {names(hosts)}" for (line, now), hosts in found.items()]
+    return [HEAD, *lines] if lines else []
+
+
+def _wrong_keys(
+    data: Mapping[str, Any], subject: str, before: str, after: str
+) -> Iterator[tuple[str, str]]:
+    """Keys of a host that ask for another version than `after`, and what they should be."""
+    version = data.get(f"{subject}_version")
+    if version and version != after:
+        yield f"{subject}_version", after
+    if subject != "driver":
+        return
+    branch, asked = branch_of(after), data.get("driver_branch")
+    default = asked or version or branch_of(before) == branch  # else the catalog chose it
+    if str(asked or (branch if default else "")) != str(branch):
+        yield "driver_branch", str(branch)
+
+
+def _place_of(inventory: Any, path: str, host: str, key: str) -> str:
+    """The file with a key of a host, as pyinfra finds it: the host's own data, then its groups."""
+    if key in inventory.get_host_data(host):
+        return path
+    groups = [*reversed(inventory.get_host(host).groups), "all"]
+    group = next((each for each in groups if key in inventory.get_group_data(each)), "all")
+    for folder in (Path(path).parent, Path()):
+        file = folder / "group_data" / f"{group}.py"
+        if file.is_file() and key in file.read_text(errors="replace"):
+            return str(file)
+    return f"{path}, group {group}"

@@ -1,0 +1,101 @@
+"""A plain run keeps an installed driver: it completes and repairs it, and says what changes it.
+Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.versions import version_tuple
+from gpufleet.driver.action import SOURCES, of_another_source
+from gpufleet.driver.findings import host as findings
+from gpufleet.driver.plan import DriverPlan, branch_and_modules, our_packages, plan_driver
+from gpufleet.driver.record import DriverEntry
+from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.model import NodeFacts
+from gpufleet.role.protocol import RoleContext
+
+BROKEN = "does not work: it is repaired at that version if the repository still has it"
+
+
+def keep_driver(
+    settings: DriverSettings, context: RoleContext, asked: DriverPlan
+) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
+    """The plan of a run that may not change the driver, and why it differs from the one that the
+    settings ask for. None: the driver is left alone, as its packages are not of a known source."""
+    moves = asked.before is not None and asked.action in ("upgrade", "downgrade", "replace")
+    if settings.allow_change or not moves or asked.choice.blocked:
+        return asked, ()
+    facts = context.facts
+    same = plan_driver(_as_installed(settings, asked.before or "", facts), context)
+    works = _is_working(asked, same, facts)
+    if not works and _is_begun(asked, same, facts):
+        return asked, ()
+    foreign = of_another_source(same.choice, same.packages, our_packages(facts), facts)
+    if not same.choice.blocked and (
+        same.action == "none" or (same.action == "repair" and not foreign)
+    ):
+        return same, _kept(settings, asked, same)
+    return (None, _kept(settings, asked, None)) if works else (asked, ())
+
+
+def _is_working(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
+    """Whether the kernel has or can load the module of the installed driver, and none of its
+    packages is half-installed."""
+    module, version = facts.module_on_disk, asked.before
+    flavour = facts.loaded_flavour in (None, facts.installed_flavour)
+    loaded = flavour and facts.loaded_driver == version
+    loadable = module is not None and module.version == version and not same.choice.blocked
+    names = asked.transaction.installed
+    whole = all(facts.packages[name].state == "installed" for name in names)
+    return (loaded or loadable) and whole and facts.library in (None, version)
+
+
+def _as_installed(settings: DriverSettings, version: str, facts: NodeFacts) -> DriverSettings:
+    """The settings with which the installed driver is the requested one."""
+    known, record = branch_and_modules(facts), facts.provenance.entry(DriverEntry)
+    ours = any(name in facts.packages for name in record.packages)
+    return settings.model_copy(
+        update={
+            "version": version,
+            "branch": version.split(".")[0],
+            "modules": known[1] if known else "auto",
+            "source": (ours and record.source) or settings.source,
+            "build": (ours and record.build) or settings.build,
+            "allow_unknown": True,
+        }
+    )
+
+
+def _is_begun(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
+    """Whether a run that may change the driver was interrupted: some packages are the new ones."""
+    for name in asked.transaction.installed:
+        version = facts.packages[name].upstream
+        new = version != asked.before or (name in asked.packages and name not in same.packages)
+        if new and asked.transaction.accepts(version):
+            return True
+    return False
+
+
+def _kept(
+    settings: DriverSettings, asked: DriverPlan, same: DriverPlan | None
+) -> tuple[Finding, ...]:
+    """That the installed driver stays, with the ways to change it; nothing where no setting asks
+    for another one and the catalog would select an older one."""
+    choice, before = asked.choice, asked.before or ""
+    requested = settings.version or settings.branch or settings.modules != "auto" or same is None
+    goal = asked.target or choice.newest_known or choice.branch
+    lower = version_tuple(goal) < version_tuple(before)
+    if lower and not requested:
+        return ()
+    options = "" if settings.version or settings.branch else f" --branch {choice.branch}"
+    options += " --allow-downgrade" if lower else ""
+    finding = findings.DRIVER_KEPT(
+        severity=Severity.WARNING if requested else Severity.INFO,
+        installed=before,
+        state="works" if same is None or same.action == "none" else BROKEN,
+        who="the settings select" if requested else "the catalog selects",
+        wanted=f"{asked.target or f'branch {choice.branch}'} with {choice.modules} modules from "
+        f"{SOURCES[choice.source]}",
+        options=options,
+        stay=f'driver_version = "{before}"' if same else "driver_enabled = False",
+    )
+    return (finding,)

@@ -1,0 +1,140 @@
+"""A plain run keeps an installed driver that works, repairs one that does not, and says so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.core.findings import Finding
+from gpufleet.driver.plan import DriverPlan
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.facts.model import GpuProcess, NodeFacts, Package
+from gpufleet.facts.record import NO_RECORD
+from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import NodePlan, plan_node
+from gpufleet.node.settings import load_settings
+from tests.unit.hosts import converged_host, plan_for
+
+THERE = "580.159.03"
+
+
+def planned(facts: NodeFacts, **data: Any) -> NodePlan:
+    settings, problems = load_settings({"toolkit_enabled": False, **data})
+    assert settings, problems
+    return plan_node(settings, facts, load_catalog(), facts.clock)
+
+
+def driver(facts: NodeFacts, **data: Any) -> DriverPlan:
+    plan = planned(facts, **data).of(DRIVER)
+    assert plan
+    return plan
+
+
+def kept(facts: NodeFacts, **data: Any) -> list[Finding]:
+    return [each for each in planned(facts, **data).all_findings if each.code == "GF149"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"driver_version": "580.178.04"}, "INVENTORY`"),
+        ({"driver_version": "580.95.05"}, "INVENTORY --allow-downgrade`"),
+        ({"driver_branch": "595"}, "INVENTORY`"),
+        ({"driver_branch": "550"}, "INVENTORY --allow-downgrade`"),
+        ({"driver_modules": "proprietary"}, "INVENTORY --branch 580`"),
+    ],
+)
+def test_a_driver_that_works_stays_as_it_is(
+    converged: NodeFacts, data: dict[str, str], words: str
+) -> None:
+    plan = driver(converged, **data)
+    assert (plan.action, plan.target, plan.choice.modules) == ("none", THERE, "open")
+    assert not plan.load
+    (finding,) = kept(converged, **data)
+    assert finding.severity.value == "warning"
+    assert f"`gpufleet upgrade {words}" in finding.remedy
+    assert "--allow-driver-change" in finding.remedy
+    assert not planned(converged, **data).blockers
+    moved = driver(converged, **data, driver_allow_change=True)
+    assert moved.action in ("upgrade", "downgrade", "replace")
+    assert not kept(converged, **data, driver_allow_change=True)
+
+
+def test_nothing_is_said_where_nothing_else_is_wanted(converged: NodeFacts) -> None:
+    for data in ({}, {"driver_version": THERE}, {"driver_branch": "580"}):
+        assert not kept(converged, **data)
+    assert not kept(converged_host("595.58.03"))  # newer than the default
+
+
+def test_an_older_branch_than_the_default_is_only_noted() -> None:
+    (finding,) = kept(converged_host("550.163.01"))
+    assert finding.severity.value == "info"
+    assert "gpufleet upgrade INVENTORY --branch 580`" in finding.remedy
+
+
+def test_work_on_the_gpus_is_no_obstacle_to_what_stays(converged: NodeFacts) -> None:
+    busy = replace(converged, gpu_processes=(GpuProcess(4711, "python3"),))
+    assert not planned(busy, driver_version="580.178.04").blockers
+
+
+@pytest.mark.parametrize("data", [{"driver_version": "580.178.04"}, {"driver_branch": "595"}])
+def test_a_driver_that_does_not_work_is_repaired_at_its_version(
+    converged: NodeFacts, data: dict[str, str]
+) -> None:
+    name = "nvidia-utils-580"
+    half = replace(converged.packages[name], state="half-configured")
+    rest = {key: value for key, value in converged.packages.items() if key != name}
+    for broken in (
+        replace(converged, module_on_disk=None, modules={}),  # DKMS failed
+        replace(converged, packages={**rest, name: half}),
+        replace(converged, packages=rest),
+    ):
+        plan = driver(broken, **data)
+        assert (plan.action, plan.target) == ("repair", THERE)
+        (finding,) = kept(broken, **data)
+        assert "repaired at that version" in finding.message
+
+
+def test_an_interrupted_change_is_completed(converged: NodeFacts) -> None:
+    name = "nvidia-utils-580"
+    new = Package(name, "580.178.04-0ubuntu1", "amd64", "unpacked")
+    mixed = replace(converged, packages={**converged.packages, name: new}, module_on_disk=None)
+    assert driver(mixed, driver_version="580.178.04").target == "580.178.04"
+    first = plan_for(converged, driver_branch="550").packages[0]
+    new = Package(first, "550.163.01-0ubuntu1", "amd64")
+    mixed = replace(converged, packages={**converged.packages, first: new}, module_on_disk=None)
+    assert driver(mixed, driver_branch="550", driver_allow_change=False).choice.branch == "550"
+
+
+def test_a_driver_of_unknown_packages_is_left_alone() -> None:
+    """One of the distribution, whole and loaded, that gpufleet did not install."""
+    names = ("nvidia-utils-535-server", "nvidia-dkms-535-server", "libnvidia-compute-535-server")
+    version = "535.261.03"
+    packages = {name: Package(name, f"{version}-0ubuntu0.22.04.1", "amd64") for name in names}
+    facts = replace(converged_host(version), packages=packages, provenance=NO_RECORD)
+    plan = planned(facts, driver_branch="580")
+    assert plan.of(DRIVER) is None
+    (finding,) = kept(facts, driver_branch="580")
+    assert "driver_enabled = False" in finding.remedy
+    broken = replace(facts, module_on_disk=None, modules={})
+    assert driver(broken, driver_branch="580").action == "replace"
+    assert driver(facts, driver_branch="580", driver_allow_change=True).action == "replace"
+
+
+def test_a_private_version_that_is_installed_is_repaired() -> None:
+    facts = replace(converged_host("580.178.04"), module_on_disk=None, modules={})
+    packages = {
+        name: replace(each, version=each.version.replace("580.178.04", "580.199.99"))
+        for name, each in facts.packages.items()
+    }
+    facts = replace(facts, packages=packages, library="580.199.99")
+    plan = planned(facts, driver_version="580.178.04")
+    assert not plan.blockers
+    assert driver(facts, driver_version="580.178.04").target == "580.199.99"
+
+
+def test_a_wrong_setting_still_blocks(converged: NodeFacts) -> None:
+    assert planned(converged, driver_branch="850").blockers
+    assert planned(converged, driver_version="580.17").blockers
