@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from gpufleet.core.live import QUIET
+from gpufleet.core.metrics import refusal
+from gpufleet.core.visible import one_line
 
 Function = TypeVar("Function", bound=Callable[..., object])
 limit_option = click.option(
@@ -18,6 +21,19 @@ limit_option = click.option(
     metavar="HOST|GROUP",
     help="Only this host or group; wildcards allowed; repeatable.",
 )
+
+
+def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function]:
+    """--metrics FILE, as a path. click.UsageError for a file that is not to be replaced."""
+
+    def callback(context: click.Context, option: click.Parameter, given: str | None) -> Path | None:
+        if given and (why := refusal(Path(given), prefix)):
+            text = f"Cannot write --metrics {one_line(given)}: {one_line(why)}."
+            raise click.UsageError(text, context)
+        return Path(given) if given else None
+
+    return click.option("--metrics", metavar="FILE", callback=callback, help=help_text)
+
 
 VERBOSE = "gpufleet.verbose"  # in a context
 

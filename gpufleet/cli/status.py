@@ -5,29 +5,35 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gpufleet.cli.output import limit_option, output_options
+from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
-from gpufleet.run.report_file import FileKind, prepare_file, write_file
+from gpufleet.run.findings import REPORT_LOST
+from gpufleet.run.report_file import FileKind, prepare_file, say, why, write_file
 from gpufleet.status.export import as_csv, as_json
 from gpufleet.status.groups import PROPERTIES, Property
-from gpufleet.status.models import Fleet
+from gpufleet.status.metrics import PREFIX, metrics_text
+from gpufleet.status.models import FLAGS, Flag, Fleet
 from gpufleet.status.page import as_html
 from gpufleet.status.rows import fleet_of
 from gpufleet.status.text import show, show_groups
 
 PAGE = FileKind("a page of `gpufleet status`", (b'content="gpufleet status',))
 EPILOG = (
-    "Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage "
-    "error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 no host differs from its "
-    "settings; 1 a host did not respond or is blocked, or usage error; 2 a host differs."
+    "Exit status: 0 every host responded, whatever was found; 1 a host did not respond, or has a "
+    "flag of --fail-on; 2 usage error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 "
+    "no host differs from its settings; 1 a host did not respond or is blocked, or usage error; 2 "
+    "a host differs."
 )
 
 
@@ -46,6 +52,14 @@ class StatusCommand(click.Command):
             raise
 
 
+def flags_of(context: click.Context, option: click.Parameter, given: str) -> tuple[Flag, ...]:
+    """The flags of --fail-on. click.UsageError for an unknown one."""
+    names = [name.strip() for name in given.split(",")] if given else []
+    if unknown := [name for name in names if name not in FLAGS]:
+        raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(FLAGS)}", context)
+    return tuple(flag for flag in FLAGS if flag in names)
+
+
 @click.command(cls=StatusCommand, epilog=EPILOG)
 @click.argument("inventory", type=click.Path())
 @limit_option
@@ -56,6 +70,14 @@ class StatusCommand(click.Command):
 @click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
 @click.option("--html", metavar="FILE", help="Also write a self-contained HTML page.")
 @click.option("--drift", is_flag=True, help="Exit with 2 where a host differs from its settings.")
+@click.option(
+    "--fail-on",
+    metavar="FLAGS",
+    default="",
+    callback=flags_of,
+    help="Exit with 1 where a host has one of these flags, as in gpu-fault,reboot.",
+)
+@metrics_option(PREFIX, "Write the result as metrics for Prometheus (*.prom).")
 @output_options
 def status(
     inventory: str,
@@ -65,6 +87,8 @@ def status(
     as_csv_: bool,
     html: str | None,
     drift: bool,
+    fail_on: tuple[Flag, ...],
+    metrics: Path | None,
 ) -> None:
     """Show hosts in one table: GPUs, versions and findings.
 
@@ -81,6 +105,7 @@ def status(
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
     written = page is None or write_file(page, lambda: as_html(fleet, now))
+    written = _write_metrics(metrics, fleet, now) and written
     if as_json_:
         click.echo(json.dumps(as_json(fleet, now, by), indent=2))
     elif as_csv_:
@@ -89,11 +114,24 @@ def status(
         show_groups(result_console(), fleet, by)
     else:
         show(result_console(), fleet)
-    sys.exit(exit_status(fleet, drift=drift) if written else ExitStatus.FAILED)
+    sys.exit(exit_status(fleet, fail_on, drift=drift) if written else ExitStatus.FAILED)
 
 
-def exit_status(fleet: Fleet, *, drift: bool) -> int:
+def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:
+    """Write the metrics, where they are wanted; False and the reason (GF002) where that fails."""
+    try:
+        if path:
+            write_metrics(path, metrics_text(fleet, now), PREFIX)
+    except OSError as error:
+        say(REPORT_LOST(path=path, why=why(error)))
+        return False
+    return True
+
+
+def exit_status(fleet: Fleet, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
     """How the command ends; with `drift` as terraform's -detailed-exitcode."""
     if not all(row.reached for row in fleet.rows) or (drift and fleet.unclear):
+        return ExitStatus.FAILED
+    if any(flag in row.flags for row in fleet.rows for flag in fail_on):
         return ExitStatus.FAILED
     return ExitStatus.DRIFT if drift and fleet.drifted else ExitStatus.CONVERGED

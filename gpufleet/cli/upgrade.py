@@ -15,13 +15,12 @@ from typing import Any
 import click
 
 from gpufleet.cli.deploy import INVENTORY, OPTIONS, YES, confirmed, targets_of
-from gpufleet.cli.output import limit_option, output_options
+from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
-from gpufleet.core.visible import one_line
-from gpufleet.upgrade.operations.metrics import refusal
+from gpufleet.upgrade.operations.metrics import PREFIX
 from gpufleet.upgrade.subjects import SENTENCES, Wanted
 from gpufleet.verify.inventory import Target
 
@@ -89,23 +88,7 @@ def text_of(finding: Finding) -> str:
     return f"{finding.code} {finding.message}\n  {finding.remedy}"
 
 
-def metrics_file(context: click.Context, option: click.Parameter, path: str | None) -> Path | None:
-    """The value of --metrics. Raises click.UsageError for a file that is not to be replaced."""
-    if path is None:
-        return None
-    if why := refusal(Path(path)):
-        raise click.UsageError(
-            f"Cannot write --metrics {one_line(path)}: {one_line(why)}.", context
-        )
-    return Path(path)
-
-
-METRICS = click.option(
-    "--metrics",
-    metavar="FILE",
-    callback=metrics_file,
-    help="Keep metrics of the run in this file (*.prom).",
-)
+METRICS = metrics_option(PREFIX, "Keep metrics of the run in this file (*.prom).")
 PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from gpufleet.core.render import render
 from gpufleet.facts.gpu_work import in_containers
-from gpufleet.facts.model import NodeFacts, Service
+from gpufleet.facts.model import NodeFacts, PciDevice, Service
 from gpufleet.host.file_write import FileWrite
 
 RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
@@ -17,6 +17,11 @@ PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufle
 PERSISTENCED = "nvidia-persistenced"
 TITLE = "driver"  # of its packages, in messages and files
 PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
+
+
+def own_gpus(facts: NodeFacts) -> tuple[PciDevice, ...]:
+    """The GPUs of this host's own driver; those of virtual machines (vfio-pci) are not."""
+    return tuple(gpu for gpu in facts.gpus if gpu.driver in (None, "nvidia", *RIVALS))
 
 
 def modules_of(name: str) -> tuple[str, ...]:

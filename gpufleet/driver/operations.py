@@ -105,11 +105,13 @@ def load(
 
 
 @operation
-def compare(version: Version, ready: Callable[[], bool]) -> Commands:
+def compare(version: Version, gpus: int, ready: Callable[[], bool]) -> Commands:
     """
-    Verify that packages, loaded module and user-space library have the same version.
+    Verify that packages, loaded module and user-space library have the same version, and that
+    nvidia-smi lists the GPUs.
 
     + version: the driver's, known when the step runs
+    + gpus: how many the driver has to find
     + ready: whether this run loads the driver, without a reboot
     """
     if not ready():
@@ -117,7 +119,8 @@ def compare(version: Version, ready: Callable[[], bool]) -> Commands:
         return
     wanted = version() or ""
     message = explain(host.name, findings.VERSIONS_DISAGREE(version=wanted))
-    yield script("driver/compare", wanted, message)
+    lost = explain(host.name, findings.GPUS_NOT_FOUND(version=wanted, gpus=gpus))
+    yield script("driver/compare", wanted, str(gpus), message, lost)
 
 
 @operation

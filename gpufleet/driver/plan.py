@@ -85,6 +85,11 @@ class DriverPlan:
         return self.transaction.needed
 
     @property
+    def loads(self) -> bool:
+        """Whether the driver is loaded at its end, by a step of the run."""
+        return self.load or self.changes_packages
+
+    @property
     def converged(self) -> bool:
         """Whether there is nothing to do."""
         return not (

@@ -35,8 +35,6 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
         version = facts.loaded_driver or facts.library or unknown
         found.append(findings.FOREIGN_DRIVER(version=version, evidence=evidence, tool=tool))
     found += _owners(facts, plan)
-    if facts.loaded_driver and facts.library and facts.loaded_driver != facts.library:
-        found.append(findings.VERSION_MISMATCH(loaded=facts.loaded_driver, library=facts.library))
     builds = plan.choice.build == "dkms" and (plan.changes_packages or plan.load)
     enrolled = settings.mok_enrolled or _loaded_was_built_here(facts)
     if facts.kernel.secure_boot and builds and not enrolled:

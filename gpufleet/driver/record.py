@@ -24,3 +24,4 @@ class DriverEntry(RoleEntry):
     keyring: str | None = None
     source_file: str | None = None
     fabric_manager: bool = False
+    gpus: int = 0  # the most that a run found here

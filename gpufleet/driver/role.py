@@ -10,7 +10,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
 from gpufleet.driver.files import MODPROBE_FILE, PERSISTENCE_OVERRIDE
+from gpufleet.driver.findings import health
 from gpufleet.driver.findings import host as findings
+from gpufleet.driver.health import assess_gpu_health
 from gpufleet.driver.keep import keep_driver
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
@@ -19,10 +21,12 @@ from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.protocol import (
     ASKED_LATER,
+    Faults,
     Removal,
     RemovalContext,
     Role,
@@ -32,8 +36,10 @@ from gpufleet.role.protocol import (
 )
 from gpufleet.role.result import RoleResult, digests
 
-# what the steps put right, once the driver is loaded
-SOLVED = (findings.VERSION_MISMATCH, findings.NO_HEADERS, findings.NOUVEAU, findings.OTHER_PACKAGES)
+# what the steps put right, once the driver is loaded, and what those that load it do
+SOLVED = (findings.NO_HEADERS, findings.NOUVEAU, findings.OTHER_PACKAGES)
+LOADED = (MODULE_NOT_BUILT, health.VERSION_MISMATCH, health.NOT_LOADED, health.GPU_UNBOUND,
+          health.SMI_FAILED)  # fmt: skip
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
@@ -81,6 +87,10 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             return None, kept
         return plan, (*kept, *plan.findings, *inspect_driver(settings, context.facts, plan))
 
+    def faults(self, plan: DriverPlan | None, context: RoleContext) -> Faults:
+        repairs = plan is not None and plan.loads
+        return assess_gpu_health(context.facts, context.gpus, repairs=repairs)
+
     def context_after(
         self, settings: DriverSettings, plan: DriverPlan | None, context: RoleContext
     ) -> RoleContext:
@@ -108,7 +118,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         if known and not plan.target:
             target += f"; the newest known to the catalog is {known}"
         modules = f"{plan.choice.modules} modules"
-        moves = plan.load or plan.changes_packages
+        moves = plan.loads
         files, prerequisites = self.files(plan), plan.transaction.prerequisites
         packages = counted(len(plan.packages), "package")
         done = {
@@ -205,10 +215,12 @@ def conclude(
         source_file=repository.file if repository else None,
         held=settings.hold or still_held(old, facts, moved=found is not None),
         fabric_manager=bool(facts.nvswitches),
+        gpus=old.gpus if plan.converged and old.exists else max(old.gpus, len(facts.gpus)),
     )
     wrote = (plan.components, plan.repository.source, plan.repository.login)
     files = (*plan.wanted_files, *plan.transaction.pins(version), *filter(None, wrote))
     recorded = facts.provenance.files
+    solved = (*SOLVED, *(LOADED if plan.loads else ()))
     ours = (
         file
         for file in files
@@ -221,7 +233,7 @@ def conclude(
         version,
         needs=(f"reboot: {reboot}",) if reboot else (),
         findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),
-        solved=() if reboot else tuple(kind.code for kind in SOLVED),
+        solved=() if reboot else tuple(kind.code for kind in solved),
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
 
+QUESTION = "nvidia-smi -L"  # of another run that gathers facts
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 
 
@@ -14,7 +15,9 @@ def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
     return [
         process
         for process in facts.gpu_processes
-        if process.command not in DAEMONS and process.pid not in spared
+        if process.command not in DAEMONS
+        and process.arguments != QUESTION
+        and process.pid not in spared
     ]
 
 

@@ -204,6 +204,14 @@ class CdiSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class Listed:
+    """What `nvidia-smi -L` printed."""
+
+    gpus: int
+    error: str = ""  # its last line where it failed; "" where it ended well
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterHost:
     """What kubeadm requires of a host, and what there is of a cluster."""
 
@@ -233,6 +241,7 @@ class NodeFacts:
     modules: dict[str, str | None] = field(default_factory=dict)  # loaded: name -> version
     loaded_flavour: Modules | None = None  # of the nvidia module that is loaded now
     module_on_disk: ModuleOnDisk | None = None
+    listed: Listed | None = None  # None: no module is loaded, or there is no nvidia-smi
     library: str | None = None  # version in the name of the installed libnvidia-ml.so
     dkms: tuple[DkmsModule, ...] = ()
     device_nodes: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …

@@ -20,6 +20,7 @@ from gpufleet.facts.sections.hardware import (
     parse_modinfo,
     parse_modules,
     parse_pci,
+    parse_smi,
     parse_taken,
 )
 from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
@@ -98,6 +99,7 @@ def parse_node_facts(
         modules=modules,
         loaded_flavour=sections.parse("modules", parse_flavour),
         module_on_disk=on_disk,
+        listed=sections.parse("smi", parse_smi),
         library=library,
         dkms=dkms,
         device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),

@@ -15,6 +15,13 @@ class HostSettings(RoleSettings):
     prefix = "node_"
     reserved = False
 
+    gpus: int | None = Field(
+        None,
+        ge=0,
+        le=1024,
+        description="How many GPUs the host must have; fewer are a fault. Default: the number at "
+        "its last change.",
+    )
     reboot: Literal["never", "if_needed"] = Field(
         "never", description="Whether to reboot a host if a change requires it."
     )

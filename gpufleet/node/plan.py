@@ -21,7 +21,7 @@ from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import revoked_keys
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
-from gpufleet.role.protocol import AnyRole, PlanOf, Role, RoleContext
+from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
 
 CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
@@ -44,6 +44,7 @@ class NodePlan:
     parts: tuple[RolePart, ...] = ()  # in the order in which the roles run
     archives: ArchivesPlan = NO_ARCHIVES  # archives of discontinued repositories
     context: RoleContext | None = None  # the state after all roles
+    faults: Faults = NO_FAULTS
 
     def of(self, role: Role[Any, PlanOf, Any]) -> PlanOf | None:
         """The plan of one role."""
@@ -73,7 +74,7 @@ class NodePlan:
     @property
     def all_findings(self) -> tuple[Finding, ...]:
         later = (finding for part in self.parts[1:] for finding in part.findings)
-        return (*self.findings, *later)
+        return (*self.findings, *later, *self.faults.all)
 
 
 def plan_node(
@@ -93,6 +94,7 @@ def plan_node(
         place=place,
         lock_timeout=settings.host.lock_timeout,
         skew=facts.clock - now,
+        gpus=settings.host.gpus,
     )
     spared = (role.spared(context) for role in node_roles())
     required = (role.requires(settings.of(role), catalog) for role in node_roles())
@@ -111,8 +113,11 @@ def plan_node(
         context = role.context_after(wanted, plan, context)
     first = context.logins.get(node_roles()[0].name, Logins())
     planned = [part for part in parts if part.plan is not None]
+    plans = {part.role.name: part.plan for part in parts}
+    found_wrong = (role.faults(plans.get(role.name), context) for role in node_roles())
+    faults = sum(found_wrong, NO_FAULTS)
     if not facts.gpus and not planned and not any(part.findings for part in parts):
-        return NodePlan((findings.NO_GPU(),))
+        return NodePlan(() if faults.all else (findings.NO_GPU(),), faults=faults)
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
         *inspect_host(facts, catalog, now),
@@ -121,7 +126,7 @@ def plan_node(
         *_edits(planned, archives, facts),
         *_reloads(planned, context),
     ]
-    return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context)
+    return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context, faults)
 
 
 def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> NodePlan:

@@ -40,11 +40,31 @@ class RoleContext:
     lock_timeout: int = 300  # seconds to wait for another package manager
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
     required: Mapping[str, str] = field(default_factory=dict)  # of all: `requires`
+    gpus: int | None = None  # node_gpus
 
     @property
     def branch(self) -> str:
         """The branch of the driver; "" where none is known."""
         return (self.installs or self.driver or "").split(".")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What does not work on a host, as warnings. `repaired`: the steps put it right; `left`: they
+    do not, and a run fails at its end."""
+
+    repaired: tuple[Finding, ...] = ()
+    left: tuple[Finding, ...] = ()
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        return (*self.repaired, *self.left)
+
+    def __add__(self, other: Faults) -> Faults:
+        return Faults((*self.repaired, *other.repaired), (*self.left, *other.left))
+
+
+NO_FAULTS = Faults()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +165,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     ) -> RoleContext:
         """The context of the roles that follow."""
         return context
+
+    def faults(self, plan: PlanOf | None, context: RoleContext) -> Faults:
+        """What does not work; asked on hosts without a GPU, too."""
+        return NO_FAULTS
 
     @abstractmethod
     def converged(self, plan: PlanOf, driver: str | None) -> bool:

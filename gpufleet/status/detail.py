@@ -8,13 +8,14 @@ from typing import Any
 
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.driver.catalog import devices_of
+from gpufleet.driver.health import missing_gpus
 from gpufleet.exporter.files import in_words
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
 from gpufleet.status.export import head
-from gpufleet.status.health import missing_gpus, newer_kernel
 from gpufleet.status.models import Fleet, Row, Seen
 from gpufleet.status.rows import planned, unreadable
+from gpufleet.status.unused import newer_kernel
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,26 +50,17 @@ RUNTIME_INSECURE = warning(
     "Upgrade the package to a version with the fixes.",
 )
 
-GPU_LOST = warning(
-    "GF725",
-    "GPU is missing or does not respond",
-    "{count} {what}: {slots}.",
-    "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
-    "service. `gpufleet verify` checks every GPU.",
-    description="The driver has a GPU that the PCI bus no longer has, or the registers of a GPU "
-    "cannot be read.",
-)
-
-GPU_UNBOUND = warning(
-    "GF727",
-    "GPU without its driver",
-    "The nvidia module is loaded, and {count} not bound to it: {slots}.",
-    "Look for `NVRM` in `dmesg`: the driver does not support the GPU, or could not start it.",
-)
-
 BUSY = info(
     "GF729",
     "Host is being changed",
     "The host is being changed, and may look unfinished: {holder}.",
     "Run again when that has ended.",
+)
+
+UPGRADE = warning(
+    "GF738",
+    "Host is in an upgrade that has not ended",
+    "The host is in an upgrade that has not ended: {what}.",
+    "`gpufleet upgrade status INVENTORY` shows the run. Run the command again that began it to go "
+    "on, or end it with `gpufleet upgrade abort INVENTORY`.",
 )

@@ -14,8 +14,11 @@ from gpufleet.role.place import NO_PLACE, Place
 
 Flag = Literal[
     "unreachable",
+    "no-sudo",
+    "unreadable",
     "blocked",
     "gpu-fault",
+    "upgrade",
     "drift",
     "reboot",
     "vulnerable",
@@ -26,9 +29,12 @@ Flag = Literal[
 ]
 FLAGS: tuple[Flag, ...] = get_args(Flag)  # in the order in which they are shown
 MEANINGS: Mapping[Flag, str] = {
-    "unreachable": "no connection, or no readable answer",
+    "unreachable": "no connection",
+    "no-sudo": "commands cannot run as root",
+    "unreadable": "its answer cannot be read",
     "blocked": "gpufleet apply would stop on the host",
-    "gpu-fault": "a GPU is missing, does not respond or has no driver",
+    "gpu-fault": "a GPU is missing or does not respond, or its driver is not loaded",
+    "upgrade": "in an upgrade that has not ended",
     "drift": "differs from its settings",
     "reboot": "an installed driver or kernel is not in use yet",
     "vulnerable": "has known vulnerabilities",
@@ -92,6 +98,11 @@ class Row:
         return " + ".join(f"{number} x {model}" for model, number in self.models)
 
     @property
+    def driver_text(self) -> str:
+        """The driver, and whether it is not loaded."""
+        return self.driver if self.loaded or not self.driver else f"{self.driver} (not loaded)"
+
+    @property
     def runtime_text(self) -> str:
         return ", ".join(f"{name} {version}".strip() for name, version in self.runtimes)
 
@@ -103,7 +114,14 @@ class Row:
     @property
     def shown(self) -> tuple[Any, ...]:
         """What a table shows of it, besides its name."""
-        texts = (self.gpu_text, self.driver, self.toolkit, self.runtime_text, self.kernel, self.os)
+        texts = (
+            self.gpu_text,
+            self.driver_text,
+            self.toolkit,
+            self.runtime_text,
+            self.kernel,
+            self.os,
+        )
         return (*texts, self.flags)
 
     def with_notes(self, notes: tuple[Note, ...]) -> Row:
@@ -121,7 +139,7 @@ class Fleet:
     @property
     def unclear(self) -> bool:
         """Whether some host cannot be compared with its settings."""
-        return any({"unreachable", "blocked"} & set(row.flags) for row in self.rows)
+        return any(not row.reached or "blocked" in row.flags for row in self.rows)
 
     @property
     def drifted(self) -> bool:

@@ -6,22 +6,33 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, timezone
 
-from gpufleet.core.findings import Severity
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import counted
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.findings.host import DRIVER_KEPT
+from gpufleet.driver.health import assess_gpu_health
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.findings import FACTS_UNREADABLE, NOT_ROOT
+from gpufleet.host.findings import (
+    FACTS_UNREADABLE,
+    NO_SHELL,
+    NOT_ROOT,
+    PRIVILEGES_REFUSED,
+    SU_PASSWORD,
+    UNEXPECTED,
+)
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps, unusable
 from gpufleet.status import findings
-from gpufleet.status.health import gpu_problems, not_in_use
-from gpufleet.status.models import Fleet, Note, Row, Seen
+from gpufleet.status.models import Flag, Fleet, Note, Row, Seen
 from gpufleet.status.peers import compared
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
+from gpufleet.status.unused import not_in_use
+from gpufleet.status.upgrades import upgrade_left
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 
 KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # another version than the settings select
+NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
+NO_ANSWER = {kind.code for kind in (FACTS_UNREADABLE, UNEXPECTED)}
 SHOWN = 3  # steps in a sentence
 
 
@@ -48,8 +59,15 @@ def unreadable(host: Seen, error: Exception) -> Row:
         doing="while it was compared with its settings and the catalog",
         problem=f"its facts raise {type(error).__name__}",
     )
-    notes = (Note("unreachable", problem),)
+    notes = (Note("unreadable", problem),)
     return Row(host.name, host.groups, reached=False, notes=notes)
+
+
+def _why(problem: Finding) -> Flag:
+    """The flag of a host without facts."""
+    if problem.code in NO_ROOT:
+        return "no-sudo"
+    return "unreadable" if problem.code in NO_ANSWER else "unreachable"
 
 
 def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:
@@ -64,7 +82,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
     """The row of one host, by itself."""
     facts = host.facts
     if facts is None:
-        why = (Note("unreachable", host.problem),) if host.problem else ()
+        why = (Note(_why(host.problem), host.problem),) if host.problem else ()
         return Row(host.name, host.groups, reached=False, notes=why)
     plan = planned(host, catalog, now)
     today = datetime.fromtimestamp(now, timezone.utc).date()
@@ -84,7 +102,12 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         os=facts.os.code,
         steps=tuple(steps(plan)) if plan else (),
     )
-    notes = (*_by_settings(host, facts, plan, row), *_by_facts(row, host, facts, catalog, today))
+    faults = plan.faults if plan else assess_gpu_health(facts, None, repairs=False)
+    notes = (
+        *_by_settings(host, facts, plan, row),
+        *(Note("gpu-fault", finding) for finding in faults.all),
+        *_by_facts(row, host, facts, catalog, today),
+    )
     return row.with_notes(notes)
 
 
@@ -107,7 +130,6 @@ def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) 
 def _by_facts(
     row: Row, host: Seen, facts: NodeFacts, catalog: Catalog, today: date
 ) -> Iterator[Note]:
-    yield from (Note("gpu-fault", finding) for finding in gpu_problems(facts))
     yield from (Note("reboot", finding) for finding in not_in_use(facts))
     if row.driver:
         yield from about_driver(row.driver, facts, host.settings, catalog, today)
@@ -115,6 +137,8 @@ def _by_facts(
         yield from about_toolkit(row.toolkit, facts, catalog)
     yield from about_runtimes(facts, today)
     yield from about_system(facts, catalog, today)
+    if left := upgrade_left(facts):
+        yield Note("upgrade", left)
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
         yield Note("busy", findings.BUSY(holder=holder or "another run of gpufleet"))

@@ -15,7 +15,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Group, Property, by_property, equal, whole
 from gpufleet.status.models import Flag, Fleet, Row
 
-BAD = ("unreachable", "blocked", "gpu-fault")  # flags in red
+BAD = ("unreachable", "no-sudo", "unreadable", "blocked", "gpu-fault")  # flags in red
 WIDE = 140  # columns from which each host or group has one line
 NONE = "-"
 PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "RUNTIME"))
@@ -70,7 +70,7 @@ def summary(fleet: Fleet) -> Iterator[str]:
 
 def _gpus(rows: Sequence[Row], gpus: int) -> str:
     """Their number, and of how many hosts it is where some did not answer."""
-    answered = [row for row in rows if "unreachable" not in row.flags]
+    answered = [row for row in rows if row.reached]
     if rows and not answered:
         return ""
     of = "" if len(answered) == len(rows) else f" on the {len(answered)} that answered"
@@ -87,7 +87,7 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
         names = ", ".join(folded(row.name for row in rows))
         hosts = Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
         flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(NONE)
-        texts = (row.gpu_text, row.driver, row.toolkit, row.runtime_text, row.kernel, row.os)
+        texts = (row.gpu_text, row.driver_text, row.toolkit, row.runtime_text, row.kernel, row.os)
         gpus, driver, toolkit, runtime, kernel, system = map(_cell, texts)
         if wide:
             table.add_row(hosts, gpus, driver, toolkit, runtime, kernel, system, flags)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufleet.driver import operations as driver
-from gpufleet.driver.files import MODPROBE_FILE, RIVALS
+from gpufleet.driver.files import MODPROBE_FILE, RIVALS, own_gpus
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.role import conclude
@@ -101,6 +101,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     driver.compare(
         "Compare the versions of packages, module and library",
         version,
+        sum(gpu.answers for gpu in own_gpus(node.facts)),
         lambda: load and not node.waits_for_reboot,
     )
 

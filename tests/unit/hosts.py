@@ -70,6 +70,7 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
     packages = {name: Package(name, f"{version}-0ubuntu1", "amd64") for name in plan.packages}
     packages |= {name: Package(name, "1", "amd64") for name in plan.choice.packages.build}
     facts = bare_host(
+        pci=(replace(A100, driver="nvidia"),),
         kernel=Kernel(KERNEL, "x86_64", headers=True, secure_boot=False),
         packages=packages,
         holds=frozenset(plan.packages),
@@ -81,7 +82,7 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
             version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"
         ),
         library=version,
-        provenance=record_of(driver={"packages": dict.fromkeys(plan.packages, version)}),
+        provenance=record_of(driver={"packages": dict.fromkeys(plan.packages, version), "gpus": 1}),
         services={
             "nvidia-persistenced.service": Service(
                 "nvidia-persistenced.service", "loaded", "active", "enabled"

@@ -73,6 +73,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "toolkit",
         "exporter",
         "node",
+        "upgrade",
     ),
     "verify": (),
     "cli": (

@@ -59,14 +59,6 @@ OWNER_UNKNOWN = blocker(
     "driver_enabled = False for this host.",
 )
 
-VERSION_MISMATCH = warning(
-    "GF520",
-    "Module and library versions differ",
-    "The loaded nvidia module is {loaded}, the user-space library is {library}. NVML and CUDA "
-    "fail until they match.",
-    "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use.",
-)
-
 NO_HEADERS = info(
     "GF521",
     "Kernel headers are missing",
@@ -174,6 +166,14 @@ VERSIONS_DISAGREE = blocker(
     "Packages, module and library versions differ",
     "After the installation, packages, loaded module and library are not all at {version}.",
     "Run `gpufleet doctor INVENTORY --limit HOST` to see which of them differs, and why.",
+)
+
+GPUS_NOT_FOUND = blocker(
+    "GF153",
+    "Driver does not find the GPUs",
+    "Driver {version} is loaded, and nvidia-smi does not list {gpus:GPU|GPUs}.",
+    "Look for `NVRM` in `dmesg` on the host: the driver does not support the GPU, or could not "
+    "start it. A GPU that fell off the bus requires a cold reboot, or service.",
 )
 
 INITRAMFS_STALE = blocker(

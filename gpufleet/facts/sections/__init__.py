@@ -21,6 +21,7 @@ SECTIONS = (
     "services",
     "runtimes",
     "gpu",
+    "smi",
     "collectors",
     "space",
     "oddities",

@@ -19,6 +19,7 @@ want() {
 }
 want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
     /etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
+    /var/lib/gpufleet/upgrade.json \
     /var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/toolkit.before.begun \
     /var/lib/gpufleet/runtimes/*.json \
     /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \

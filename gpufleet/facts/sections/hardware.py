@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
-from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
+from gpufleet.facts.model import DkmsModule, Kernel, Listed, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import records
 
 _DKMS = re.compile(
@@ -16,6 +16,8 @@ _DKMS = re.compile(
 )
 _NO_LINK = "63"  # lanes, of six bits: all ones is what a device reads as that is gone
 _TAKEN = "taken "
+_LISTED = re.compile(r"GPU \d|\s+MIG ")
+_TIMED_OUT = ("124", "137")  # of timeout
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 
@@ -65,6 +67,21 @@ def parse_taken(lines: Sequence[str]) -> tuple[str, ...]:
     """Slots of the GPUs that the driver has, on the bus or not."""
     slots = (line.removeprefix(_TAKEN) for line in lines if line.startswith(_TAKEN))
     return tuple(sorted(slot.strip().lower() for slot in slots))
+
+
+def parse_smi(lines: Sequence[str]) -> Listed | None:
+    """The GPUs that nvidia-smi lists; None if it was not asked."""
+    said = [line for line in lines if line.strip()]
+    if not said:
+        return None
+    gpus = sum(line.startswith("GPU ") for line in said)
+    code = said[-1].removeprefix("exit ")
+    if code == "0":
+        return Listed(gpus)
+    if not code.isdecimal() or code in _TIMED_OUT:
+        return Listed(gpus, "it did not answer within 60 s")
+    texts = [line.strip() for line in said[1:-1] if not _LISTED.match(line)]
+    return Listed(gpus, texts[-1] if texts else f"it ended with status {code}")
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:

@@ -48,8 +48,8 @@ class Node:
 
     @property
     def has_work(self) -> bool:
-        """Whether any role applies to the host: without a GPU few do."""
-        return bool(self.plan.wanted)
+        """Whether a role applies to the host, or it has a fault: without a GPU few roles do."""
+        return bool(self.plan.wanted or self.plan.faults.all)
 
     @property
     def may_reboot(self) -> bool:

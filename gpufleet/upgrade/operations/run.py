@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.kube.findings import LEASE_LOST
@@ -21,7 +22,7 @@ from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.metrics import metrics_text, write_metrics
+from gpufleet.upgrade.operations.metrics import PREFIX, metrics_text
 from gpufleet.upgrade.operations.result import Result
 from gpufleet.upgrade.settings import UpgradeSettings
 
@@ -140,7 +141,7 @@ class Run:
         if self.metrics:
             text = metrics_text(self.plan, self.states, self.inventory, running=running)
             try:
-                write_metrics(self.metrics, text)
+                write_metrics(self.metrics, text, PREFIX)
             except OSError as error:  # the hosts matter more
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 

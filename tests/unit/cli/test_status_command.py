@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ Run = Callable[..., Result]
 CALM = seen("gpu-01", healthy(), driver_enabled=False)
 DRIFTED = seen("gpu-02", bare())
 BLOCKED = seen("gpu-03", bare(), driver_brunch="580")
+FAULTY = seen("gpu-05", replace(healthy(), taken=("0000:65:00.0",)), driver_enabled=False)
 SILENT = silent("gpu-04")
 
 
@@ -62,6 +64,46 @@ def test_what_was_not_judged_comes_before_drift(
 def test_with_drift_wrong_usage_is_not_drift(run: Run, words: list[str]) -> None:
     assert run([CALM], *words).exit_code == ExitStatus.USAGE
     assert run([CALM], "--drift", *words).exit_code == ExitStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("hosts", "flags", "status"),
+    [
+        ([CALM], "gpu-fault,reboot", 0),
+        ([CALM, FAULTY], "gpu-fault, reboot", 1),
+        ([CALM, FAULTY], "drift", 0),
+        ([CALM, DRIFTED], "gpu-fault,drift", 1),
+        ([CALM, BLOCKED], "blocked", 1),
+    ],
+)
+def test_flags_decide_the_exit_status(run: Run, hosts: list[Seen], flags: str, status: int) -> None:
+    assert run(hosts).exit_code == 0
+    assert run(hosts, "--fail-on", flags).exit_code == status
+
+
+def test_an_unknown_flag_is_wrong_usage(run: Run) -> None:
+    done = run([CALM], "--fail-on", "gpu-fault,gpu-fualt")
+    assert (done.exit_code, done.stdout) == (ExitStatus.USAGE, "")
+    assert "'gpu-fualt' is not one of" in done.stderr
+    assert "unreachable, " in done.stderr
+    assert run([CALM], "--drift", "--fail-on", "none").exit_code == ExitStatus.FAILED
+
+
+def test_metrics_have_every_flag_of_every_host(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "status.prom"
+    for _ in range(2):
+        assert run([CALM, FAULTY, SILENT], "--metrics", str(file)).exit_code == 1
+    lines = file.read_text().splitlines()
+    assert 'gpufleet_status_flag{host="gpu-05",flag="gpu-fault"} 1' in lines
+    assert 'gpufleet_status_flag{host="gpu-01",flag="gpu-fault"} 0' in lines
+    assert 'gpufleet_status_flag{host="gpu-04",flag="unreachable"} 1' in lines
+    assert any(line.startswith('gpufleet_status_gpus{host="gpu-05"') for line in lines)
+    assert sum(line.startswith("gpufleet_status_host_info{") for line in lines) == 2
+    assert file.stat().st_mode & 0o777 == 0o644, "the collector is another user"
+    other = tmp_path / "other.prom"
+    other.write_text("# HELP gpufleet_upgrade_hosts x\n")
+    done = run([CALM], "--metrics", str(other))
+    assert (done.exit_code, other.read_text()) == (2, "# HELP gpufleet_upgrade_hosts x\n")
 
 
 def test_a_misspelt_drift_is_wrong_usage_as_the_page_says(run: Run) -> None:

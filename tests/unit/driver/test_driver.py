@@ -9,7 +9,9 @@ import pytest
 from gpufleet.core.findings import Finding
 from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE
 from gpufleet.driver.preflight import inspect_driver
+from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude
 from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import (
     DriverFile,
@@ -183,8 +185,18 @@ def test_a_stale_module_is_reloaded(converged: NodeFacts) -> None:
     assert plan.action == "none"
     assert plan.stale_module
     assert plan.load
-    found = inspect_driver(load_settings({})[0].of(DRIVER), stale, plan)  # type: ignore[union-attr]
-    assert "GF520" in {finding.code for finding in found}
+
+
+def test_a_converged_host_is_not_written_to_for_another_gpu(converged: NodeFacts) -> None:
+    second = replace(converged.pci[0], slot="0000:65:00.0")
+    facts = managed(replace(converged, pci=(*converged.pci, second)))
+    plan = plan_for(facts)
+    settings = load_settings({})[0]
+    assert settings
+    entry = conclude(settings.of(DRIVER), facts, plan).entry
+    assert plan.converged
+    assert isinstance(entry, DriverEntry)
+    assert entry.gpus == 1
 
 
 def test_fabric_manager_comes_with_an_nvswitch_only(bare: NodeFacts) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.findings import Severity
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.facts.model import (
     Kernel,
+    ManagedFile,
     ModuleOnDisk,
     NodeFacts,
     OsRelease,
@@ -17,11 +18,19 @@ from gpufleet.facts.model import (
     PciDevice,
     Runtime,
 )
+from gpufleet.host.findings import (
+    CONNECTION_LOST,
+    FACTS_UNREADABLE,
+    NO_SHELL,
+    PRIVILEGES_REFUSED,
+    SU_PASSWORD,
+)
 from gpufleet.node.catalog import load_catalog
 from gpufleet.status.detail import details
-from gpufleet.status.health import newer_kernel
 from gpufleet.status.models import FLAGS, MEANINGS, Row, Seen
 from gpufleet.status.rows import row_of
+from gpufleet.status.unused import newer_kernel
+from gpufleet.upgrade.host_state import FILE, HostState, Phase, state_text
 from tests.unit.status.fleets import NEWEST, NOW, bare, fleet, healthy, row, seen, silent
 
 SECOND = PciDevice("0000:65:00.0", 0x20B2, 0x030200, "nvidia")
@@ -75,6 +84,48 @@ def test_a_host_that_did_not_answer_is_a_row_with_its_finding() -> None:
     found = row_of(silent("gpu-07"), load_catalog(), NOW)
     assert (found.reached, found.flags) == (False, ("unreachable",))
     assert "timed out" in text(found, "unreachable")
+
+
+@pytest.mark.parametrize(
+    ("problem", "flag"),
+    [
+        (PRIVILEGES_REFUSED(cause="a password is required"), "no-sudo"),
+        (SU_PASSWORD(), "no-sudo"),
+        (NO_SHELL(cause="nologin"), "no-sudo"),
+        (FACTS_UNREADABLE(host="h", doing="now", problem="it is cut off"), "unreadable"),
+        (CONNECTION_LOST(doing="now", cause="it hangs"), "unreachable"),
+    ],
+)
+def test_unreachable_is_the_network(problem: Finding, flag: str) -> None:
+    found = row_of(Seen("gpu-07", problem=problem), load_catalog(), NOW)
+    assert (found.reached, found.flags) == (False, (flag,))
+
+
+@pytest.mark.parametrize(
+    ("phase", "more", "flags"),
+    [
+        (Phase.PREPARED, {}, ["GF738"]),
+        (Phase.CHANGING, {}, ["GF738"]),
+        (Phase.STUCK, {}, ["GF738"]),
+        (Phase.DONE, {"out": True}, ["GF738"]),
+        (Phase.DONE, {}, []),
+        (Phase.PASSED, {}, []),
+    ],
+)
+def test_a_host_in_an_upgrade_says_so(phase: Phase, more: dict[str, Any], flags: list[str]) -> None:
+    state = HostState("r1", "upgrade", "driver", "570.1", NEWEST, "A100", 0, phase, NOW, **more)
+    file = ManagedFile(FILE, state_text(state))
+    found = row(replace(healthy(), files={FILE: file}))
+    assert codes(found, "upgrade") == flags
+    if flags:
+        assert f"run r1, upgrade to {NEWEST}: {phase.value} since 2026-11-25" in text(
+            found, "upgrade"
+        )
+
+
+def test_a_damaged_state_of_an_upgrade_is_said() -> None:
+    found = row(replace(healthy(), files={FILE: ManagedFile(FILE, "{")}))
+    assert codes(found, "upgrade") == ["GF738"]
 
 
 @pytest.mark.parametrize(
@@ -270,9 +321,9 @@ def test_facts_that_nothing_can_be_made_of_end_one_row_alone() -> None:
     catalog, worst = load_catalog(), replace(healthy(), runtimes=None)  # type: ignore[arg-type]
     found = fleet(seen("bad", worst), seen("good", healthy()))
     bad, good = found.rows
-    assert (bad.reached, bad.flags, codes(bad, "unreachable")) == (
+    assert (bad.reached, bad.flags, codes(bad, "unreadable")) == (
         False,
-        ("unreachable",),
+        ("unreadable",),
         ["GF502"],
     )
     assert good.reached

@@ -11,12 +11,13 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli.upgrade import upgrade
+from gpufleet.core.metrics import write_metrics
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.host_state import OPEN, Phase
-from gpufleet.upgrade.operations.metrics import metrics_text, write_metrics
+from gpufleet.upgrade.operations.metrics import PREFIX, metrics_text
 from tests.fakes.upgrade_fleet import World, fleet_of, moved
 
 OURS = metrics_text(World(fleet_of("h")).planned(), {}, "i", running=True)
@@ -68,16 +69,16 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 
 def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
     """As of a folder whose name is not UTF-8."""
-    write_metrics(tmp_path / "a.prom", "x\udcff")
+    write_metrics(tmp_path / "a.prom", "x\udcff", PREFIX)
     assert (tmp_path / "a.prom").read_text() == "x\\udcff"
 
 
 def test_a_file_that_others_wrote_meanwhile_stays(tmp_path: Path) -> None:
     file = tmp_path / "a.prom"
-    write_metrics(file, OURS)
+    write_metrics(file, OURS, PREFIX)
     file.write_text("node_load1 1")
     with pytest.raises(OSError, match="no metrics of gpufleet"):
-        write_metrics(file, "x")
+        write_metrics(file, "x", PREFIX)
     assert file.read_text() == "node_load1 1"
 
 
@@ -87,7 +88,7 @@ def test_no_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_metrics(tmp_path / "a.prom", "x")
+        write_metrics(tmp_path / "a.prom", "x", PREFIX)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""What a host's facts say about its GPUs, and about what is installed and not in use. Pure."""
+"""What is installed on a host and not in use. Pure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
 from gpufleet.core.versions import version_order
-from gpufleet.core.visible import Count
 from gpufleet.facts.model import NodeFacts
 from gpufleet.status import findings
 
@@ -16,29 +14,6 @@ _DEBIAN = re.compile(r"linux-image-(?:unsigned-)?(?P<release>\d\S*)")
 _FLAVOUR = re.compile(r"\d(?P<flavour>-[a-z][\w-]*)$")  # 5.15.0-122-generic
 # packages of EL 7, of EL 8, and of Amazon Linux 2023, where a series is a package
 _KERNEL = re.compile(r"kernel(?P<series>\d+\.\d+)?(-core)?")
-
-
-def gpu_problems(facts: NodeFacts) -> Iterator[Finding]:
-    """GPUs that are missing, do not respond, or have no driver."""
-    lost = missing_gpus(facts)
-    silent = [gpu.slot for gpu in facts.gpus if not gpu.answers]
-    unbound = [gpu.slot for gpu in facts.gpus if gpu.driver is None and gpu.answers]
-    for slots, what in (
-        (lost, "that the driver has and the PCI bus no longer has"),
-        (silent, "with registers that cannot be read"),
-    ):
-        if slots:
-            count = counted(len(slots), "GPU")
-            yield findings.GPU_LOST(count=count, slots=", ".join(slots), what=what)
-    if facts.loaded_driver and unbound:
-        are = f"{Count(len(unbound)):GPU is|GPUs are}"
-        yield findings.GPU_UNBOUND(count=are, slots=", ".join(unbound))
-
-
-def missing_gpus(facts: NodeFacts) -> list[str]:
-    """Slots of GPUs that the driver has and the PCI bus has not."""
-    there = {gpu.slot.lower() for gpu in facts.gpus}
-    return [slot for slot in facts.taken if slot not in there]
 
 
 def not_in_use(facts: NodeFacts) -> Iterator[Finding]:

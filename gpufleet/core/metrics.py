@@ -1,0 +1,69 @@
+"""Metrics in Prometheus' text format, for the textfile collector of node_exporter.
+
+Source of the format: https://prometheus.io/docs/instrumenting/exposition_formats/
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+Sample = tuple[Mapping[str, str], float]  # labels, value
+READABLE = 0o644  # the collector is another user
+SUFFIX = ".prom"  # the collector reads no other file
+
+
+def metrics_text(prefix: str, families: Iterable[tuple[str, str, Iterable[Sample]]]) -> str:
+    """Gauges, by name without prefix, help and samples."""
+    return "".join(_family(f"{prefix}_{name}", *more) for name, *more in families)  # type: ignore[arg-type]
+
+
+def _family(name: str, about: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {about}", f"# TYPE {name} gauge"]
+    for labels, value in samples:
+        inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        lines.append(f"{name}{{{inner}}} {value:.15g}")
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def refusal(path: Path, prefix: str) -> str:
+    """Why metrics of that prefix must not or cannot replace a file, or ""."""
+    if path.suffix != SUFFIX:
+        return f"its name does not end in {SUFFIX}"
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}"
+    first = f"# HELP {prefix}_".encode()
+    try:
+        if not path.exists():
+            return ""
+        if not path.is_file():
+            return "it is not a regular file"
+        with path.open("rb") as file:
+            start = file.read(len(first))
+    except OSError as error:
+        return error.strerror or str(error)
+    return "" if start in (b"", first) else f"the file there has no metrics of {prefix}"
+
+
+def write_metrics(path: Path, text: str, prefix: str) -> None:
+    """Put the file in its place, whole or not at all. Raises OSError, also where another program
+    has written a file there since the start of the run."""
+    if why := refusal(path, prefix):
+        raise OSError(why)
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+            os.fchmod(file.fileno(), READABLE)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise

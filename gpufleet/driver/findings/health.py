@@ -1,0 +1,58 @@
+"""Faults of the GPUs and of the driver that they need."""
+
+from __future__ import annotations
+
+from gpufleet.core.findings import warning
+
+VERSION_MISMATCH = warning(
+    "GF520",
+    "Loaded and installed driver differ",
+    "The loaded nvidia module is {loaded}, {installed} is installed. NVML and CUDA fail where "
+    "module and library differ.",
+    "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use. "
+    "With driver_enabled = False, reboot the host.",
+)
+
+GPU_LOST = warning(
+    "GF725",
+    "GPU is missing or does not respond",
+    "{count} {what}: {slots}.",
+    "Look for `NVRM: Xid` in `dmesg`. A GPU that fell off the bus requires a cold reboot, or "
+    "service. `gpufleet verify` checks every GPU.",
+    description="The driver has a GPU that the PCI bus no longer has, or the registers of a GPU "
+    "cannot be read.",
+)
+
+GPU_UNBOUND = warning(
+    "GF727",
+    "GPU without its driver",
+    "The nvidia module is loaded, and {count} not bound to it: {slots}.",
+    "Look for `NVRM` in `dmesg`: the driver does not support the GPU, or could not start it.",
+)
+
+NOT_LOADED = warning(
+    "GF150",
+    "Driver is not loaded",
+    "Driver {version} is installed, and its module is not loaded into the running kernel {kernel}: "
+    "no GPU of the host works.",
+    "Run `gpufleet apply`: it loads the module, or reports why it cannot. With driver_enabled = "
+    "False, look for the reason in `modprobe nvidia` and `dmesg` on the host.",
+)
+
+SMI_FAILED = warning(
+    "GF151",
+    "nvidia-smi reports a fault",
+    "nvidia-smi -L {what}.",
+    "Look for `NVRM: Xid` in `dmesg`, and run `nvidia-smi` on the host. A GPU that hangs requires "
+    "a reset (`nvidia-smi --gpu-reset`) or a cold reboot.",
+    description="The nvidia module is loaded, and nvidia-smi fails, does not answer, or lists "
+    "fewer GPUs than the driver is bound to.",
+)
+
+TOO_FEW_GPUS = warning(
+    "GF152",
+    "GPUs are missing",
+    "The PCI bus has {found:GPU|GPUs} of NVIDIA; {source} {wanted}.",
+    "Check that the cards are seated and powered (lspci -d 10de:), and look for `NVRM: Xid` in the "
+    "log of the last boot. If the host is to have fewer, set node_gpus to their number.",
+)

@@ -1,0 +1,91 @@
+"""Whether the GPUs of a host work: the one decision of plan, apply, status and doctor. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.names import counted
+from gpufleet.core.visible import Count
+from gpufleet.driver.files import own_gpus
+from gpufleet.driver.findings import health as findings
+from gpufleet.driver.record import DriverEntry
+from gpufleet.facts.model import NodeFacts, PciDevice
+from gpufleet.host.findings import MODULE_NOT_BUILT
+from gpufleet.role.protocol import Faults
+
+
+def assess_gpu_health(facts: NodeFacts, expected: int | None, *, repairs: bool) -> Faults:
+    """The faults of a host's GPUs. `expected`: node_gpus; without it, the number in the record of
+    the last run that went well. `repairs`: the run loads or installs the driver."""
+    of_module = tuple(_module_faults(facts, own_gpus(facts)))
+    of_gpus = (*_lost(facts), *_too_few(facts, expected))
+    if not of_module and not of_gpus:
+        of_module = tuple(_unanswered(facts))
+    return Faults(of_module, of_gpus) if repairs else Faults((), (*of_module, *of_gpus))
+
+
+def missing_gpus(facts: NodeFacts) -> list[str]:
+    """Slots of GPUs that the driver has and the PCI bus has not."""
+    there = {gpu.slot.lower() for gpu in facts.gpus}
+    return [slot for slot in facts.taken if slot not in there]
+
+
+def _module_faults(facts: NodeFacts, gpus: tuple[PciDevice, ...]) -> Iterator[Finding]:
+    """The nvidia module is not built, not loaded, of another version, or not bound to a GPU."""
+    loaded, module = facts.loaded_driver, facts.module_on_disk
+    installed = [module.version if module else None, facts.library]
+    versions = list(dict.fromkeys(filter(None, installed)))
+    if not gpus or not (versions or facts.modules.keys() & {"nvidia"}):
+        return
+    built = [each for each in facts.dkms if each.name.startswith("nvidia")]
+    if built and module is None and not facts.operator_driver:
+        version = next((each.version for each in built if each.version in versions), "")
+        yield MODULE_NOT_BUILT(Severity.WARNING, version=version or built[-1].version)
+    elif "nvidia" not in facts.modules:
+        yield findings.NOT_LOADED(version=versions[0], kernel=facts.kernel.release)
+    elif loaded and any(version != loaded for version in versions):
+        other = next(version for version in versions if version != loaded)
+        yield findings.VERSION_MISMATCH(loaded=loaded, installed=other)
+    unbound = [gpu.slot for gpu in gpus if gpu.driver is None and gpu.answers]
+    if loaded and unbound:
+        are = f"{Count(len(unbound)):GPU is|GPUs are}"
+        yield findings.GPU_UNBOUND(count=are, slots=", ".join(unbound))
+
+
+def _lost(facts: NodeFacts) -> Iterator[Finding]:
+    """GPUs that fell off the bus."""
+    silent = [gpu.slot for gpu in facts.gpus if not gpu.answers]
+    for slots, what in (
+        (missing_gpus(facts), "that the driver has and the PCI bus no longer has"),
+        (silent, "with registers that cannot be read"),
+    ):
+        if slots:
+            count = counted(len(slots), "GPU")
+            yield findings.GPU_LOST(count=count, slots=", ".join(slots), what=what)
+
+
+def _too_few(facts: NodeFacts, expected: int | None) -> Iterator[Finding]:
+    """Fewer GPUs than the host is to have, where those that fell off the bus do not say it."""
+    source, wanted = "node_gpus says", expected
+    if wanted is None:
+        damaged = facts.provenance.trouble([DriverEntry])
+        source, wanted = (
+            "at its last change by gpufleet it had",
+            0 if damaged else facts.provenance.entry(DriverEntry).gpus,
+        )
+    if len(facts.gpus) + len(missing_gpus(facts)) < wanted:
+        yield findings.TOO_FEW_GPUS(found=len(facts.gpus), source=source, wanted=wanted)
+
+
+def _unanswered(facts: NodeFacts) -> Iterator[Finding]:
+    """nvidia-smi fails, or lists fewer GPUs than the driver is bound to."""
+    listed = facts.listed
+    bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
+    if listed is None or not bound:
+        return
+    if listed.error:
+        yield findings.SMI_FAILED(what=f"fails: {listed.error}")
+    elif listed.gpus < len(bound):
+        found, wanted = counted(listed.gpus, "GPU"), counted(len(bound), "GPU")
+        yield findings.SMI_FAILED(what=f"lists {found}; the driver is bound to {wanted}")

@@ -1,0 +1,29 @@
+"""The end of a run on a host with faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyinfra import host, state
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.host.boundary import failing
+from gpufleet.host.operation import Commands, operation
+from gpufleet.run.reporting import RunReport
+
+
+@operation
+def require_no_faults(left: Sequence[Finding]) -> Commands:
+    """
+    Fail for faults that no step of the run puts right, after all other steps.
+
+    + left: the faults, which the report has as warnings
+    """
+    if not left:
+        host.noop("everything works")
+        return
+    if state.is_executing:
+        part = RunReport.of(state).host(host.name)
+        part.findings[:] = [each for each in part.findings if each not in left]
+    yield failing(*(replace(each, severity=Severity.BLOCKER) for each in left))

@@ -1,0 +1,37 @@
+"""A fleet as metrics for Prometheus. Pure."""
+
+from __future__ import annotations
+
+from gpufleet.core import metrics
+from gpufleet.core.secrets import hide_secrets
+from gpufleet.status.models import FLAGS, Fleet, Row
+
+PREFIX = "gpufleet_status"
+
+
+def metrics_text(fleet: Fleet, now: int) -> str:
+    """The metrics of a fleet. `now`: seconds since 1970."""
+    flags = [
+        ({"host": row.name, "flag": flag}, float(flag in row.flags))
+        for row in fleet.rows
+        for flag in FLAGS
+    ]
+    read = [row for row in fleet.rows if row.reached]
+    gpus = [({"host": row.name, "model": row.model}, float(row.gpus)) for row in read]
+    text = metrics.metrics_text(
+        PREFIX,
+        [
+            ("flag", "Whether the host has the flag.", flags),
+            ("gpus", "GPUs on the PCI bus of the host.", gpus),
+            ("host_info", "Versions on the host.", [(_versions(row), 1.0) for row in read]),
+            ("timestamp_seconds", "When gpufleet status read the hosts.",
+             [({"inventory": fleet.inventory}, float(now))]),
+        ],
+    )  # fmt: skip
+    return hide_secrets(text)
+
+
+def _versions(row: Row) -> dict[str, str]:
+    loaded = "true" if row.loaded else "false"
+    return {"host": row.name, "driver": row.driver, "loaded": loaded, "toolkit": row.toolkit,
+            "kernel": row.kernel, "os": row.os}  # fmt: skip

@@ -1,0 +1,52 @@
+"""The GPUs that nvidia-smi lists: what it says, and how it fails."""
+
+from __future__ import annotations
+
+import pytest
+from fakehost import FakeHost
+
+from gpufleet.facts.gpu_work import gpu_work
+from gpufleet.facts.model import GpuProcess, Listed, NodeFacts
+from gpufleet.facts.parse import parse_node_facts
+from gpufleet.facts.sections.hardware import parse_smi
+from tests.unit.hosts import bare_host
+
+GPU = "GPU {}: NVIDIA A100-SXM4-80GB (UUID: GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a7{})"
+MIG = "  MIG 1g.10gb     Device  0: (UUID: MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f)"
+# Source: nvidia-smi(1) of 580, return values 9, 15 and 18
+LOST = "Unable to determine the device handle for gpu 0000:65:00.0: GPU is lost.  Reboot the system"
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
+
+
+def gathered(host: FakeHost, shell: tuple[str, ...]) -> NodeFacts:
+    return parse_node_facts(host.gather(shell))
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ([], None),
+        (["asked", GPU.format(0, 0), MIG, GPU.format(1, 1), "exit 0"], Listed(2)),
+        (["asked", GPU.format(0, 0), LOST, "exit 15"], Listed(1, LOST)),
+        (["asked", MISMATCH, "NVML library version: 580.95", "exit 18"],
+         Listed(0, "NVML library version: 580.95")),
+        (["asked", "exit 9"], Listed(0, "it ended with status 9")),
+        (["asked", "exit 124"], Listed(0, "it did not answer within 60 s")),
+        (["asked", GPU.format(0, 0)], Listed(1, "it did not answer within 60 s")),
+    ],
+)  # fmt: skip
+def test_what_it_says(lines: list[str], found: Listed | None) -> None:
+    assert parse_smi(lines) == found
+
+
+def test_it_is_asked_where_the_module_is_loaded(host: FakeHost, shell: tuple[str, ...]) -> None:
+    host.command("nvidia-smi", f"echo '{GPU.format(0, 0)}'; echo '{LOST}' >&2; exit 15")
+    assert gathered(host, shell).listed is None
+    host.file("/sys/module/nvidia/version", "580.95.05\n")
+    assert gathered(host, shell).listed == Listed(1, LOST)
+
+
+def test_another_run_that_asks_is_no_work_on_the_gpus() -> None:
+    asks = GpuProcess(7, "nvidia-smi", ("/dev/nvidiactl",), "nvidia-smi -L")
+    works = GpuProcess(8, "nvidia-smi", ("/dev/nvidiactl",), "nvidia-smi dmon")
+    assert gpu_work(bare_host(gpu_processes=(asks, works)), ()) == [works]
