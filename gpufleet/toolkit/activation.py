@@ -19,24 +19,21 @@ def with_activation(plan: RuntimePlan, context: Context) -> RuntimePlan:
     need, reason = _needed(plan, context)
     if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
         return plan
-    if not context.settings.restart:
-        note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
-        return replace(plan, reason=reason, postponed=True, findings=(*plan.findings, note))
+    activation = plan.activation
     # the command that restarts checks again whether containers run
     spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
     spare = spare and not context.settings.allow_disruption
-    if spare and runtime.containers > 0:
+    if not context.settings.restart:
+        note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
+    elif spare and runtime.containers > 0:
         note = found.RESTART_STOPS_CONTAINERS(
             unit=runtime.unit, reason=reason, containers=runtime.containers
         )
-        return replace(
-            plan,
-            activation="reload" if plan.change else "none",
-            reason=reason,
-            postponed=True,
-            findings=(*plan.findings, note),
-        )
-    return replace(plan, activation=need, reason=reason, spare=spare)
+        activation = "reload" if plan.change else "none"
+    else:
+        return replace(plan, activation=need, reason=reason, spare=spare)
+    notes = (*plan.findings, note)
+    return replace(plan, activation=activation, reason=reason, postponed=True, findings=notes)
 
 
 def _needed(plan: RuntimePlan, context: Context) -> tuple[Activation, str]:

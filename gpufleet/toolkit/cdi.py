@@ -49,18 +49,15 @@ def plan_cdi(
     if not settings.cdi:
         return CdiPlan("none", "", (), (), True, facts.cdi_specs)
     fits = version_tuple(version) >= version_tuple(cdi.refresh_since)
-    if fits and not _too_old(facts, catalog):
+    refresh = fits and not _too_old(facts, catalog)
+    path = cdi.refresh_output if refresh else cdi.output
+    there = (facts.cdi_specs, _created(facts, path), _duplicates(facts, path))
+    if refresh:
         services = [facts.services.get(unit) for unit in cdi.refresh_units]
         enabled = all(service and service.enabled == "enabled" for service in services)
-        return CdiPlan(
-            "refresh", cdi.refresh_output, cdi.refresh_units, (), enabled, facts.cdi_specs,
-            _created(facts, cdi.refresh_output), _duplicates(facts, cdi.refresh_output),
-        )  # fmt: skip
-    command = ("nvidia-ctk", "cdi", "generate", f"--output={cdi.output}")
-    return CdiPlan(
-        "generate", cdi.output, (), command, True, facts.cdi_specs,
-        _created(facts, cdi.output), _duplicates(facts, cdi.output),
-    )  # fmt: skip
+        return CdiPlan("refresh", path, cdi.refresh_units, (), enabled, *there)
+    command = ("nvidia-ctk", "cdi", "generate", f"--output={path}")
+    return CdiPlan("generate", path, (), command, True, *there)
 
 
 def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from gpufleet.core.findings import Finding, Severity, as_warnings
@@ -118,11 +119,6 @@ class ToolkitPlan:
         )
 
 
-def _first_run_broke_off(facts: NodeFacts) -> bool:
-    """Whether an earlier run installed the toolkit and did not finish."""
-    return TOOLKIT_BEGUN in facts.texts and not facts.provenance.entry(ToolkitEntry).exists
-
-
 def plan_toolkit(
     settings: ToolkitSettings,
     facts: NodeFacts,
@@ -133,19 +129,23 @@ def plan_toolkit(
 
     `systemd_cgroups`: a kubelet of this run will use systemd's control groups.
     """
-    choice = asked = _resolve(settings, facts, catalog)
+    place, machine = facts.distribution or facts.os.code, facts.kernel.architecture
+    resolve = partial(resolve_toolkit, catalog, distribution=place, architecture=machine)
+    choice = asked = resolve(settings=settings)
     before = _installed_version(asked, facts)
     if before and _keeps(settings, asked, before, facts):
         same = settings.model_copy(update={"version": before})
-        choice = replace(_resolve(same, facts, catalog), reason=asked.reason)
-        known = (each for each in choice.findings if each.code != UNKNOWN)
-        choice = replace(choice, findings=tuple(known))
+        choice = resolve(settings=same)
+        known = tuple(each for each in choice.findings if each.code != UNKNOWN)
+        choice = replace(choice, reason=asked.reason, findings=known)
     target = choice.version
     action, reason = _action(choice, before, target, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     plugin = lock_plugin(facts, hold=settings.hold)
     moves = action != "none" or bool(plugin)
-    first = action == "install" or _first_run_broke_off(facts)
+    # of the first run, or of one that ended before its record
+    new = TOOLKIT_BEGUN in facts.texts and not facts.provenance.entry(ToolkitEntry).exists
+    first = action == "install" or new
     runtimes = tuple(
         plan_runtime(Context(key, runtime, settings, facts, catalog, first, systemd_cgroups))
         for key, runtime in facts.runtimes.items()
@@ -184,15 +184,6 @@ def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
     return max(versions, key=version_tuple, default=None)
 
 
-def _resolve(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog) -> ToolkitChoice:
-    return resolve_toolkit(
-        catalog,
-        distribution=facts.distribution or facts.os.code,
-        architecture=facts.kernel.architecture,
-        settings=settings,
-    )
-
-
 def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, facts: NodeFacts) -> bool:
     """Whether the installed version stays: a run that may not change it completes only what an
     interrupted one began, and no run moves it down unless a version is set."""
@@ -208,15 +199,10 @@ def _kept(settings: ToolkitSettings, before: str | None, asked: str, target: str
     lower = version_tuple(asked) < version_tuple(target)
     if target == asked or before is None or (lower and not settings.version):
         return []
-    return [
-        kinds.TOOLKIT_KEPT(
-            severity=Severity.WARNING if settings.version else Severity.INFO,
-            installed=before,
-            who="the settings select" if settings.version else "the catalog selects",
-            version=asked,
-            options=" --toolkit --allow-downgrade" if lower else " --toolkit",
-        )
-    ]
+    options = " --toolkit --allow-downgrade" if lower else " --toolkit"
+    who = "the settings select" if settings.version else "the catalog selects"
+    level = Severity.WARNING if settings.version else Severity.INFO
+    return [kinds.TOOLKIT_KEPT(level, installed=before, who=who, version=asked, options=options)]
 
 
 def _action(

@@ -74,7 +74,5 @@ def _containers(
 
 def _specs(entry: ToolkitEntry, refreshed: str) -> tuple[str, ...]:
     """The specs that gpufleet and the units of the toolkit's packages generated."""
-    specs = [entry.cdi.path] if entry.cdi.created else []
-    if entry.added:
-        specs.append(refreshed)
-    return tuple(dict.fromkeys(specs))
+    specs = ((entry.cdi.path, entry.cdi.created), (refreshed, entry.added))
+    return tuple(dict.fromkeys(path for path, ours in specs if ours))

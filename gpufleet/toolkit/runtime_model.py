@@ -94,13 +94,8 @@ class RuntimePlan:
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for preflight's JSON."""
-        return {
-            "config": self.config,
-            "changes": bool(self.changes),
-            "activation": self.activation,
-            "reason": self.reason,
-            "postponed": self.postponed,
-        }
+        same = ("config", "activation", "reason", "postponed")
+        return {"changes": bool(self.changes), **{name: getattr(self, name) for name in same}}
 
     def as_record(self) -> RuntimePart:
         """The record's entry of this runtime."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpufleet.core.findings import Severity
+from gpufleet.core.findings import as_warnings
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.sections.services import RuntimeName
 from gpufleet.toolkit.activation import with_activation
@@ -61,11 +61,7 @@ def without_old_files(plan: RuntimePlan, context: Context) -> RuntimePlan:
     ours = context.real_path(plan.config)
     old = [path for path in context.files if context.real_path(path) != ours]
     targets = [_retracted(path, context) for path in old]
-    notes = [
-        replace(note, severity=Severity.WARNING) if note.blocks else note
-        for target in targets
-        for note in target.merged.notes
-    ]
+    notes = as_warnings(note for target in targets for note in target.merged.notes)
     return replace(
         plan,
         others=_changes(targets, context),

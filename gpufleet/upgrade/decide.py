@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpufleet.core.names import counted
@@ -92,10 +92,7 @@ def decide(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
     if not fresh:
         return Decision(acts, why, end=_end_of(hosts))
     following = _of_first_wave(hosts, fresh, limits, around)
-    return Decision(
-        {**acts, **following.acts}, {**why, **following.why}, following.waits, following.until,
-        following.end,
-    )  # fmt: skip
+    return replace(following, acts={**acts, **following.acts}, why={**why, **following.why})
 
 
 def _end_of(hosts: Sequence[Host]) -> str:

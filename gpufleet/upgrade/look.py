@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -86,9 +86,9 @@ def view_of(seen: Seen, place: str, subject: Subject = "driver") -> HostView:
     if not facts.gpus or there is None:
         return replace(view, refusals=(NO_GPU_NOW if _had_gpu(facts) else NEVER_A_GPU,))
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
-    if there.target is None:
-        return replace(view, refusals=_texts(_no_target(seen, plan, subject)))
-    return replace(view, refusals=_texts(_obstacles(seen, there, subject)))
+    unclear = there.target is None
+    found = _no_target(seen, plan, subject) if unclear else _obstacles(seen, there, subject)
+    return replace(view, refusals=tuple(each.text for each in found))
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
@@ -156,10 +156,6 @@ def _obstacles(seen: Seen, there: Versions, subject: Subject) -> list[Finding]:
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=names(left)))
     return found
-
-
-def _texts(found: Iterable[Finding]) -> tuple[str, ...]:
-    return tuple(f"{each.code} {each.message}" for each in found)
 
 
 def _model(seen: Seen) -> str:

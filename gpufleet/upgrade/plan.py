@@ -4,7 +4,7 @@ Pure."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
@@ -93,16 +93,8 @@ def make_plan(
 
 
 def limits_of(settings: UpgradeSettings, total: int) -> Limits:
-    return Limits(
-        max_unavailable=hosts_of(settings.max_unavailable, total),
-        soak=settings.soak,
-        max_failed=settings.max_failed,
-        max_failed_in_a_row=settings.max_failed_in_a_row,
-        window=settings.window,
-        window_zone=settings.window_zone,
-        alerts=settings.alerts,
-        alerts_ignored=settings.alerts_ignored,
-    )
+    same = {each.name: getattr(settings, each.name) for each in fields(Limits)}
+    return Limits(**{**same, "max_unavailable": hosts_of(settings.max_unavailable, total)})
 
 
 def views_to_return(views: Sequence[HostView]) -> list[HostView]:
@@ -120,7 +112,7 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
             found.append(replace(view, target=None, refusals=(NOT_CHANGED.format(run=run),)))
         elif view.before != state.target:
             other = findings.CHANGED_SINCE(target=state.target, found=view.before or "nothing")
-            found.append(replace(view, refusals=(f"{other.code} {other.message}",)))
+            found.append(replace(view, refusals=(other.text,)))
         else:
             found.append(replace(view, target=state.before, loaded=None, refusals=()))
     return found
@@ -133,7 +125,7 @@ def without_downgrade(view: HostView) -> HostView:
     ):
         return view
     found = DOWNGRADE(target=view.target, before=view.before)
-    return replace(view, refusals=(*view.refusals, f"{found.code} {found.message}"))
+    return replace(view, refusals=(*view.refusals, found.text))
 
 
 def newest_changed(states: Iterable[HostState]) -> HostState:

@@ -19,6 +19,7 @@ from gpufleet.upgrade.host_state import AT_WORK, FAILING, OPEN, HostState, Phase
 from gpufleet.upgrade.models import Plan, names
 
 SHOWN = 10  # hosts of a wave
+IN_STATUS = ("run", "kind", "subject", "before", "target", "group")
 SCHEMA = 1  # of status.schema.json
 NO_NODES: Mapping[str, str] = {}
 
@@ -111,14 +112,9 @@ def _status_of(host: Status) -> dict[str, Any]:
     return {
         "name": host.name,
         "state": state.phase.value if state else None,
-        "run": state.run if state else None,
-        "kind": state.kind if state else None,
-        "subject": state.subject if state else None,
-        "before": state.before if state else None,
-        "target": state.target if state else None,
-        "group": state.group if state else None,
+        **{key: getattr(state, key, None) for key in IN_STATUS},
         "since": _utc(state.since) if state else None,
-        "out_of_service": state.out_of_service if state else None,
+        "out_of_service": getattr(state, "out_of_service", None),
         "reason": state.why if state else host.problem,
         "locked_by": host.holder,
     }

@@ -18,10 +18,6 @@ SENTENCES: dict[Subject, str] = {
     "toolkit": "Change the container toolkit of these hosts?",
     "reboot": "Reboot these hosts?",
 }
-RETURNS: dict[Subject, str] = {
-    "driver": "Return these hosts to their earlier driver?",
-    "toolkit": "Return these hosts to their earlier container toolkit?",
-}
 
 
 @dataclass(frozen=True, slots=True)

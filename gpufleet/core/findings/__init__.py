@@ -43,6 +43,11 @@ class Finding:
             "remedy": self.remedy,
         }
 
+    @property
+    def text(self) -> str:
+        """Code and message."""
+        return f"{self.code} {self.message}"
+
     def __str__(self) -> str:
         return f"{self.code} {self.severity.value}: {self.sentences}"
 

@@ -73,8 +73,7 @@ def _check_refused(run: Run, name: str) -> str:
         problem = pull.reason if pull.came in refuses else ""
     if not problem:
         return ""
-    found = CHECK_REFUSED(problem=problem)
-    return f"{found.code} {found.message}"
+    return CHECK_REFUSED(problem=problem).text
 
 
 def begin_drain(run: Run, name: str) -> None:
@@ -146,8 +145,7 @@ def change(run: Run, name: str) -> None:
         if (problem := _without_image(run, name)) is None:
             return
         if problem:
-            missing = CHECK_REFUSED(problem=problem)
-            pass_over(run, name, f"{missing.code} {missing.message}")
+            pass_over(run, name, CHECK_REFUSED(problem=problem).text)
             return
         run.fresh.add(name)
         run.write(name, Phase.CHANGING, attempts=state.attempts + 1)
@@ -244,12 +242,6 @@ def _without_image(run: Run, name: str) -> str | None:
     return None if pull.came in PASSING and run.waits(name, pull.reason, wait) else pull.reason
 
 
-def give_back(run: Run, name: str) -> None:
-    """Return a host to service in its phase. If its cluster refuses or the command fails, the other
-    hosts are finished first and the next process tries again; an abort ignores the command."""
-    _return_in(run, name, run.states[name].phase)
-
-
 def leave(run: Run, name: str) -> None:
     """Give up a drain. After a pause the host is begun again."""
     run.idle.discard(name)
@@ -258,10 +250,13 @@ def leave(run: Run, name: str) -> None:
     elif run.states[name].behind:
         run.write(name, Phase.PREPARED)
     else:
-        _return_in(run, name, Phase.PREPARED)
+        give_back(run, name, Phase.PREPARED)
 
 
-def _return_in(run: Run, name: str, phase: Phase) -> None:
+def give_back(run: Run, name: str, phase: Phase | None = None) -> None:
+    """Return a host to service, in its phase or another one. If its cluster refuses or the command
+    fails, the other hosts are finished first and the next process tries again; an abort ignores the
+    command."""
     cluster, settings, said = run.clusters.get(name), run.settings[name], ""
     if cluster is not None:
         try:
@@ -286,7 +281,7 @@ def _return_in(run: Run, name: str, phase: Phase) -> None:
         said = f"without its upgrade_ready_command: {problem}" if problem else said
     run.commanded.discard(name)
     why = "; ".join(filter(None, (said, run.states[name].why))) if said else ""
-    run.write(name, phase, why, out=False, commanded=False)
+    run.write(name, phase or run.states[name].phase, why, out=False, commanded=False)
 
 
 ACTS: dict[Do, Callable[[Run, str], None]] = {

@@ -85,7 +85,7 @@ def find_nodes(
         if not refused and view.kubelet:
             why = "it runs a kubelet, and no cluster of the inventory has its machine ID"
             refused = [findings.NODE_UNKNOWN(reason=why)]
-        reasons = [_text(each) for each in refused]
+        reasons = [each.text for each in refused]
         unplaced = "; ".join(reasons)
         seen.append(replace(view, refusals=(*reasons, *view.refusals), unplaced=unplaced))
     return seen, places
@@ -98,7 +98,7 @@ def _find_in(
     nodes = dict[str, list[Node]]()
     for node in every_node(api):
         nodes.setdefault(machine_of(node), []).append(node)
-    owner = _text(findings.OPERATOR_DRIVER(context=api.context)) if owns_driver(api) else ""
+    owner = findings.OPERATOR_DRIVER(context=api.context).text if owns_driver(api) else ""
     count = Counter(view.machine for view in views)
     same_id = {view.name: view for view in views if view.machine in nodes}
     named = side_by_side(  # DNS is asked
@@ -178,10 +178,6 @@ def owns_driver(api: ClusterApi) -> bool:
         return False
     wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]
     return any(each is not False for each in wanted)
-
-
-def _text(finding: Finding) -> str:
-    return f"{finding.code} {finding.message}"
 
 
 def open_clusters(

@@ -25,12 +25,11 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Round:
-    """What one pass over a node found. `given_up`: it cannot be drained; `silent`: its cluster does
-    not answer; `evicted`: how many of its pods are on their way since."""
+    """What one pass over a node found. `given_up`: it cannot be drained; `evicted`: how many of its
+    pods are on their way since."""
 
     drained: bool = False
     given_up: str = ""
-    silent: bool = False
     evicted: int = 0
     reasons: list[str] = field(default_factory=list)
 

@@ -32,18 +32,8 @@ def keep(
     message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
     full = explain(host.name, findings.NO_ROOM(folder=FOLDER))
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
-    seconds = str(settings.validation_timeout)
-    yield script(
-        "upgrade/keep",
-        FOLDER,
-        settings.run or "",
-        version,
-        message,
-        full,
-        job.manager,
-        seconds,
-        *words,
-    )
+    about = (FOLDER, settings.run or "", version, message, full, job.manager)
+    yield script("upgrade/keep", *about, str(settings.validation_timeout), *words)
 
 
 @operation

@@ -86,7 +86,7 @@ class HostSteps:
         except (ValueError, IndexError) as error:
             text = one_line(str(error).split("\n", 1)[0])
             found = STATE_UNREADABLE(file=FILE, problem=text)
-        return Status(name, problem=f"{found.code} {found.message}")
+        return Status(name, problem=found.text)
 
     def write(self, name: str, state: HostState) -> None:
         """Keep the state on the host, with its lock, which is held from then on. Raises Stopped."""

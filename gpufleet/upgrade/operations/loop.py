@@ -160,4 +160,4 @@ def _bounded(run: Run, hosts: tuple[str, ...], work: Job) -> None:
             if of_others or not run.waits(name, finding.message, run.silence(name)):
                 run.silent |= set() if of_others else {name}
                 run.given_up[name] = finding
-                run.say(f"{name}: given up: {finding.code} {finding.message}")
+                run.say(f"{name}: given up: {finding.text}")

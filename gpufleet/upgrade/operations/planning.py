@@ -132,7 +132,7 @@ def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
         try:
             reader.write(name, state if plan.resumed else replace(state, since=now))
         except Stopped as error:
-            return f"{error.findings[0].code} {error.findings[0].message}"
+            return error.findings[0].text
         return ""
 
     problems = {name: why for name, why in reader.each(write, plan.hosts).items() if why}
@@ -169,7 +169,7 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
     """The settings of a host. Which pods leave depends on node_reboot. Raises Stopped."""
     settings, problems = load_settings(target.data)
     if settings is None:
-        text = " ".join(f"{each.code} {each.message}" for each in problems)
+        text = " ".join(each.text for each in problems)
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
     if subject == "reboot":  # it ends every pod: none may stay to be ended by it
         return settings.model_copy(update={"drain": "all"})

@@ -56,7 +56,7 @@ def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
 
 
 def _text(found: Finding) -> str:
-    return one_line(f"{found.code} {found.message}")[:REASON]
+    return one_line(found.text)[:REASON]
 
 
 def _said(errors: list[str]) -> str:

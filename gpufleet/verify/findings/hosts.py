@@ -65,8 +65,8 @@ AS_WANTED = check(
     "Installed driver does not match the inventory",
     "A driver must be recorded where the inventory enables one, with the branch or version that "
     "it sets.",
-    "If there is no record, run `gpufleet apply` for this host. Otherwise drain the node if it "
-    "has work, then run `gpufleet apply`; or correct driver_branch and driver_version in the "
+    "If there is no record, run `gpufleet apply` for this host. Otherwise run `gpufleet upgrade "
+    "INVENTORY`, which drains it first; or correct driver_branch and driver_version in the "
     "inventory.",
 )
 PACKAGE_MANAGER = check(
@@ -90,7 +90,8 @@ PACKAGES = check(
     "The packages of driver, fabric manager, container toolkit and exporter must be installed at "
     "the recorded version, as the inventory sets it, and held at it where they were (apt-mark "
     "hold, versionlock); an exporter's container must run the recorded image.",
-    "Run `gpufleet apply` for this host.",
+    "Run `gpufleet apply` for this host. If the inventory sets another toolkit_version, run "
+    "`gpufleet upgrade INVENTORY --toolkit`.",
 )
 STRAYS = check(
     "GF721",
