@@ -77,14 +77,10 @@ def heartbeat(progress: Progress) -> str:
 
 
 def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds: float) -> str:
-    """One line for a step that is over, "" where it changed nothing and failed nowhere.
-
-    `step`: "" where its name is above the line.
-    """
+    """One line for a step that is over, "" where it changed nothing and failed nowhere."""
     parts = [f"changed {few(changed)}"] if changed else []
     parts += [f"failed on {few(failed)}"] if failed else []
-    name = f"{_step(step)}: " if step else ""
-    return f"{name}{', '.join(parts)}, {elapsed(seconds)}" if parts else ""
+    return f"{_step(step)}: {', '.join(parts)}, {elapsed(seconds)}" if parts else ""
 
 
 def fit(text: str, width: int) -> str:

@@ -13,6 +13,7 @@ from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
 
+from gpufleet.core.inventory import CLUSTERS
 from gpufleet.host.boundary import Explain, failing, findings_of, step, watched
 from gpufleet.host.lock import as_step, lock_of, taking
 from gpufleet.run.reporting import RunReport
@@ -38,7 +39,7 @@ def operation(
     In a preview the sentence becomes a step of the report where there would be commands. What goes
     wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
     command of all takes the lock on the host. `explain`: what an exception means; `serial`: hosts
-    carry it out one after the other.
+    carry it out one after the other; otherwise no host waits in it for another.
     """
     how = {"_serial": True} if serial else {}
     inner = cast(Any, pyinfra_operation()(_guarded(function, explain)))
@@ -46,7 +47,10 @@ def operation(
     @wraps(function)
     def named(sentence: str, /, *args: P.args, **kwargs: P.kwargs) -> OperationMeta:
         if not RunReport.previews(state):
-            return cast(OperationMeta, inner(*args, name=sentence, **how, **kwargs))
+            planned = cast(OperationMeta, inner(*args, name=sentence, **how, **kwargs))
+            if not (serial or CLUSTERS in host.groups):
+                RunReport.of(state).independent.add(planned._hash)
+            return planned
         needed = next(function(*args, **kwargs), None) is not None
         if needed:
             RunReport.of(state).host(host.name).steps.append(sentence)

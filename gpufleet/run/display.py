@@ -57,7 +57,8 @@ class Display:
 
     def __init__(self, run: Run) -> None:
         self._run, self._state = run, run.state
-        self._start = self._operation_began = time.monotonic()
+        self._start = time.monotonic()
+        self._operations_began: dict[str, float] = {}
         self._shown = LiveProgress(self._lines, self._beat)
         self._filter = Quiet(run.state, names=not (self._shown.terminal or is_quiet()))
 
@@ -78,8 +79,8 @@ class Display:
         self._shown.stop()
         pyinfra.logger.removeFilter(self._filter)
 
-    def operation_start(self) -> None:
-        self._operation_began = time.monotonic()
+    def operation_start(self, op_hash: str) -> None:
+        self._operations_began[op_hash] = time.monotonic()
 
     def operation_end(self, op_hash: str) -> None:
         changed: list[str] = []
@@ -89,9 +90,8 @@ class Display:
             if meta is not None and meta.is_complete():
                 changed += [host.name] if meta.did_change() else []
                 failed += [host.name] if meta.did_error() else []
-        seconds = time.monotonic() - self._operation_began
-        name = self._name(op_hash) if self._shown.terminal else ""  # else pyinfra has printed it
-        if not is_quiet() and (line := step_line(name, changed, failed, seconds)):
+        seconds = time.monotonic() - self._operations_began[op_hash]
+        if not is_quiet() and (line := step_line(self._name(op_hash), changed, failed, seconds)):
             self._shown.say(f"    {line}")
 
     def progress(self) -> Progress | None:

@@ -32,6 +32,7 @@ from gpufleet.run.display import Display
 from gpufleet.run.invocation import read_invocation
 from gpufleet.run.lifecycle import SIGNALS, Run, end, requested_reports
 from gpufleet.run.near_misses import misspelt
+from gpufleet.run.pace import replace_run_ops
 from gpufleet.run.report import BAD, HostReport
 from gpufleet.run.report_file import print_error, say
 from gpufleet.run.step_results import add_operations
@@ -78,6 +79,7 @@ class RunReport(Run, BaseStateCallback):
         self.began: dict[str, float] = {}  # of the operation that each host carries out
         self.carried_out: Counter[str] = Counter()  # operations, by host
         self.touched: set[str] = set()  # hosts of which an operation was started
+        self.independent: set[str] = set()  # operations in which no host waits for another
         self.problems: Problems = lambda groups, data: []
         self.plan_only = False
         self.left_out: set[str] = set()  # hosts that a deploy does not apply to
@@ -106,6 +108,7 @@ class RunReport(Run, BaseStateCallback):
             _refuse(stopped.findings[0])
         atexit.register(report.close)
         if pyinfra.is_cli:
+            replace_run_ops(report.independent)
             for number in SIGNALS:
                 signal.signal(number, report._interrupt)
         report.display.start(asked)
@@ -176,8 +179,7 @@ class RunReport(Run, BaseStateCallback):
         sys.exit(self.interrupted or ExitStatus.FAILED)
 
     def abandon(self) -> None:
-        """Stop waiting for commands that run on hosts, as pyinfra does at its end; end helm in
-        order."""
+        """Stop waiting for commands on hosts, as pyinfra does at its end; end helm in order."""
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
@@ -189,7 +191,7 @@ class RunReport(Run, BaseStateCallback):
         return self.left_out - self.hosts.keys()
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
-        self.display.operation_start()
+        self.display.operation_start(op_hash)
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         self.display.operation_end(op_hash)
@@ -227,8 +229,7 @@ class RunReport(Run, BaseStateCallback):
 
     @property
     def completed(self) -> bool:
-        """Whether pyinfra's command carried out the operations of all hosts: it passes this stage
-        neither in a preview nor where it ends early, whatever ended it."""
+        """Whether pyinfra carried out the operations of all hosts, and did not end early."""
         return not self.dry and self.state.current_stage is StateStage.Disconnect
 
     def gather(self) -> list[HostReport]:

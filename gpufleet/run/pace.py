@@ -1,0 +1,116 @@
+"""The order of a run: each host carries out its operations at its own pace.
+
+pyinfra begins an operation once every host has ended the one before: a host that waits for its
+package manager's lock holds all others. Its `--no-wait` keeps no order between hosts at all, and
+counts a host that failed as one that did not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+
+from pyinfra.api import Host, State
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operations import _run_single_op, run_host_op, run_ops
+from pyinfra.api.util import log_operation_start
+from pyinfra.context import ctx_host, ctx_state
+
+from gpufleet.core.inventory import CLUSTERS
+
+
+def replace_run_ops(independent: Collection[str]) -> None:
+    """Make pyinfra's command run the operations by `run_at_own_pace`."""
+    from pyinfra_cli import cli  # replaces parts of the standard library
+
+    cli.run_ops = partial(run_at_own_pace, independent=independent)
+
+
+def run_at_own_pace(
+    state: State, serial: bool = False, no_wait: bool = False, *, independent: Collection[str]
+) -> None:
+    """Run all operations; takes the place of pyinfra's `run_ops` and raises what that raises.
+
+    `independent`: hashes of operations that no host has to wait for another in. Before and after
+    any other operation all hosts wait for each other: where hosts carry it out one after the other
+    (a control plane joins before workers do), on clusters, and in a user's own deploys.
+    """
+    if serial or no_wait:
+        run_ops(state, serial=serial, no_wait=no_wait)
+        return
+    state.is_executing = True
+    with ctx_state.use(state):
+        for apart, hashes in groupby(_in_order(state), key=independent.__contains__):
+            if apart:
+                _Apart(state, list(hashes)).run()
+            else:
+                for op_hash in hashes:
+                    _run_single_op(state, op_hash)
+
+
+def _in_order(state: State) -> list[str]:
+    """The operations in pyinfra's order, those of clusters last. pyinfra sorts operations that no
+    host shares by their number on each host: a release would be installed before its nodes are."""
+    order: list[str] = state.get_op_order()
+    on_hosts, on_clusters = (
+        {op for host in state.inventory if (CLUSTERS in host.groups) is clusters
+         for op in state.ops[host]}
+        for clusters in (False, True)
+    )  # fmt: skip
+    if on_hosts & on_clusters:  # by a user's deploy, which asks for an order of its own
+        return order
+    return sorted(order, key=on_clusters.__contains__)
+
+
+@dataclass(slots=True)
+class _Apart:
+    """Operations that each host carries out one after the other, whatever other hosts do."""
+
+    state: State
+    hashes: Sequence[str]
+    left: Counter[str] = field(default_factory=Counter)  # operation -> hosts that have not ended it
+    begun: set[str] = field(default_factory=set)
+    stopped: PyinfraError | None = None  # too many hosts failed
+
+    def run(self) -> None:
+        hosts = list(self.state.inventory.get_active_hosts())
+        for host in hosts:
+            self.left.update(self._of(host))
+        running = [self.state.pool.spawn(self._run_host, host) for host in hosts]
+        for greenlet in running:
+            greenlet.get()
+        if self.stopped:
+            raise self.stopped
+
+    def _of(self, host: Host) -> Iterator[str]:
+        return (op_hash for op_hash in self.hashes if op_hash in self.state.ops[host])
+
+    def _run_host(self, host: Host) -> None:
+        going = True
+        with ctx_host.use(host):
+            for op_hash in self._of(host):
+                going = going and not self.stopped and self._run_operation(host, op_hash)
+                self._end(op_hash)
+
+    def _run_operation(self, host: Host, op_hash: str) -> bool:
+        """Whether the host goes on."""
+        if op_hash not in self.begun:
+            self.begun.add(op_hash)
+            self.state.trigger_callbacks("operation_start", op_hash)
+            log_operation_start(self.state.get_op_meta(op_hash))
+        if run_host_op(self.state, host, op_hash):
+            return True
+        try:
+            self.state.fail_hosts({host})
+        except PyinfraError as error:
+            self.stopped = error
+        return False
+
+    def _end(self, op_hash: str) -> None:
+        """Count a host that has ended the operation, or does not reach it."""
+        self.left[op_hash] -= 1
+        if not self.left[op_hash] and op_hash in self.begun:
+            self.state.trigger_callbacks("operation_end", op_hash)
