@@ -15,6 +15,7 @@ COMMANDS = {
     "catalog": "gpufleet.cli.catalog:catalog",
     "cluster": "gpufleet.cli.cluster:cluster",
     "completion": "gpufleet.cli.completion:completion",
+    "docs": "gpufleet.cli.docs:docs",
     "doctor": "gpufleet.cli.doctor:doctor",
     "explain": "gpufleet.cli.explain:explain",
     "init": "gpufleet.cli.init:init",

@@ -12,7 +12,7 @@ _IN_CHECKOUT = {"checks": "tests/post_deploy"}  # the others have one name in bo
 
 def shipped(name: str) -> Path:
     """A folder or file that ships beside the modules: `checks`, `config.py`, `deploys`,
-    `inventories`, `roles` or `templates`."""
+    `docs`, `inventories`, `roles` or `templates`."""
     if _INSTALLED.is_dir():
         return _INSTALLED / name
     return _PACKAGE.parent / _IN_CHECKOUT.get(name, name)

@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHIPPED = {
     "config.py": "config.py",
     "deploys/": "deploys/",
+    "docs/": "docs/",
     "inventories/group_data/all.py": "inventories/group_data/all.py",
     "inventories/prod.py": "inventories/prod.py",
     "roles/": "roles/",
@@ -23,6 +24,7 @@ SHIPPED = {
 IGNORED = [
     ".env",
     "deploys/site.py",
+    "docs/passwords.txt",
     "gpufleet/.env",
     "gpufleet/driver/id_ed25519",
     "gpufleet/key.pem",
@@ -65,6 +67,8 @@ def place(path: str) -> str | None:
     """Where a file of the checkout is in the wheel; None where it does not ship."""
     if path.startswith("gpufleet/"):
         return path
+    if path.startswith("docs/") and not path.endswith(".md"):
+        return None  # pictures, and the style of the site
     for source, target in SHIPPED.items():
         if path.startswith(source):
             return f"gpufleet/_shipped/{path.replace(source, target, 1)}"

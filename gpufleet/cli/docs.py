@@ -1,0 +1,37 @@
+"""`gpufleet docs`: the documentation that ships with this version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from gpufleet.core.paths import shipped
+
+
+@click.command()
+@click.argument("page", required=False)
+def docs(page: str | None) -> None:
+    """Show a page of the documentation, such as `gpufleet docs upgrade`; list them without PAGE.
+
+    Exit status: 0 the page exists; 2 usage error.
+    """
+    folder = shipped("docs")
+    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in _pages(folder)}
+    if page is None:
+        click.echo("\n".join(f"{name}: {_title(path)}" for name, path in pages.items()))
+        return
+    found = [path for name, path in pages.items() if page in (name, path.stem)]
+    if not found:
+        raise click.UsageError(f"No page is called {page!r}. `gpufleet docs` lists them.")
+    click.echo_via_pager(found[0].read_text("utf-8"))
+
+
+def _pages(folder: Path) -> list[Path]:
+    """Guides first: of two pages with one name they are shown."""
+    return sorted(folder.rglob("*.md"), key=lambda path: (path.parent.name != "how-to", path))
+
+
+def _title(path: Path) -> str:
+    with path.open(encoding="utf-8") as lines:
+        return next((line[2:].strip() for line in lines if line.startswith("# ")), "")
