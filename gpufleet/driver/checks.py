@@ -151,12 +151,15 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
     if exact not in known:
         like = ", ".join(each for each in known if each.startswith(exact))
         newest = f"whose newest of branch {branch.branch} is {found.newest or 'unknown'}"
-        yield not_in_catalog(request, exact, f"which has {like}" if like else newest)
+        # the catalog does not list every older version: the repository says whether it exists
+        whole = not like and exact.count(".") >= (found.newest or "").count(".")
+        yield not_in_catalog(request, exact, f"which has {like}" if like else newest, whole=whole)
 
 
-def not_in_catalog(request: Request, what: str, known: str) -> Finding:
-    """A branch or version that is a blocker unless the settings allow what is not known."""
-    severity = Severity.WARNING if request.settings.allow_unknown else None
+def not_in_catalog(request: Request, what: str, known: str, *, whole: bool = False) -> Finding:
+    """A branch or version that is a blocker unless the settings allow what is not known. `whole`:
+    it is a complete version of a known branch."""
+    severity = Severity.WARNING if whole or request.settings.allow_unknown else None
     date = request.catalog.branches.as_of
     return kinds.NOT_IN_CATALOG(severity=severity, what=what, date=date, known=known)
 

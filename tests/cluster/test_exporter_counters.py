@@ -183,10 +183,8 @@ def test_a_config_map_of_others_is_not_overwritten(bench: Bench) -> None:
 @pytest.mark.extended
 def test_a_release_that_fails_leaves_its_exporters_with_a_list_and_a_scrape(bench: Bench) -> None:
     """On 1.18 and with its chart: others have the ServiceMonitor in the release."""
-    term = {"matchExpressions": [{"key": "example.com/no-node", "operator": "Exists"}]}
-    nodes = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    nowhere = {"affinity": {"nodeAffinity": nodes}}
-    data = {**old_chart(bench), "monitoring_exporter_values": nowhere, "cluster_timeout": 10}
+    waiting = {"podAnnotations": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
+    data = {**old_chart(bench), "monitoring_exporter_values": waiting, "cluster_timeout": 10}
     done = bench.deploy(**data)
     assert done.returncode == 1, done.output
     assert monitors(bench) == ["gpufleet-dcgm-exporter"]

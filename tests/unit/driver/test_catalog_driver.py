@@ -206,13 +206,14 @@ def test_versions_are_compared_as_numbers() -> None:
     assert "GF120" not in codes(choose("ubuntu2204", T4, version="580.178.04"))
 
 
-def test_an_unknown_version_blocks_unless_a_key_allows_it() -> None:
-    assert choose("ubuntu2204", T4, version="580.199.99").blocked
+def test_an_incomplete_version_blocks_and_the_repository_judges_a_whole_one() -> None:
+    assert not choose("ubuntu2204", T4, version="580.199.99").blocked
+    assert choose("ubuntu2204", T4, version="580.199").blocked
     for exact, known in (("580.95", "580.95.05"), ("580.17", "580.173.02, 580.178.04")):
         (finding, *_) = choose("ubuntu2204", T4, version=exact).findings
         assert (finding.code, finding.blocks) == ("GF111", True)
         assert f"which has {known}." in finding.message
-    choice = choose("ubuntu2204", T4, version="580.199.99", allow_unknown=True)
+    choice = choose("ubuntu2204", T4, version="580.199", allow_unknown=True)
     assert not choice.blocked
     (finding,) = choice.findings
     assert finding.code == "GF111"
