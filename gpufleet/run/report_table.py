@@ -40,16 +40,18 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
 
 
 def _show_steps(console: Console, hosts: list[HostReport]) -> None:
-    """What would be done: on one host a line per step, else the steps once for all alike."""
-    plans = shared((host.name, tuple(host.steps)) for host in hosts if host.steps)
-    for steps, names in plans.items():
-        if len(names) == 1:
-            for step in steps:
-                _say(console, "would", "green", names[0], step)
-            continue
-        _say(console, "would", "green", few(names), f"{counted(len(steps), 'step')} each")
-        for step in steps:
-            console.print(Text(f"  {each_line(step)}"), highlight=False)
+    """What would be done: a line for each step, with its hosts, in an order that all of them keep
+    but for repeated steps."""
+    names = shared((host.name, step) for host in hosts for step in host.steps)
+    order: list[str] = []
+    for host in hosts:
+        place = 0
+        for step in host.steps:
+            if step not in order:
+                order.insert(place, step)
+            place = order.index(step) + 1
+    for step in order:
+        _say(console, "would", "green", few(names[step]), step)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:
@@ -82,11 +84,11 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
 def _alike(
     hosts: list[HostReport], cells: Mapping[str, Sequence[Text]]
 ) -> Iterable[list[HostReport]]:
-    """The hosts that share a line: converged ones whose cells are the same. Others have their own,
-    in the place of the first."""
+    """The hosts that share a line: converged and planned ones whose cells are the same. Others have
+    their own, in the place of the first."""
     lines: dict[tuple[str, ...], list[HostReport]] = {}
     for host in hosts:
-        own = () if host.status == "converged" else (host.name,)
+        own = () if host.status in ("converged", "planned") else (host.name,)
         lines.setdefault((*own, *(cell.plain for cell in cells[host.name])), []).append(host)
     return lines.values()
 

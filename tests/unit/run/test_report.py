@@ -237,9 +237,14 @@ def of(*found: HostReport, dry: bool = True) -> str:
 
 
 def test_what_hosts_share_is_there_once() -> None:
-    text = of(planned("a1", "x", "y"), planned("a2", "x", "y"), planned("b", "x"))
-    assert "would 2 hosts (a[1-2]): 2 steps each\n  x\n  y\n" in text
-    assert "would b: x\n" in text
+    text = of(planned("a1", "x", "z"), planned("a2", "x", "z"), planned("b", "x", "y", "z"))
+    steps = [line for line in text.splitlines() if line.startswith("would")]
+    assert steps == [
+        "would 3 hosts (a[1-2], b): x",
+        "would b: y",
+        "would 3 hosts (a[1-2], b): z",
+    ]
+    assert [line.split()[:2] for line in text.splitlines()[2:4]] == [["2", "hosts"], ["b", "-"]]
     assert text.count("GF501") == 1
     assert "GF501 info 3 hosts (a[1-2], b): " in text
 
