@@ -91,7 +91,7 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
             host.set_fault("missing-headers", False)
     assert done.returncode == 1
     for host, state in zip(hosts, before, strict=True):
-        missing = "GF318" if host.kind.is_rpm else "GF323"
+        missing = "GF332" if host.kind.is_rpm else "GF323"
         assert {"GF521", missing} <= done.codes(host.name), done.output
         assert host.kind.kernel in done.report[host.name]["errors"][0]
         assert driver_packages(host) == {}
