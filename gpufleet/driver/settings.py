@@ -82,8 +82,8 @@ class DriverSettings(RoleSettings):
     )
     allow_unknown: bool = Field(
         False,
-        description="Install a branch or version that the catalog does not have, such as one of "
-        "your own repository.",
+        description="Install a branch that the catalog does not have, or a version that looks "
+        "incomplete, from your own repository.",
     )
     mok_enrolled: bool = Field(
         False,

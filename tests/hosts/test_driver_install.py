@@ -181,7 +181,6 @@ def test_an_unknown_version_is_refused_with_the_available_ones(fleet: dict[str, 
             "ubuntu2204": {"driver_branch": None, "driver_version": "580.1.1"},
             "el7": {"driver_branch": None, "driver_version": "550.1.1"},
         },
-        driver_allow_unknown=True,
         **CHANGE_DRIVER,
     )
     assert done.returncode == 1
