@@ -13,8 +13,8 @@ from types import ModuleType
 
 import gpufleet
 import gpufleet_sandbox
-from gpufleet.cli.explain import finding_modules as declare
 from gpufleet.core.findings import Kind
+from gpufleet.core.findings import finding_modules as declare
 
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {

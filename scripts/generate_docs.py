@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 from gpufleet.cli.explain import meaning
+from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.findings import KINDS, Kind
-from gpufleet.core.settings import RoleSettings
+from gpufleet.core.settings import RoleSettings, values_of
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.host.settings import HostSettings
@@ -20,7 +21,7 @@ from gpufleet.role.listing import node_roles
 from gpufleet.upgrade.settings import UpgradeSettings
 from scripts.draw_rooms import drawing
 from scripts.finding_codes import codes
-from scripts.reference_pages import cluster_checks, commands_page, keys_page, values_of
+from scripts.reference_pages import cluster_checks, commands_page, keys_page
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = ("<!-- keys: begin (make docs) -->", "<!-- keys: end -->")
@@ -51,6 +52,7 @@ READMES: dict[str, type[RoleSettings]] = {
     **{f"roles/{role.folder or role.name}/README.md": role.settings for role in node_roles()},
     "docs/how-to/gpu-cluster.md": ClusterAccess,
     "docs/how-to/upgrade.md": UpgradeSettings,
+    "docs/how-to/output.md": AcceptedFindings,
     "roles/device-plugin/README.md": DevicePluginSettings,
     "roles/monitoring/README.md": MonitoringSettings,
     "roles/gpu-operator/README.md": GpuOperatorSettings,

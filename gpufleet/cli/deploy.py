@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,21 @@ from gpufleet.cli.output import (
     with_verbose,
 )
 from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.cli.question import Question, has_operations
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.inventory import CLUSTERS, as_argument
+from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
 from gpufleet.core.process import run_in_front
-from gpufleet.core.python import python_module
+from gpufleet.core.python import python_code, python_module
 from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
-from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
+from gpufleet.verify.inventory import Target, VerifyError, limited, load_targets
 
 CONFIG = "config.py"
 HERE = Path()
+QUIETLY = "import pyinfra_cli; from gpufleet.run.display import start_quietly; start_quietly()"
 DRY = "--dry"  # of pyinfra: the run changes nothing
+ASKING = frozenset({"--same-sudo-password", "--ssh-password-prompt"})  # of pyinfra
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
@@ -164,7 +168,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
     PersistentVolumeClaims, namespaces with other objects. They are named. Shows the plan and asks,
     unless --yes is given.
     """
-    ask = None if yes else Question("Remove this?", ("remove",), (DRY,))
+    ask = None if yes else Question("Remove this?", ("remove",), (DRY,), counts=True)
     run(inventory, lambda _: ["remove"], limit, options, ask)
 
 
@@ -186,20 +190,11 @@ def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Tar
     reason where the inventory cannot be loaded, or where one of the limits matches nothing."""
     try:
         targets = load_targets(inventory)
-        return targets, select(targets, limit, inventory) if limit else targets
+        return targets, limited(targets, limit, inventory)
     except VerifyError as error:
         click.echo(str(error), err=True)
         nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
         sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked before a run, below the plan that these deploys show."""
-
-    text: str
-    deploys: tuple[str, ...]
-    options: tuple[str, ...] = ()
 
 
 Deploys = Callable[[list[Target]], Sequence[str]]
@@ -223,30 +218,57 @@ def run(
     targets = targets_of(inventory, limit)
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
-        _confirm(ask, inventory, limit, options)
+        own = any(map(has_operations, files))
+        ask.put(_preview(ask, inventory, limit, options), own=own)
     words = arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
-    os.execv(sys.executable, [*python_module("pyinfra"), *words])
+    os.execv(sys.executable, [*_pyinfra(), *words])
 
 
-def _confirm(ask: Question, inventory: str, limit: Sequence[str], options: Sequence[str]) -> None:
-    """Show what the run would do, and ask; ends the process unless the answer is yes.
+def _preview(
+    ask: Question, inventory: str, limit: Sequence[str], options: Sequence[str]
+) -> int | None:
+    """Show what the run would do; returns how many hosts it would change. Ends the process where
+    there is no plan.
 
     What a host lacks is read again by the run itself: it may have changed until the answer.
     """
     files = [deploy_file(name) for name in ask.deploys]
     words = arguments(inventory, files, limit, [*options, *ask.options], yes=True)
-    status = run_in_front([*python_module("pyinfra"), *words], os.environ)
-    if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
-        sys.exit(status)
-    click.confirm(ask.text, abort=True, err=True)
+    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
+        report = Path(folder, "report.json")
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+        status = run_in_front([*_pyinfra(), *words], environment)
+        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
+            sys.exit(status)
+        return _planned(report)
+
+
+def _planned(report: Path) -> int | None:
+    """How many hosts a preview would change, by its report; None without one."""
+    try:
+        hosts = json.loads(report.read_text("utf-8"))["hosts"].values()
+        return sum(bool(host["plan"]["steps"]) for host in hosts)
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+def _pyinfra() -> list[str]:
+    return python_code(QUIETLY) if is_quiet() else python_module("pyinfra")
 
 
 def confirmed(yes: bool, options: Sequence[str]) -> None:
     """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
-    parse_options(options)
-    if not yes and not sys.stdin.isatty():
+    given = parse_options(options)
+    if sys.stdin.isatty():
+        return
+    for option in ASKING.intersection(given):
+        raise click.UsageError(
+            f"{option} asks, and standard input is not a terminal. Set the password in the "
+            "inventory, from a vault."
+        )
+    if not yes:
         raise click.UsageError(
             "The changes need a confirmation, and standard input is not a terminal. "
             "Add --yes to skip it."
@@ -272,5 +294,5 @@ def arguments(
     gpufleet's own, where that folder has none."""
     sure = ["-y"] if yes else []
     config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
-    chosen = [word for pattern in limit for word in ("--limit", pattern)]
+    chosen = [word for pattern in limit for word in option_of(pattern)]
     return [*sure, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

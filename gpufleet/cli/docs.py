@@ -12,7 +12,9 @@ from gpufleet.core.paths import shipped
 @click.command()
 @click.argument("page", required=False)
 def docs(page: str | None) -> None:
-    """Show a page of the documentation, such as `gpufleet docs upgrade`; list them without PAGE.
+    """Show a page of the documentation, such as upgrade.
+
+    Without PAGE it lists them.
 
     Exit status: 0 the page exists; 2 usage error.
     """

@@ -1,18 +1,20 @@
-"""`gpufleet explain`: what a finding means and what to do, by its code."""
+"""`gpufleet explain`: what a finding means and what to do, by its code; what a data key takes."""
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 import textwrap
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Iterable
+from difflib import get_close_matches
 
 import click
 
 import gpufleet
-from gpufleet.core.findings import KINDS, Kind
+from gpufleet.core.findings import KINDS, Kind, finding_modules
+from gpufleet.core.paths import shipped
+from gpufleet.core.settings import RoleSettings, values_of
+from gpufleet.core.visible import one_line
 
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # codes of a distribution of its own
@@ -22,32 +24,52 @@ _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of vi
 
 
 @click.command()
-@click.argument("codes", metavar="CODE...", nargs=-1, required=True)
+@click.argument("codes", metavar="CODE|KEY...", nargs=-1, required=True)
 def explain(codes: tuple[str, ...]) -> None:
-    """Explain findings by their codes, such as GF112 or 112.
+    """Explain findings (GF112) and data keys (driver_branch).
 
-    Prints what each means, what to do, and its address in the documentation. Runs replace the
-    placeholders in braces.
+    A code may lack its letters: 112. Of a finding it prints what it means and what to do, of a key
+    its values and default. Runs replace the placeholders in braces.
 
-    Exit status: 0 every code is known; 2 usage error.
+    Exit status: 0 every code and key is known; 2 usage error.
     """
     finding_modules(gpufleet)
-    wanted = [f"GF{code}" if _DIGITS.fullmatch(code) else code.upper() for code in codes]
-    for code in wanted:
-        if code not in KINDS and not code.startswith(SANDBOX):
-            raise click.UsageError(
-                f"No finding has the code {code}. Codes are GF and three digits."
-            )
-    click.echo("\n\n".join(_entry(code) for code in wanted))
+    keys = _keys()
+    wanted = [f"GF{code}" if _DIGITS.fullmatch(code) else code for code in codes]
+    texts = []
+    for word in wanted:
+        code = word.upper()
+        if word in keys:
+            texts.append(keys[word])
+        elif code in KINDS or code.startswith(SANDBOX):
+            texts.append(_entry(code))
+        else:
+            raise click.UsageError(_unknown(word, keys))
+    click.echo("\n\n".join(texts))
 
 
-def finding_modules(package: ModuleType) -> list[ModuleType]:
-    """The findings of every room of a package; importing them declares them in KINDS."""
-    root = Path(package.__path__[0])
-    found = []
-    for path in sorted({*root.rglob("findings.py"), *root.rglob("findings/*.py")}):
-        parts = path.relative_to(root.parent).with_suffix("").parts
-        found.append(importlib.import_module(".".join(parts).removesuffix(".__init__")))
+def _unknown(word: str, keys: Iterable[str]) -> str:
+    if word.upper().startswith("GF"):
+        return f"No finding has the code {word}. Codes are GF and three digits."
+    near = get_close_matches(word, keys, n=1)
+    end = f" Did you mean {near[0]}?" if near else ""
+    return f"{one_line(word)} is no code of a finding and no data key.{end}"
+
+
+def _keys() -> dict[str, str]:
+    """Every data key: its values, default and meaning."""
+    from gpufleet.gpu_stack.settings import ROLES  # takes its time to load
+    from gpufleet.upgrade.settings import UpgradeSettings
+
+    found = {}
+    models: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
+    for model in models:
+        for name, field in model.model_fields.items():
+            default = field.get_default(call_default_factory=True)
+            text = textwrap.fill(str(field.description), WIDTH)
+            values = f"Values: {values_of(field.annotation).replace('`', '')}"
+            head = f"{model.prefix}{name}: data key of a host, group or cluster"
+            found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}\nDefault: {default!r}"
     return found
 
 
@@ -63,15 +85,17 @@ def meaning(kind: Kind) -> tuple[str, str]:
 
 def _entry(code: str) -> str:
     if code not in KINDS:
-        return f"{code} is a finding of the sandbox.\n\n{address_of(code)}"
+        return f"{code} is a finding of the sandbox: its text and remedy are in the output."
     kind = KINDS[code]
     body = "\n\n".join(textwrap.fill(text, WIDTH) for text in meaning(kind))
-    return f"{code} {kind.severity.value}: {kind.title}\n\n{body}\n\n{address_of(code)}"
+    address = f"\n\n{address_of(code)}" if address_of(code) else ""
+    return f"{code} {kind.severity.value}: {kind.title}\n\n{body}{address}"
 
 
 def address_of(code: str) -> str:
-    """Where a finding is explained: on the site whose URL is in GPUFLEET_DOCS, else in gpufleet's
-    repository. Both pages have a heading for each code."""
+    """Where a finding is explained: on the site whose URL is in GPUFLEET_DOCS, in a checkout in its
+    page, else "": this entry is all that the page has."""
     if site := os.environ.get("GPUFLEET_DOCS"):
         return f"{site.rstrip('/')}/{FINDINGS}.html#{code.lower()}"
-    return f"In gpufleet's repository: docs/{FINDINGS}.md#{code.lower()}"
+    page = shipped("docs") / f"{FINDINGS}.md"
+    return f"{page}#{code.lower()}" if page.is_file() else ""

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
+from gpufleet.core.inventory import EXCLUDED
 from gpufleet.core.live import QUIET
 from gpufleet.core.metrics import refusal
+from gpufleet.core.secrets import SUDO_PASSWORD
 from gpufleet.core.visible import one_line
 
 Function = TypeVar("Function", bound=Callable[..., object])
-limit_option = click.option(
-    "--limit",
-    multiple=True,
-    metavar="HOST|GROUP",
-    help="Only this host or group; wildcards allowed; repeatable.",
-)
+LIMIT = "Only this host or group; wildcards allowed; repeatable, or several with commas between."
+EXCLUDE = "All but this host or group, as with --limit."
+VERBOSE = "gpufleet.verbose"  # in a context
 
 
 def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function]:
@@ -35,7 +36,42 @@ def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function
     return click.option("--metrics", metavar="FILE", callback=callback, help=help_text)
 
 
-VERBOSE = "gpufleet.verbose"  # in a context
+def limit_option(command: Function) -> Function:
+    """--limit and --exclude: one list of words, for `choose_hosts`."""
+
+    @wraps(command)
+    def inner(*given: Any, limit: tuple[str, ...], exclude: tuple[str, ...], **how: Any) -> Any:
+        words = [word for each in limit for word in each.split(",")]
+        words += [f"{EXCLUDED}{word}" for each in exclude for word in each.split(",")]
+        return command(*given, limit=tuple(words), **how)
+
+    for option, text in (("--exclude", EXCLUDE), ("--limit", LIMIT)):
+        inner = click.option(option, multiple=True, metavar="HOST|GROUP", help=text)(inner)
+    return cast(Function, ask_option(inner))
+
+
+def ask_option(command: Function) -> Function:
+    """--ask-sudo-password: the password goes to the processes of the run by their environment,
+    which other users cannot read."""
+    return click.option(
+        "--ask-sudo-password",
+        is_flag=True,
+        expose_value=False,
+        callback=_ask_sudo_password,
+        help="Ask once for the sudo password of all hosts.",
+    )(command)
+
+
+def _ask_sudo_password(context: click.Context, option: click.Parameter, given: bool) -> None:
+    if not given:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            "--ask-sudo-password needs a terminal, and standard input is none. Set the variable "
+            f"{SUDO_PASSWORD}, or _sudo_password in the inventory, from a vault.",
+            context,
+        )
+    os.environ[SUDO_PASSWORD] = click.prompt("sudo password", hide_input=True, err=True)
 
 
 def note(line: str) -> None:
@@ -63,7 +99,7 @@ def output_options(command: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=_sets(QUIET),
-        help="Print results and errors, no progress.",
+        help="Print no progress, and nothing at all where there is nothing to do.",
     )
     no_color = click.option(
         "--no-color",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import signal
 import sys
@@ -19,9 +20,10 @@ from typing import Any, NoReturn
 
 import click
 
-from gpufleet.cli.deploy import Question, chosen, confirmed, deploy_file, needed
+from gpufleet.cli.deploy import chosen, confirmed, deploy_file, needed
 from gpufleet.cli.part import MAX_REASON_CHARS, Outcome, Part, hosts_of, not_reached, run_part
 from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.cli.question import Question, has_operations
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, as_argument
 from gpufleet.core.live import LiveProgress
@@ -29,6 +31,7 @@ from gpufleet.core.names import counted
 from gpufleet.core.process import signal_running
 from gpufleet.core.progress import elapsed
 from gpufleet.core.responses import within
+from gpufleet.core.secrets import SUDO_PASSWORD
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
@@ -42,7 +45,7 @@ MAX_PART_HOSTS = 100  # what is lost with a part, and the step of --fail-percent
 ANSWER = 10  # seconds for a scheduler of Dask
 LOOK = 0.5  # seconds between two looks at what has ended
 OUTPUT = "the output of each part is in a file of its own"
-NAMES = "use --limit before `--`"
+NAMES = "use it before `--`"
 INVENTORY = "set it in the inventory, or every worker shows it in its list of processes"
 REFUSED = {
     "--limit": NAMES,
@@ -51,7 +54,8 @@ REFUSED = {
     "--serial": "parts run at the same time",
     **dict.fromkeys(("-v", "--diff", "--json", "--debug", "--debug-all"), OUTPUT),
     **dict.fromkeys(("--debug-facts", "--debug-operations"), OUTPUT),
-    **dict.fromkeys(("--same-sudo-password", "--ssh-password-prompt"), "a part cannot ask"),
+    "--same-sudo-password": "use --ask-sudo-password before `--`",
+    "--ssh-password-prompt": "a part cannot ask",
     **dict.fromkeys(("--ssh-password", "--ssh-key-password"), INVENTORY),
 }
 
@@ -183,6 +187,11 @@ def run_in_parts(request: Request, command: str, ask: Question | None = None) ->
     for option, why in REFUSED.items():
         if option in request.given:
             raise click.UsageError(f"{option} is not possible with --workers: {why}.")
+    if request.scheduler and os.environ.get(SUDO_PASSWORD):
+        raise click.UsageError(
+            "--ask-sudo-password is not possible with --scheduler: workers do not get it. Set "
+            "_sudo_password in the inventory, from a vault that they can read."
+        )
     every, targets = chosen(request.inventory, request.limit)
     if any(CONTROL_PLANE in target.groups for target in every):
         raise click.UsageError(
@@ -194,18 +203,18 @@ def run_in_parts(request: Request, command: str, ask: Question | None = None) ->
         say(stopped.findings[0])
         sys.exit(ExitStatus.USAGE)
     if ask:
-        status = _run(request, "plan", targets)
+        status, planned = _run(request, "plan", targets)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
             sys.exit(status)
-        click.confirm(ask.text, abort=True, err=True)
-    sys.exit(_run(request, command, targets, files, dry=dry))
+        ask.put(planned, own=any(has_operations(deploy_file(name)) for name in needed(targets)))
+    sys.exit(_run(request, command, targets, files, dry=dry)[0])
 
 
 def _run(
     request: Request, command: str, targets: Sequence[Target], files: Reports = (), dry: bool = True
-) -> ExitStatus:
-    """Hosts in parts; then, here and in one, clusters and what SSH does not reach: only this
-    machine has the way to them."""
+) -> tuple[ExitStatus, int]:
+    """The status, and how many hosts it changed or would change. Hosts in parts; then, here and in
+    one, clusters and what SSH does not reach: only this machine has the way to them."""
     percent = request.given.get("--fail-percent", (None,))[-1]
     sure = ["--yes"] if command == "apply" else []
     words = [command, *sure, as_argument(request.inventory), "--"]
@@ -225,7 +234,7 @@ def _run(
             [Part(names, tuple(words), folder) for names in cut(hosts, count)], executor, count
         )
         whole.run([Part(apart, tuple(words), folder)] if apart else [], here, 1)
-    return whole.report(dry=dry)
+    return whole.report(dry=dry), sum(host.changed > 0 for host in whole.hosts.values())
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.reading import UsageFailed, read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import is_quiet
 from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
@@ -110,6 +111,8 @@ def status(
         click.echo(json.dumps(as_json(fleet, now, by), indent=2))
     elif as_csv_:
         click.echo(as_csv(fleet, by), nl=False)
+    elif is_quiet() and fleet.is_silent:
+        pass
     elif by:
         show_groups(result_console(), fleet, by)
     else:

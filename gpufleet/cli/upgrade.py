@@ -35,6 +35,7 @@ ABORTED = (
     "error; 4 --limit matches nothing; 130 interrupted."
 )
 RETURNS = "Return these hosts to their earlier version?"
+RELEASES = "Check these hosts and return them to service?"
 ENDS = "End the upgrade of these hosts?"
 
 
@@ -184,3 +185,26 @@ def rollback(
 
     command = Command(inventory, targets, options, Wanted(), kind="rollback", metrics=metrics)
     return command.run(None if yes else RETURNS, only_plan=only_plan)
+
+
+@upgrade.command(epilog=STATUSES.format(success="every host that was left behind is in service"))
+@PLAN
+@YES
+@over_hosts
+def release(
+    inventory: str,
+    targets: Sequence[Target],
+    options: tuple[str, ...],
+    *,
+    only_plan: bool,
+    yes: bool,
+) -> ExitStatus:
+    """Return repaired hosts that a run left out of service.
+
+    Each keeps its version. It is checked as after an upgrade, then returned; one that fails the
+    check stays out of service. Other hosts are left alone.
+    """
+    from gpufleet.cli.upgrade_run import Command
+
+    command = Command(inventory, targets, options, Wanted())
+    return command.run(None if yes else RELEASES, only_plan=only_plan, release=True)

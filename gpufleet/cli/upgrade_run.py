@@ -85,9 +85,12 @@ class Command:
         click.echo(json.dumps(status_dict(self.inventory, found), indent=2) if as_json else text)
         return ExitStatus.FAILED if any(each.problem for each in found) else ExitStatus.CONVERGED
 
-    def run(self, question: str | None, *, only_plan: bool = False) -> ExitStatus:
-        """Plan a run, or find the unfinished one; show it, ask, carry it out. Raises Stopped."""
-        fleet = self._planned(self.kind)
+    def run(
+        self, question: str | None, *, only_plan: bool = False, release: bool = False
+    ) -> ExitStatus:
+        """Plan a run, or find the unfinished one; show it, ask, carry it out. `release`: as of
+        read_fleet. Raises Stopped."""
+        fleet = self._planned(self.kind, release=release)
         plan = fleet.plan
         nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
         click.echo(plan_text(plan, fleet.work, nodes, fleet.ending))
@@ -111,7 +114,7 @@ class Command:
         states = [each.state for each in self.steps.each(self.steps.read, names).values()]
         open_ = [s for s in states if s and (s.out or not s.ended) and s.phase is not Phase.STUCK]
         if not open_:
-            click.echo("No unfinished run.")
+            click.echo("No unfinished run. `gpufleet upgrade release` returns stuck hosts.")
             self.session.close()
             return ExitStatus.CONVERGED
         self.steps.subject = open_[0].subject
@@ -121,12 +124,13 @@ class Command:
             click.confirm(question, abort=True, err=True)
         return self._carried_out(fleet, "abort")
 
-    def _planned(self, kind: Kind, *, ends: bool = False) -> Fleet:
+    def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> Fleet:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         accesses = accesses_of(self.inventory)
         return read_fleet(
-            self.targets, self.steps, self.wanted, accesses, kind, name=name, ends=ends
-        )
+            self.targets, self.steps, self.wanted, accesses, kind,
+            name=name, ends=ends, release=release,
+        )  # fmt: skip
 
     def _carried_out(self, fleet: Fleet, asked: str) -> ExitStatus:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go away: the run goes on

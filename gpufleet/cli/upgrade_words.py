@@ -40,9 +40,10 @@ ALLOWED = frozenset(
 PASSWORDS = "set the password in the inventory, read from a file or from the environment"
 INSTEAD = {
     **dict.fromkeys(("--dry", "--debug-facts", "--debug-operations"), "use --plan"),
-    **dict.fromkeys(("--limit", "--exclude"), "use --limit before `--`"),
+    **dict.fromkeys(("--limit", "--exclude"), "use it before `--`"),
     **dict.fromkeys(("--ssh-password", "--ssh-key-password"), PASSWORDS),
-    **dict.fromkeys(("--ssh-password-prompt", "--same-sudo-password"), PASSWORDS),
+    "--ssh-password-prompt": PASSWORDS,
+    "--same-sudo-password": "use --ask-sudo-password before `--`",
     "--group-data": "put the data into group_data/ beside the inventory",
     "--fail-percent": "set upgrade_max_failed",
     "--chdir": "start gpufleet in that folder",

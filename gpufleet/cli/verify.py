@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Generator
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 import click
@@ -12,6 +14,7 @@ import pytest
 
 from gpufleet.cli.output import limit_option, output_options
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
 from gpufleet.core.visible import printed
 from gpufleet.node.settings import settings_problems
@@ -124,7 +127,11 @@ def verify(
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
-    code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])
+    held = io.StringIO()
+    with redirect_stdout(held) if is_quiet() else nullcontext():
+        code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])
+    if code != pytest.ExitCode.OK:
+        click.echo(held.getvalue(), nl=False)
     if code == pytest.ExitCode.NO_TESTS_COLLECTED and expression:
         click.echo(str(VerifyError(NO_CHECK(expression=expression))), err=True)
     sys.exit(refusal.status(code))

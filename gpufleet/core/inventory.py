@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 CLUSTERS = "gpu_cluster"  # each host of it is a cluster, reached from this machine
 NODES = "gpu_nodes"
 CONTROL_PLANE = "control_plane"  # hosts that Kubernetes' servers run on
+EXCLUDED = "!"  # before a word of a limit: all but these
 WILD = "*?["  # in a pattern of names
 NEAR = 0.8  # similarity of two names that differ by a typo: 1 is equal
 
@@ -70,6 +72,36 @@ def exactly(name: str) -> str:
     if first is not None:
         escaped[first] = f"[{name[first]}]"
     return "".join(escaped)
+
+
+def choose_hosts(
+    hosts: Mapping[str, Sequence[str]], words: Iterable[str], usual: Collection[str] | None = None
+) -> list[str]:
+    """The names of the hosts that --limit and --exclude leave. `hosts`: name -> groups; `words`:
+    names and groups with shell wildcards, those of --exclude with ! before them; `usual`: what is
+    chosen without --limit. Raises LookupError for a word that matches no host, and where none is
+    left."""
+    words = list(words)
+    limits = [word for word in words if not word.startswith(EXCLUDED)]
+    chosen = set() if limits else set(hosts if usual is None else usual)
+    for word in sorted(words, key=lambda word: word.startswith(EXCLUDED)):
+        plain = word.removeprefix(EXCLUDED)
+        found = {
+            name
+            for name, groups in hosts.items()
+            if any(fnmatchcase(each, plain) for each in (name, *groups))
+        }
+        chosen = chosen | found if plain == word else chosen - found
+        if not found or not chosen:
+            what = "leaves no host" if found else "matches no host or group"
+            raise LookupError(" ".join((*option_of(word), what)))
+    return [name for name in hosts if name in chosen]
+
+
+def option_of(word: str) -> tuple[str, str]:
+    """The option that says a word of a limit, of gpufleet and of pyinfra."""
+    name = word.removeprefix(EXCLUDED)
+    return ("--limit" if name == word else "--exclude", name)
 
 
 def is_missing(inventory: str) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpufleet.core.findings import Finding, by_severity
+from gpufleet.core.findings import KINDS, Finding, Severity, by_severity
 from gpufleet.core.visible import one_line
 
+DETAILS = "`gpufleet doctor INVENTORY --limit HOST` shows those of one host."
 SHOWN = 4  # names, or ranges of names, in a sentence
 Thing = TypeVar("Thing", bound=Hashable)
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>\d+)(?P<tail>\D*)", re.ASCII)
@@ -77,6 +78,27 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
         general.append((name, same))
         own[same] = finding
     hosts = shared(general)
-    return [
-        (each if len(hosts[each]) > 1 else own[each], hosts[each]) for each in by_severity(hosts)
-    ]
+    alike = [(each if len(names) > 1 else own[each], names) for each, names in hosts.items()]
+    return _fold_infos(alike)
+
+
+def _fold_infos(
+    found: Iterable[tuple[Finding, tuple[str, ...]]],
+) -> list[tuple[Finding, tuple[str, ...]]]:
+    """The same, the worst first; infos of one code are one, also where their details differ."""
+    hosts = dict(found)
+    infos: dict[str, list[Finding]] = defaultdict(list)
+    entries: dict[Finding, tuple[str, ...]] = {}
+    for each in by_severity(hosts):
+        if each.severity is Severity.INFO:
+            infos[each.code].append(each)
+        else:
+            entries[each] = hosts[each]
+    for code, alike in infos.items():
+        one = alike[0]
+        names = tuple(dict.fromkeys(name for each in alike for name in hosts[each]))
+        if len(alike) > 1:
+            title = KINDS[code].title if code in KINDS else one.message
+            one = replace(one, message=f"{title}; the details differ by host.", remedy=DETAILS)
+        entries[one] = names
+    return list(entries.items())

@@ -20,6 +20,7 @@ from urllib.parse import quote, quote_plus, unquote
 from gpufleet.core.visible import printed
 
 MASK = "***"
+SUDO_PASSWORD = "GPUFLEET_SUDO_PASSWORD"  # environment variable: of all hosts without their own
 SHORTEST = 5  # characters of a value that is hidden: a shorter one stands in any text
 START = 4  # characters by which the register is searched
 MIN_TOKEN_CHARS = 16  # of the user of a URL without a password, to be a token
@@ -135,6 +136,14 @@ def register_secrets_of_environment() -> None:
             if not (value.startswith("/") and os.path.exists(value))
         }
     )
+
+
+def take_sudo_password() -> str | None:
+    """The password that --ask-sudo-password left for this process. What it starts does not get
+    it."""
+    password = os.environ.pop(SUDO_PASSWORD, None)
+    register_secret(password or "")
+    return password
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
@@ -120,3 +120,20 @@ class RoleSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     prefix: ClassVar[str]
     reserved: ClassVar[bool] = True
+
+
+def values_of(annotation: Any) -> str:
+    """What a field takes, in words."""
+    if annotation in (bool, int, str):
+        return {bool: "True, False", int: "a number", str: "text"}[annotation]
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return ", ".join(f'`"{part}"`' for part in parts)
+    if hasattr(annotation, "__metadata__"):
+        return values_of(parts[0])
+    if origin is dict:
+        return "a mapping"
+    if origin in (tuple, list):
+        return f"a list of {values_of(parts[0])}"
+    words = [values_of(part) for part in parts if part is not type(None)]
+    return " or ".join(dict.fromkeys(words))

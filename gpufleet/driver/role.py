@@ -22,6 +22,7 @@ from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import MODULE_NOT_BUILT
+from gpufleet.packages.findings import UNFINISHED
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.protocol import (
@@ -37,7 +38,7 @@ from gpufleet.role.protocol import (
 from gpufleet.role.result import RoleResult, digests
 
 # what the steps put right, once the driver is loaded, and what those that load it do
-SOLVED = (findings.NO_HEADERS, findings.NOUVEAU, findings.OTHER_PACKAGES)
+SOLVED = (findings.NO_HEADERS, findings.NOUVEAU, UNFINISHED)
 LOADED = (MODULE_NOT_BUILT, health.VERSION_MISMATCH, health.NOT_LOADED, health.GPU_UNBOUND,
           health.SMI_FAILED)  # fmt: skip
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
 from gpufleet.core.load_settings import load_role, unknown_keys
@@ -83,7 +84,8 @@ CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
     MonitoringSettings,
     GpuOperatorSettings,
 )
-ROLES = node_settings() + CLUSTER_ROLES  # a misspelt key is reported wherever it is set
+# a misspelt key is reported wherever it is set
+ROLES: tuple[type[RoleSettings], ...] = (*node_settings(), *CLUSTER_ROLES, AcceptedFindings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def load_cluster_settings(
     device_plugin = load_role(DevicePluginSettings, data, problems)
     monitoring = load_role(MonitoringSettings, data, problems)
     gpu_operator = load_role(GpuOperatorSettings, data, problems)
+    load_role(AcceptedFindings, data, problems)
     problems += _contradictions(cluster) if cluster else []
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):
         return None, problems

@@ -31,9 +31,9 @@ PRIVILEGES_REFUSED = blocker(
     "GF506",
     "Privilege escalation failed",
     "The host refused to run commands as root: {cause}.",
-    "Set _sudo_password for this host, from a vault, or correct it; or allow the user in sudoers "
-    "(doas.conf, dzdo's policy) to run all commands as root, with NOPASSWD and !requiretty; or log "
-    "in as root. sudo also needs space in /tmp, or in the folder of _temp_dir.",
+    "Add --ask-sudo-password, or set _sudo_password from a vault, or correct it; or allow the user "
+    "in sudoers (doas.conf, dzdo's policy) to run all commands as root, with NOPASSWD and "
+    "!requiretty; or log in as root. sudo also needs space in /tmp, or in the folder of _temp_dir.",
 )
 
 SU_PASSWORD = blocker(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import is_missing, unprintable
+from gpufleet.core.inventory import choose_hosts, is_missing, unprintable
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.visible import printed
 from gpufleet.facts.model import NodeFacts
@@ -46,11 +45,11 @@ class Progress:
 
 
 class NoSuchHost(Exception):
-    """No host and no group of the inventory has the name that was asked for."""
+    """A limit that matches no host, or leaves none. `name`: what is wrong, as choose_hosts says."""
 
     def __init__(self, name: str, hosts: Sequence[str], groups: Sequence[str]) -> None:
         self.name, self.hosts, self.groups = name, hosts, groups
-        super().__init__(f"the inventory has no host and no group {name!r}")
+        super().__init__(name)
 
 
 class NoInventory(Exception):
@@ -76,15 +75,15 @@ def gather(
     from pyinfra.context import ctx_inventory, ctx_state
 
     from gpufleet.core.inventory import is_cluster
-    from gpufleet.run.connection import quiet_paramiko, stop_alone
+    from gpufleet.run.connection import prepare_connections
 
     if is_missing(inventory):
         raise NoInventory(NO_INVENTORY(path=inventory))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
         sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
-    quiet_paramiko()
-    stop_alone()
+    config = Config()
+    prepare_connections(config)
     state = State()
     ctx_state.set(state)
     hosts = _load(inventory, cwd)
@@ -98,7 +97,7 @@ def gather(
     wanted = _limited(hosts, limit)
     clusters = [host for host in wanted if is_cluster(host.groups)]
     asked = [host for host in wanted if host not in clusters]
-    state.init(hosts, Config(), initial_limit=asked)
+    state.init(hosts, config, initial_limit=asked)
     found = _ask(state, asked, read, progress or Progress()) if asked else {}
     return [
         Gathered(host.name, {}, None, cluster=True, groups=tuple(host.groups))
@@ -153,20 +152,13 @@ def _load(inventory: str, cwd: str) -> Any:
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
-    if not limit:
-        return list(hosts)
-    wanted: dict[str, Any] = {}
-    for name in limit:
-        matches = [
-            host
-            for host in hosts
-            if any(fnmatchcase(word, name) for word in (host.name, *host.groups))
-        ]
-        if not matches:
-            groups = [group for host in hosts for group in host.groups]
-            raise NoSuchHost(name, [host.name for host in hosts], groups)
-        wanted.update({host.name: host for host in matches})
-    return [host for host in hosts if host.name in wanted]
+    try:
+        names = choose_hosts({host.name: host.groups for host in hosts}, limit)
+    except LookupError as error:
+        groups = [group for host in hosts for group in host.groups]
+        wrong = str(error.args[0])
+        raise NoSuchHost(wrong, [host.name for host in hosts], groups) from error
+    return [host for host in hosts if host.name in names]
 
 
 def _gathered(host: Any, known: Answer | None) -> Gathered:

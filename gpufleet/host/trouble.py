@@ -14,10 +14,10 @@ from gpufleet.core.quoting import quote_field, quote_last_line
 from gpufleet.host import findings
 from gpufleet.host.asking import is_connected
 from gpufleet.host.liveness import why_lost
+from gpufleet.run.connection import NoPassword
 
 _OURS = ("gpufleet", "roles")
 _AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # only re-raise
-_PROMPT = "getpass"  # the module of Python that asks for a password
 # Messages of sudo, su, doas and dzdo, in lower case
 _REFUSALS = (
     "a password is required", "interactive authentication is required", "you must have a tty",
@@ -49,7 +49,7 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
     """The finding for an exception that one host raised. Its text is omitted where it may quote
     data read from the host."""
     places = _places(error)
-    if isinstance(error, EOFError) and any(module == _PROMPT for module, _ in places):
+    if isinstance(error, NoPassword):
         return findings.PRIVILEGES_REFUSED(cause="sudo asks for a password, and none is set")
     if isinstance(error, TimeoutError):
         return findings.CONNECTION_LOST(doing=doing, cause="the host did not respond in time")

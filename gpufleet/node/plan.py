@@ -120,6 +120,7 @@ def plan_node(
         return NodePlan(() if faults.all else (findings.NO_GPU(),), faults=faults)
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
+        *_named_twice(place),
         *inspect_host(facts, catalog, now),
         *parts[0].findings,
         *archives.findings,
@@ -207,6 +208,14 @@ def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
     if facts.lock_holder:
         found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
     return [*found, *revoked_keys(catalog.cuda, facts)]
+
+
+def _named_twice(place: Place) -> list[Finding]:
+    """A blocker for all names of one machine but the first: their settings may contradict."""
+    if place.same_machine is None:
+        return []
+    this, other = place.same_machine
+    return [access.SAME_MACHINE(this=this, other=other, done=access.NOTHING)]
 
 
 def unusable(facts: NodeFacts) -> list[Finding]:

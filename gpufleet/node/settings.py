@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS, NODES
 from gpufleet.core.load_settings import load_role, unknown_keys
@@ -34,6 +35,7 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
     register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
     host = load_role(HostSettings, data, problems)
+    load_role(AcceptedFindings, data, problems)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}
     by_role = {role.name: settings for role, settings in loaded.items() if settings}
     for role, settings in loaded.items():

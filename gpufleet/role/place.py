@@ -34,6 +34,7 @@ class Place:
     plane: Mapping[str, Any] = field(default_factory=dict)  # data of the first control plane
     absent: frozenset[str] = frozenset()  # control planes that are not part of the run
     twins: tuple[Twin, ...] = ()  # of hosts read before this one
+    same_machine: tuple[str, str] | None = None  # this name, and that of a host read before
     having: tuple[str, ...] = ()  # other control planes of the run with the file of a Question
     answering: str = ""  # version of the Kubernetes API at the server of a Question
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 import logging
 import re
 import socket
+import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import wraps
+from getpass import getpass
 from typing import Any
 
 import paramiko
 from paramiko.ssh_exception import BadHostKeyException, NoValidConnectionsError
-from pyinfra.api import Host
+from pyinfra.api import Config, Host
 from pyinfra.api.exceptions import ConnectError, PyinfraError
+from pyinfra.connectors import ssh_util, util
 from pyinfra.connectors.ssh import SSHConnector
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
+from gpufleet.core.secrets import register_secret, take_sudo_password
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 
 _connect = SSHConnector.connect
 _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection: a finding
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
-_PROMPT = "getpass"  # the module of Python that asks for a passphrase
 _SILENCE = 1.0  # seconds until paramiko checks whether it is to send a keepalive or to end
 _CONNECT_FAILED = 2  # how sshd refuses a session too many: RFC 4254, 5.1
 _REFUSED, _AGAIN = 2.0, 0.05  # seconds that a refusal is waited out, and between two tries
@@ -34,6 +36,33 @@ _NO_PASSPHRASE = (
     "the private key has a passphrase, and there is no terminal to prompt for it: set "
     "ssh_key_password from a vault, or load the key into ssh-agent and remove ssh_key"
 )
+
+
+class NoPassword(EOFError):
+    """A password or passphrase is needed, and nobody can be asked for it."""
+
+
+def read_password(prompt: str) -> str:
+    """Ask on the terminal, as getpass does. Raises NoPassword where standard input is no terminal:
+    a pipe that stays open would be waited for."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise NoPassword("there is no terminal to ask on")
+    try:
+        password = getpass(prompt)
+    except EOFError as error:
+        raise NoPassword("no password was typed") from error
+    register_secret(password)
+    return password
+
+
+def prepare_connections(config: Config | None) -> None:
+    """What every process does before it connects. `config`: gets the password of
+    --ask-sudo-password."""
+    quiet_paramiko()
+    stop_alone()
+    password = take_sudo_password()
+    if password and config is not None:
+        config.SUDO_PASSWORD = password
 
 
 def stop_alone() -> None:
@@ -45,6 +74,8 @@ def stop_alone() -> None:
     """
     if SSHConnector.connect is not _connect_or_say_why:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
+    for module in (ssh_util, util):  # of a key, of sudo
+        module.getpass = read_password  # type: ignore[attr-defined]
 
 
 def unreached(host: Host) -> Finding:
@@ -123,10 +154,7 @@ def _cause(error: Exception) -> str:
 
 def _said(error: Exception) -> str:
     reason = error.__context__ or error
-    calls = traceback.walk_tb(reason.__traceback__)
-    if isinstance(reason, EOFError) and any(
-        frame.f_globals.get("__name__") == _PROMPT for frame, _ in calls
-    ):
+    if isinstance(error, NoPassword) or isinstance(reason, NoPassword):
         return _NO_PASSPHRASE
     if isinstance(reason, NoValidConnectionsError):  # its own text hides why, and names addresses
         whys = {getattr(each, "strerror", None) or str(each) for each in reason.errors.values()}

@@ -60,7 +60,7 @@ class Display:
         self._start = time.monotonic()
         self._operations_began: dict[str, float] = {}
         self._shown = LiveProgress(self._lines, self._beat)
-        self._filter = Quiet(run.state, names=not (self._shown.terminal or is_quiet()))
+        self._filter = Quiet(run.state, names=not self._shown.terminal)
 
     def start(self, asked: Invocation) -> None:
         """Show the progress from now on, unless pyinfra's own output is asked for, or pyinfra will
@@ -177,11 +177,21 @@ class Quiet(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno != logging.INFO or not _of_pyinfra(record):
             return True
+        if is_quiet():
+            return False
         if record.funcName == "print_rows":  # before the run, they are what pyinfra asks about
             return bool(self._state.current_stage != StateStage.Disconnect)
         if record.funcName in PER_HOST:
             return False
         return self._names or record.funcName == "log"
+
+
+def start_quietly() -> None:
+    """Start pyinfra's command without what it prints before it reads config.py."""
+    from pyinfra_cli.main import main  # gevent replaces parts of the standard library
+
+    pyinfra.logger.addFilter(lambda line: line.levelno != logging.INFO or not _of_pyinfra(line))
+    main()  # type: ignore[no-untyped-call]
 
 
 def _of_pyinfra(record: logging.LogRecord) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
@@ -74,7 +75,8 @@ class Run:
         written = [
             write_file(path, partial(rendered, hosts, facts)) for path, rendered in self.files
         ]
-        if hosts and not names and status is not ExitStatus.NOTHING:
+        silent = is_quiet() and all(host.is_silent for host in hosts)
+        if hosts and not names and status is not ExitStatus.NOTHING and not silent:
             written.append(_show(hosts, dry=dry))
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
         if unspecific or not all(written):

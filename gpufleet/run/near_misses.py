@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from functools import cache
@@ -11,9 +12,11 @@ from pyinfra.api.arguments import all_global_arguments
 from pyinfra.connectors.ssh import connector_data_meta
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.findings.settings import NEAR_MISS, NO_SUCH_GROUP
+from gpufleet.core.findings.settings import DATA_UNUSED, NEAR_MISS, NO_SUCH_GROUP
 from gpufleet.core.inventory import letters_of
 
+NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
+_DIGITS = re.compile(r"\d")
 NEAR = 0.8  # similarity of two keys that differ by a typo: 1 is equal
 ELSEWHERE = {  # Ansible's names for the same
     "become": "_sudo",
@@ -27,15 +30,16 @@ ELSEWHERE = {  # Ansible's names for the same
 
 
 def misspelt(host: Host) -> list[Finding]:
-    """Warnings about keys of a host that were meant for its connection, and about data for a group
-    that was meant to be one of its groups."""
+    """Findings about keys of a host that were meant for its connection, and about data for groups
+    without hosts."""
     inventory = host.inventory
     empty = [
         name
         for name, data in inventory.group_data.items()
-        if data and not inventory.groups.get(name)
+        if data and name != "all" and not inventory.groups.get(name)
     ]
-    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups)]
+    found = groups_meant(empty, host.groups, inventory.groups)
+    return [*misspelt_keys(host.data.dict()), *found]
 
 
 def misspelt_keys(data: Iterable[object]) -> list[Finding]:
@@ -51,15 +55,32 @@ def _keys_of_pyinfra() -> frozenset[str]:
     return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
 
 
-def groups_meant(names: Iterable[str], groups: Collection[str]) -> list[Finding]:
-    """A warning for each of the `names` of groups without hosts that was meant to be one of a
-    host's `groups`: `gpu-nodes`, `GPU_nodes`, `gpu_node`."""
-    usual = {letters_of(group): group for group in groups}
-    return [
-        NO_SUCH_GROUP(name=name, meant=usual[letters_of(name)])
-        for name in names
-        if letters_of(name) in usual
+def groups_meant(
+    names: Iterable[str], groups: Collection[str], every: Collection[str]
+) -> list[Finding]:
+    """A finding for each of the `names` of groups without hosts: a warning for a host of the group
+    that was probably meant (`gpu-nodes`, `gpu_trainng`), else an info. `groups`: of the host;
+    `every`: of the inventory."""
+    found = []
+    for name in names:
+        meant = _group_meant(name, every)
+        if meant is None:
+            found.append(DATA_UNUSED(name=name))
+        elif meant in groups:
+            found.append(NO_SUCH_GROUP(name=name, meant=meant))
+    return found
+
+
+def _group_meant(name: str, every: Collection[str]) -> str | None:
+    """Names that differ in digits alone, or by a word, are two groups: rack1, rack2, rack1_gpu."""
+    same = [group for group in every if letters_of(group) == letters_of(name)]
+    near = get_close_matches(name, every, n=1, cutoff=NEAR_GROUP)
+    typos = [
+        group
+        for group in near
+        if _DIGITS.sub("", group) != _DIGITS.sub("", name) and group.count("_") == name.count("_")
     ]
+    return next(iter((*same, *typos)), None)
 
 
 def _meant(key: str, own: Collection[str]) -> str | None:

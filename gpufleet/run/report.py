@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gpufleet import __version__
+from gpufleet.core.accepted import accepted_of, split_accepted
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.node_roles import NODE_ROLES, RuntimeState
 
@@ -19,6 +20,7 @@ Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
 BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
+OF_FINDINGS = ("findings", "accepted")  # fields
 VERSIONS, LEAVES = "versions", "leaves"  # in the plan
 
 
@@ -39,6 +41,7 @@ class HostReport:
     releases: dict[str, Movement] = field(default_factory=dict)  # of a cluster
     needs: list[str] = field(default_factory=list)  # manual steps that remain
     findings: list[Finding] = field(default_factory=list)
+    accepted: list[Finding] = field(default_factory=list)  # by the inventory, until a day
     errors: list[str] = field(default_factory=list)  # output of the failed operation
     plan: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
@@ -51,6 +54,18 @@ class HostReport:
         """What would be done, in order; the list of the plan itself."""
         steps: list[str] = self.plan.setdefault("steps", [])
         return steps
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether there is nothing to do and nothing to act on: --quiet prints nothing of it."""
+        known = all(found.severity is Severity.INFO for found in self.findings)
+        return self.status == "converged" and known and not self.needs
+
+    def hide_accepted(self, data: Mapping[str, Any]) -> None:
+        """Take out of the findings what the data of the host accept."""
+        today = datetime.now(timezone.utc).date()
+        found = split_accepted(self.findings, accepted_of(data), today)
+        self.findings, self.accepted = found
 
     def settle(self) -> None:
         """Set `after` to the version seen on the host, or to the previous one where none was seen.
@@ -79,7 +94,8 @@ class HostReport:
         data["plan"] |= ({VERSIONS: moved} if moved else {}) | (
             {LEAVES: True} if self.leaves else {}
         )
-        data["findings"] = [finding.as_dict() for finding in self.findings]
+        for name in OF_FINDINGS:
+            data[name] = [finding.as_dict() for finding in getattr(self, name)]
         data["seconds"] = round(self.seconds, 2)
         return data
 
@@ -91,10 +107,9 @@ class HostReport:
         part.plan = dict(part.plan)
         part.roles |= part.plan.pop(VERSIONS, {})
         part.leaves = part.plan.pop(LEAVES, False)
-        part.findings = [
-            Finding(**{**found, "severity": Severity(found["severity"])})
-            for found in data["findings"]
-        ]
+        for name in OF_FINDINGS:
+            known = ({**found, "severity": Severity(found["severity"])} for found in data[name])
+            setattr(part, name, [Finding(**found) for found in known])
         return part
 
     def _of_roles(self) -> dict[str, Movement]:

@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gpufleet.core.console import print_finding
+from gpufleet.core.findings import Severity
+from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted, few, same_findings, shared
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.visible import each_line, one_line
@@ -29,7 +31,12 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
         console.print(_clusters(clusters, dry=dry))
     if dry:
         _show_steps(console, hosts)
-    found = ((host.name, finding) for host in hosts for finding in host.findings)
+    found = (
+        (host.name, finding)
+        for host in hosts
+        for finding in host.findings
+        if not (is_quiet() and finding.severity is Severity.INFO)
+    )
     for finding, names in same_findings(found):
         print_finding(console, finding, names)
     for host in hosts:
@@ -174,4 +181,6 @@ def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) 
     line += f"{count['failed']} {_words(dry)['failed']}"
     begun = sum(host.status == "failed" and host.changed > 0 for host in hosts)
     line += f" ({begun} after changes)" if begun else ""
-    return f"{line}, {count['not reached']} not reached" if count["not reached"] else line
+    line += f", {count['not reached']} not reached" if count["not reached"] else ""
+    accepted = sum(len(host.accepted) for host in hosts)
+    return f"{line}; {counted(accepted, 'accepted finding')}" if accepted else line

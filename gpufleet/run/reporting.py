@@ -18,7 +18,7 @@ from gevent import getcurrent
 from pyinfra.api import BaseStateCallback, Host, State
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.state import StateStage
-from pyinfra.context import ctx_state
+from pyinfra.context import ctx_config, ctx_state
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
@@ -27,7 +27,7 @@ from gpufleet.core.process import signal_running
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
 from gpufleet.run import findings
-from gpufleet.run.connection import hang_up, quiet_paramiko, stop_alone, unreached
+from gpufleet.run.connection import hang_up, prepare_connections, unreached
 from gpufleet.run.display import Display
 from gpufleet.run.invocation import read_invocation
 from gpufleet.run.lifecycle import SIGNALS, Run, end, requested_reports
@@ -94,8 +94,7 @@ class RunReport(Run, BaseStateCallback):
         """
         if pyinfra.is_cli:
             prepare_streams()
-        quiet_paramiko()
-        stop_alone()
+        prepare_connections(ctx_config.get() if ctx_config.isset() else None)
         report = cls(state)
         report.invocation = asked = read_invocation()
         if asked.lacks_inventory:
@@ -173,8 +172,8 @@ class RunReport(Run, BaseStateCallback):
         """End a run that cannot continue: the table says why, pyinfra would not."""
         if not pyinfra.is_cli:
             raise error
-        what = "no hosts remain" if "No hosts" in str(error) else str(error)
-        print_error(f"Run aborted: {what}. See the table below for the reason.")
+        if "No hosts" not in str(error):  # of none left the table says enough
+            print_error(f"{error}. The run ends here: see the table below for the reason.")
         self.abandon()
         sys.exit(self.interrupted or ExitStatus.FAILED)
 
@@ -241,6 +240,7 @@ class RunReport(Run, BaseStateCallback):
             part.findings += misspelt(host)
             add_operations(part, host, begun=host.name in self.touched)
             self._judge(host, part, dry=dry)
+            part.hide_accepted(host.data.dict())
             if dry:
                 part.keep_to_plan()
             else:

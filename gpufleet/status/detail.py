@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
+from gpufleet.core.accepted import split_accepted
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.health import missing_gpus
@@ -78,7 +80,8 @@ def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding
     known: dict[tuple[str, str], Finding] = {}
     for each in (*found, *host.problems):
         known.setdefault((each.code, each.message), each)
-    return by_severity(known.values())
+    today = datetime.fromtimestamp(now, timezone.utc).date()
+    return by_severity(split_accepted(known.values(), host.accepted, today)[0])
 
 
 def _system(facts: NodeFacts, row: Row) -> dict[str, Any]:

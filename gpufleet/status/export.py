@@ -66,6 +66,7 @@ def _host(row: Row) -> dict[str, Any]:
         "flags": list(row.flags),
         "steps": list(row.steps),
         "findings": [{"flag": note.flag, **note.finding.as_dict()} for note in row.notes],
+        "accepted": [finding.as_dict() for finding in row.accepted],
     }
 
 

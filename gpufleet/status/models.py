@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Literal, get_args
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.accepted import NOTHING_ACCEPTED, AcceptedFindings, split_accepted
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
@@ -57,6 +59,7 @@ class Seen:
     problems: tuple[Finding, ...] = ()  # of its settings and data
     logins: Mapping[str, Logins] = field(default_factory=dict)
     place: Place = NO_PLACE
+    accepted: AcceptedFindings = NOTHING_ACCEPTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,7 @@ class Row:
     reached: bool = True
     steps: tuple[str, ...] = ()  # of its plan
     notes: tuple[Note, ...] = ()
+    accepted: tuple[Finding, ...] = ()  # by the inventory: no notes
 
     @property
     def gpus(self) -> int:
@@ -124,6 +128,16 @@ class Row:
         )
         return (*texts, self.flags)
 
+    def accepting(self, accepted: AcceptedFindings, today: date) -> Row:
+        """The row without the notes, and so without the flags, whose findings are accepted."""
+        shown: list[Note] = []
+        hidden: list[Finding] = []
+        for note in self.notes:
+            kept, gone = split_accepted([note.finding], accepted, today)
+            shown += [replace(note, finding=finding) for finding in kept]
+            hidden += gone
+        return replace(self, notes=tuple(shown), accepted=tuple(hidden))
+
     def with_notes(self, notes: tuple[Note, ...]) -> Row:
         return replace(self, notes=(*self.notes, *notes))
 
@@ -140,6 +154,12 @@ class Fleet:
     def unclear(self) -> bool:
         """Whether some host cannot be compared with its settings."""
         return any(not row.reached or "blocked" in row.flags for row in self.rows)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing calls for an act: --quiet prints nothing."""
+        notes = [note for row in self.rows for note in row.notes]
+        return all(note.finding.severity is Severity.INFO for note in notes)
 
     @property
     def drifted(self) -> bool:

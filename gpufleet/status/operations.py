@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpufleet.core.accepted import accepted_of
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import misspelt_cluster_group
@@ -68,7 +69,8 @@ def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
 def _seen(found: Gathered) -> Seen:
     beside = found.beside
     own = dict.fromkeys(name for name in found.groups if not name.startswith("@"))  # not pyinfra's
-    host = Seen(found.name, tuple(own), found.facts, found.problem)
+    accepted = accepted_of(found.data)
+    host = Seen(found.name, tuple(own), found.facts, found.problem, accepted=accepted)
     if not isinstance(beside, _Beside):
         return replace(host, problems=found.misspelt)
     host = replace(host, settings=beside.settings, problems=(*beside.problems, *found.misspelt))

@@ -40,8 +40,15 @@ def fleet_of(
     inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
 ) -> Fleet:
     """All rows, compared with each other. `now`: seconds since 1970 on this machine."""
-    rows = [_readable(host, catalog, now) for host in hosts]
-    return Fleet(inventory, compared(rows), tuple(clusters))
+    known = list(hosts)
+    rows = compared([_readable(host, catalog, now) for host in known])
+    today = _day(now)
+    shown = (row.accepting(host.accepted, today) for host, row in zip(known, rows, strict=True))
+    return Fleet(inventory, tuple(shown), tuple(clusters))
+
+
+def _day(now: int) -> date:
+    return datetime.fromtimestamp(now, timezone.utc).date()
 
 
 def _readable(host: Seen, catalog: Catalog, now: int) -> Row:
@@ -85,7 +92,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         why = (Note(_why(host.problem), host.problem),) if host.problem else ()
         return Row(host.name, host.groups, reached=False, notes=why)
     plan = planned(host, catalog, now)
-    today = datetime.fromtimestamp(now, timezone.utc).date()
+    today = _day(now)
     installed = facts.module_on_disk.version if facts.module_on_disk else facts.library
     running = [each for each in facts.runtimes.values() if each.running]
     counts = Counter(gpu.device for gpu in facts.gpus)

@@ -59,7 +59,9 @@ def summary(fleet: Fleet) -> Iterator[str]:
     flags = [f"{number} {flag}" for flag, number in group.flags.items()]
     clean = sum(not row.flags for row in fleet.rows)
     counts = ", ".join([*flags, f"{clean} without a flag"])
-    yield f"{counted(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}"
+    accepted = sum(len(row.accepted) for row in fleet.rows)
+    end = f"; {counted(accepted, 'accepted finding')}" if accepted else ""
+    yield f"{counted(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}{end}"
     if fleet.clusters:
         names = ", ".join(folded(fleet.clusters))
         yield (

@@ -128,6 +128,14 @@ def without_downgrade(view: HostView) -> HostView:
     return replace(view, refusals=(*view.refusals, found.text))
 
 
+def left_behind(views: Iterable[HostView]) -> dict[str, HostView]:
+    """The hosts that earlier runs left out of service. Raises Stopped if there is none."""
+    found = {view.name: view for view in views if view.left_behind}
+    if not found:
+        raise Stopped(findings.NOTHING_TO_RELEASE())
+    return found
+
+
 def newest_changed(states: Iterable[HostState]) -> HostState:
     """A host of the run that a roll-back is of: the unfinished roll-back, else the newest run that
     changed something. Raises Stopped."""
@@ -140,8 +148,8 @@ def newest_changed(states: Iterable[HostState]) -> HostState:
 
 
 def _is_changed(state: HostState) -> bool:
-    returns = state.kind == "upgrade" and state.subject != "reboot"
-    return returns and state.phase is Phase.DONE
+    changed = state.before != state.target and state.phase is Phase.DONE
+    return changed and state.kind == "upgrade" and state.subject != "reboot"
 
 
 def _that_cannot(views: Sequence[HostView], unwanted: frozenset[str]) -> frozenset[str]:

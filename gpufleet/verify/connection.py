@@ -12,6 +12,7 @@ import testinfra
 import testinfra.host
 
 from gpufleet.core.process import Process
+from gpufleet.core.secrets import take_sudo_password
 from gpufleet.verify.become import Unusable, become
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.probe import HostProbe
@@ -91,10 +92,12 @@ class Connections:
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="gfv-")
         self._opened: list[tuple[Path, str]] = []
+        self._sudo_password = take_sudo_password()
 
     def open(self, target: Target) -> HostProbe:
         """A probe for this target; connects on its first command. Raises Unusable."""
-        root = become(target.data)
+        own = {key: value for key, value in target.data.items() if value}
+        root = become({"_sudo_password": self._sudo_password, **own})
         host = self._host(target)
         if root.password and target.name.partition("/")[0] in CONTAINERS:
             raise Unusable("_sudo_password is set, and a container's commands get no input")

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -15,6 +14,7 @@ from gpufleet.core.inventory import (
     CLUSTERS,
     NODES,
     as_argument,
+    choose_hosts,
     cluster_named_twice,
     is_cluster,
     is_missing,
@@ -109,39 +109,40 @@ def reason(printed: str) -> str:
     return lines[-1] + (f" ({place})" if place and ", in " not in place else "")
 
 
-def select(targets: Iterable[Target], limits: Iterable[str], inventory: str) -> list[Target]:
+def select(targets: Iterable[Target], limits: Sequence[str], inventory: str) -> list[Target]:
     """The hosts to check, in inventory order.
 
-    With limits: those whose name or group matches one (shell wildcards allowed). Without: the
-    groups `gpu_nodes` and `gpu_cluster` where the inventory has them, else every host. Raises
-    VerifyError (GF702) when a limit matches nothing.
+    `limits`: as of choose_hosts. Without a --limit: the groups `gpu_nodes` and `gpu_cluster` where
+    the inventory has them, else every host. Raises VerifyError (GF702) when one matches nothing.
     """
-    targets, limits = list(targets), list(limits)
-    if not limits:
-        managed = [target for target in targets if {NODES, CLUSTERS}.intersection(target.groups)]
-        return managed or targets
-    chosen: set[str] = set()
-    for limit in limits:
-        names = {
-            target.name
-            for target in targets
-            if any(fnmatchcase(word, limit) for word in (target.name, *target.groups))
-        }
-        if not names:
-            groups = [group for target in targets for group in target.groups]
-            hosts = [target.name for target in targets]
-            raise VerifyError(unmatched(limit, inventory, hosts, groups))
-        chosen |= names
-    return [target for target in targets if target.name in chosen]
+    targets = list(targets)
+    managed = [target for target in targets if {NODES, CLUSTERS}.intersection(target.groups)]
+    return limited(targets, limits, inventory, [target.name for target in managed] or None)
 
 
-def unmatched(limit: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
-    """The finding (GF702) about a limit that matches none of these; pyinfra's groups are no
-    names that a user knows."""
+def limited(
+    targets: Sequence[Target],
+    limits: Sequence[str],
+    inventory: str,
+    usual: Sequence[str] | None = None,
+) -> list[Target]:
+    """The hosts that --limit and --exclude leave. Raises VerifyError (GF702)."""
+    try:
+        names = choose_hosts({each.name: each.groups for each in targets}, limits, usual)
+    except LookupError as error:
+        groups = [group for target in targets for group in target.groups]
+        hosts = [target.name for target in targets]
+        raise VerifyError(unmatched(str(error.args[0]), inventory, hosts, groups)) from error
+    return [target for target in targets if target.name in names]
+
+
+def unmatched(wrong: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
+    """The finding (GF702) about a limit that matches none of these, as choose_hosts has it;
+    pyinfra's groups are no names that a user knows."""
     own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
-    near = get_close_matches(limit, [*hosts, *own], n=1)
+    near = get_close_matches(wrong.split(" ")[1], [*hosts, *own], n=1)
     return LIMIT(
-        limit=limit,
+        wrong=wrong,
         path=path,
         hosts=", ".join(folded(hosts)),
         groups=", ".join(own) or "none",

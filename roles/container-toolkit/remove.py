@@ -10,8 +10,9 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 def before(node: RemovalNode) -> None:
     """Remove the runtime nvidia before its program is removed."""
     by_key = {runtime.key: runtime for runtime in node.plan.of(TOOLKIT).runtimes}
-    runtimes.configure("Remove the runtime nvidia from docker", node.facts, by_key.get("docker"))
-    runtimes.configure(
-        "Remove the runtime nvidia from containerd", node.facts, by_key.get("containerd")
-    )
-    runtimes.configure("Remove the runtime nvidia from CRI-O", node.facts, by_key.get("crio"))
+    if docker := by_key.get("docker"):
+        runtimes.configure("Remove the runtime nvidia from docker", node.facts, docker)
+    if containerd := by_key.get("containerd"):
+        runtimes.configure("Remove the runtime nvidia from containerd", node.facts, containerd)
+    if crio := by_key.get("crio"):
+        runtimes.configure("Remove the runtime nvidia from CRI-O", node.facts, crio)

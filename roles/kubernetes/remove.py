@@ -11,15 +11,16 @@ from gpufleet.toolkit import operations as runtimes
 def first(node: RemovalNode) -> None:
     """Take the host out of its cluster: workers, then control planes one by one, the first last."""
     plan = node.plan.of(KUBERNETES)
-    joining.reset(
-        "Take workers out of the cluster", plan.reset and plan.turn == "worker", plan.network
-    )
+    if not plan.reset:
+        return
+    joining.reset("Take workers out of the cluster", plan.turn == "worker", plan.network)
     control_planes.leave("Take control planes out of the cluster", plan, "control-plane")
-    joining.forget_access("Remove the kubeconfig", plan.kubeconfig if plan.reset else None)
+    joining.forget_access("Remove the kubeconfig", plan.kubeconfig)
     control_planes.leave("Take the last control plane out of the cluster", plan, "last")
 
 
 def before(node: RemovalNode) -> None:
     """Take the kubelet's settings out of containerd's configuration."""
     containerd = node.plan.of(KUBERNETES).containerd
-    runtimes.configure("Restore containerd's configuration", node.facts, containerd)
+    if containerd:
+        runtimes.configure("Restore containerd's configuration", node.facts, containerd)

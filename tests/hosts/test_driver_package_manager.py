@@ -150,8 +150,9 @@ def test_an_interrupted_installation_of_ours_is_finished(hosts: list[Host]) -> N
         "per_host": {"debian12": {"driver_branch": None, "driver_version": NEWEST["550"]}},
         **ONLY_DRIVER,
     }
+    assert "GF307" in run_deploy("preflight", [host], **settings).codes("debian12")
     done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
-    assert "GF307" in done.codes("debian12")
+    assert "GF307" not in done.codes("debian12"), "the run put it right"
     assert_driver(host, NEWEST["550"])
     assert run_deploy("gpu_node", [host], **settings).changes() == {"debian12": 0}

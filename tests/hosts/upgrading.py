@@ -90,10 +90,9 @@ class Fleet:
         return found
 
     def states(self) -> dict[str, str]:
-        """Of the hosts of the newest run; others keep the state of the run before."""
+        """Of the hosts that a run has been on."""
         hosts = self.status()["hosts"]
-        newest = max((host["run"] or "" for host in hosts), default="")
-        return {host["name"]: host["state"] for host in hosts if newest and host["run"] == newest}
+        return {host["name"]: host["state"] for host in hosts if host["state"]}
 
     def reason(self, host: str) -> str:
         found: str = next(each["reason"] for each in self.status()["hosts"] if each["name"] == host)
@@ -101,13 +100,9 @@ class Fleet:
 
     def events(self) -> list[tuple[str, str]]:
         """Host and phase of the newest run, in their order."""
-        lines = self.log().splitlines()
-        return [(found[1], found[2]) for found in map(EVENT.fullmatch, lines) if found]
-
-    def log(self) -> str:
-        """The log of the newest run."""
         logs = sorted(self.folder.glob("gpufleet/upgrades/*.log"), key=lambda path: path.name)
-        return logs[-1].read_text(errors="replace") if logs else ""
+        text = logs[-1].read_text(errors="replace") if logs else ""
+        return [(found[1], found[2]) for found in map(EVENT.fullmatch, text.splitlines()) if found]
 
     def at(self, host: str, event: str, act: Callable[[], object]) -> threading.Thread:
         """Start a thread that acts once the log has the event."""

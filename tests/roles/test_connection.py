@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import errno
-import getpass
 import io
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +16,7 @@ import pytest
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
+from pyinfra.connectors import ssh_util
 from pyinfra.connectors.ssh import SSHConnector
 from ssh_servers import ssh_server
 
@@ -50,8 +51,9 @@ def raises(error: Exception) -> Callable[[], object]:
 
 def test_a_key_whose_passphrase_nobody_can_type_in(monkeypatch: pytest.MonkeyPatch) -> None:
     def prompt() -> object:
-        return getpass._raw_input(stream=io.StringIO(), input=io.StringIO())  # type: ignore[attr-defined]
+        return ssh_util.getpass("Enter password for private key: ")
 
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert "set ssh_key_password" in unreached(monkeypatch, prompt, "EOF error")
 
 

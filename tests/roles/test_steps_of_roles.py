@@ -119,17 +119,10 @@ def test_other_runs_are_kept_out_of_a_host_that_changes(
 def test_a_removal_takes_every_role_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert steps(take_away, recorded_host(), monkeypatch) == [
         "Removal | Wait for the package manager",
-        "Removal | Take workers out of the cluster",
-        "Removal | Take control planes out of the cluster",
-        "Removal | Remove the kubeconfig",
-        "Removal | Take the last control plane out of the cluster",
         "Removal | Check that containerd runs no containers",
         "Removal | Unload the NVIDIA modules",
-        "Removal | Restore containerd's configuration",
         "Removal | Stop the exporter",
         "Removal | Remove the runtime nvidia from docker",
-        "Removal | Remove the runtime nvidia from containerd",
-        "Removal | Remove the runtime nvidia from CRI-O",
         "Removal | Restore containerd's packaged configuration",
         "Removal | Remove the device files and the CDI spec",
         "Removal | Remove the packages that were installed",

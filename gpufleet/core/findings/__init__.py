@@ -6,9 +6,12 @@ details of one case creates a `Finding`. docs/reference/findings.md is generated
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
+from types import ModuleType
 
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import BAR, visible
@@ -131,3 +134,13 @@ def info(
 ) -> Kind:
     """A kind of finding that a person should know."""
     return Kind(code, Severity.INFO, title, message, remedy, description, advice)
+
+
+def finding_modules(package: ModuleType) -> list[ModuleType]:
+    """The findings of every room of a package; importing them declares them in KINDS."""
+    root = Path(package.__path__[0])
+    found = []
+    for path in sorted({*root.rglob("findings.py"), *root.rglob("findings/*.py")}):
+        parts = path.relative_to(root.parent).with_suffix("").parts
+        found.append(importlib.import_module(".".join(parts).removesuffix(".__init__")))
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, warning
+from gpufleet.core.findings import blocker, info, warning
 
 UNKNOWN_KEY = blocker(
     "GF201",
@@ -51,7 +51,15 @@ MISSPELT_GROUP = blocker(
 
 NO_SUCH_GROUP = warning(
     "GF205",
-    "Data for a group without hosts",
+    "Misspelt name of a group",
     "There is data for group {name}, which has no hosts; it has no effect.",
     "Did you mean {meant}? A file in group_data must have exactly the name of its group.",
+)
+
+DATA_UNUSED = info(
+    "GF208",
+    "Data for a group without hosts",
+    "There is data for group {name}, which has no hosts in this inventory; it has no effect.",
+    "If the name is misspelt, correct it: a file in group_data must have exactly the name of its "
+    "group. Data for a group of another inventory can stay.",
 )

@@ -25,10 +25,10 @@ DRIVER_KEPT = warning(
 OTHER_PACKAGES = warning(
     "GF512",
     "Driver packages from another source",
-    "Driver packages are installed that gpufleet did not install and that conflict with the "
-    "configured driver: {packages}.",
-    "They are replaced in the transaction that installs the configured driver. To keep them, set "
-    "driver_enabled = False.",
+    "Driver packages that gpufleet did not install conflict with the configured driver: "
+    "{packages}.",
+    "The transaction that installs the configured driver replaces them. To keep them, set "
+    "driver_enabled = False before it.",
 )
 
 FOREIGN_DRIVER = blocker(

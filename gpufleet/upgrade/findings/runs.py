@@ -28,6 +28,14 @@ NOTHING_TO_RETURN = blocker(
     "already.",
 )
 
+NOTHING_TO_RELEASE = blocker(
+    "GF079",
+    "Nothing to release",
+    "No run left one of these hosts out of service.",
+    "`gpufleet upgrade status INVENTORY` shows the hosts. `gpufleet upgrade INVENTORY` finishes an "
+    "unfinished run, `gpufleet upgrade abort INVENTORY` ends it.",
+)
+
 NODE_AWAY = blocker(
     "GF074",
     "Nodes of an unfinished run are not found",

@@ -12,12 +12,18 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.host.settings import HostSettings
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.upgrade.findings import runs as findings
-from gpufleet.upgrade.host_state import HostState, Kind
+from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.operations.acts import policy_of
 from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
 from gpufleet.upgrade.operations.result import Result
-from gpufleet.upgrade.plan import make_plan, newest_changed, views_to_return, without_downgrade
+from gpufleet.upgrade.plan import (
+    left_behind,
+    make_plan,
+    newest_changed,
+    views_to_return,
+    without_downgrade,
+)
 from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
 from gpufleet.upgrade.show import Status
 from gpufleet.upgrade.subjects import Subject, Wanted
@@ -71,13 +77,18 @@ def read_fleet(
     *,
     name: str,
     ends: bool = False,
+    release: bool = False,
 ) -> Fleet:
     """The unfinished run over these hosts, or a new one. `name`: of a new run; `ends`: as of
-    make_plan. Raises Stopped and ClusterProblem."""
+    make_plan; `release`: only check and return what earlier runs left behind, in the version that
+    it has. Raises Stopped and ClusterProblem."""
     statuses = reader.each(reader.read, [target.name for target in targets])
     states = {each.name: each.state for each in statuses.values() if each.state}
     if kind == "rollback":
         reader.subject = newest_changed(states.values()).subject
+    stuck = [state for state in states.values() if state.phase is Phase.STUCK]
+    if release and stuck and all(state.subject == "toolkit" for state in stuck):
+        reader.subject = "toolkit"
     subject = reader.subject
     settings = {target.name: _settings(target, subject) for target in targets}
     general, differing = of_run(settings)
@@ -93,6 +104,8 @@ def read_fleet(
         views = [without_downgrade(view) for view in views]
     known = {target.name: target.known_as for target in targets}
     views, places = find_nodes(views, accesses, known)
+    if release:
+        views = _at_present(left_behind(views), reader)
     plan = make_plan(
         views,
         general or UpgradeSettings.model_validate({}),
@@ -112,6 +125,17 @@ def read_fleet(
         ending=_ending(plan, places, settings),
         reboots={t.name: "never" for t in targets if _never_reboots(t, settings, places)},
     )
+
+
+def _at_present(behind: Mapping[str, HostView], reader: Reader) -> list[HostView]:
+    """The hosts with their present version as the target."""
+    there = [name for name, view in behind.items() if view.reached and view.before]
+    seen = reader.each(lambda name: reader.look(name, behind[name].before or ""), there)
+    found = {name: _view(Status(name, behind[name].state), each) for name, each in seen.items()}
+    return [
+        replace(found.get(name, view), taken=view.taken, unplaced=view.unplaced)
+        for name, view in behind.items()
+    ]
 
 
 def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:

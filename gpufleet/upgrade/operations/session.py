@@ -40,7 +40,7 @@ from gpufleet.host.asking import is_connected
 from gpufleet.host.boundary import one_host
 from gpufleet.host.liveness import forget_loss
 from gpufleet.host.trouble import explain_error
-from gpufleet.run.connection import hang_up, quiet_paramiko, stop_alone, unreached
+from gpufleet.run.connection import hang_up, prepare_connections, unreached
 from gpufleet.run.findings import INVENTORY
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
@@ -90,8 +90,6 @@ class Session:
     def __init__(self, path: str, options: Sequence[str] = ()) -> None:
         """`options`: of pyinfra's command line. Raises Stopped for an inventory that pyinfra cannot
         load."""
-        quiet_paramiko()
-        stop_alone()
         os.environ["PYINFRA_PROGRESS"] = "off"
         logger.setLevel(logging.INFO)
         logger.propagate = False
@@ -107,6 +105,7 @@ class Session:
         self._verbosity = asked["verbosity"]
         try:
             self.config = _config(asked)
+            prepare_connections(self.config)
             self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
         except Exception as error:
             cause = getattr(error, "exception", error)  # which pyinfra wraps

@@ -11,7 +11,7 @@ from gpufleet.verify.findings import check
 LIMIT = blocker(
     "GF702",
     "--limit matches no host",
-    "--limit {limit} matches no host or group of {path}. Hosts: {hosts}. Groups: {groups}.",
+    "{wrong} of {path}. Hosts: {hosts}. Groups: {groups}.",
     "Correct the name{meant}",
     advice="Correct the name. Shell wildcards match several: --limit 'gpu-0*'.",
 )

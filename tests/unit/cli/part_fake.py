@@ -37,7 +37,8 @@ def host(name: str) -> dict[str, object]:
     return {
         "kind": "node", "status": state, "changed": 0, "failed": state != "converged",
         "driver": moved, "toolkit": moved, "exporter": moved, "runtimes": {}, "releases": {},
-        "needs": [], "findings": [], "errors": [], "plan": {"steps": []}, "seconds": 0.1,
+        "needs": [], "findings": [], "accepted": [], "errors": [], "seconds": 0.1,
+        "plan": {"steps": []},
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from gpufleet.cli import deploy, main
 from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.cli.init import DEPLOY
 from gpufleet.core.paths import shipped
 from gpufleet.verify.inventory import Target
 
@@ -206,6 +208,58 @@ def test_a_permission_reaches_the_preview_and_the_run(
     for command in (*asked, became):
         at = command.index("a=b")
         assert command[at + 1 : at + 3] == ["--data", f"{what}_allow_change=True"]
+
+
+def planning(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
+    """The preview plans so many steps on each host."""
+
+    def runs(words: list[str], environment: dict[str, str]) -> int:
+        hosts = {f"gpu-{at}": {"plan": {"steps": ["x"] * each}} for at, each in enumerate(steps)}
+        Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
+        return 0
+
+    monkeypatch.setattr(deploy, "run_in_front", runs)
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize("verb", ["apply", "remove"])
+def test_nothing_is_asked_where_nothing_is_planned(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, verb: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planning(monkeypatch, 0, 0)
+    done, became = answered(monkeypatch, "", verb, "inv.py")
+    assert (done.exit_code, len(became)) == (0, 1)
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(
+    ("more", "runs"), [("", True), ("\nserver.packages(packages=['htop'])\n", False)]
+)
+def test_operations_of_ones_own_are_asked_for_although_no_plan_has_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: str, runs: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deploys").mkdir()
+    (tmp_path / "deploys/gpu_node.py").write_text(DEPLOY.format(title="x", name="gpu_node") + more)
+    planning(monkeypatch, 0)
+    done, became = answered(monkeypatch, "n\n", "apply", "inv.py")
+    assert (done.exit_code == 0, bool(became)) == (runs, runs)
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(
+    ("steps", "answer", "runs"),
+    [((1,), "y\n", True), ((1, 1, 0), "y\n", False), ((1, 1, 0), "3\n", False),
+     ((1, 1, 0), "2\n", True), ((1, 1, 0), "\n", False)],
+)  # fmt: skip
+def test_the_number_of_hosts_is_typed_to_remove_from_several(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, steps: tuple[int, ...], answer: str, runs: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    planning(monkeypatch, *steps)
+    done, became = answered(monkeypatch, answer, "remove", "inv.py")
+    assert (done.exit_code == 0, bool(became)) == (runs, runs)
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", ""])

@@ -193,15 +193,15 @@ def test_a_second_signal_ends_all_at_once(
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (("--limit", "a"), "use --limit before"),
-        (("--exclude=a",), "use --limit before"),
+        (("--limit", "a"), "use it before"),
+        (("--exclude=a",), "use it before"),
         (("--chdir", "x"), "start gpufleet in that folder"),
         (("--serial",), "at the same time"),
         (("--ssh-password", "secret"), "set it in the inventory"),
         (("--ssh-key-password", "secret"), "set it in the inventory"),
         (("--sudo", "-yvv"), "-v is not possible"),
         (("--debug-facts",), "--debug-facts is not possible"),
-        (("--same-sudo-password",), "cannot ask"),
+        (("--same-sudo-password",), "asks"),
         (("--fail-percent", "x"), "not a valid integer"),
         (("--sudo", "--version"), "No such option"),
         (("other.py",), "unexpected extra argument"),

@@ -12,9 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import main, status
+from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import QUIET
 from gpufleet.status.models import Seen
-from tests.unit.status.fleets import bare, healthy, seen, silent
+from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
 Run = Callable[..., Result]
 CALM = seen("gpu-01", healthy(), driver_enabled=False)
@@ -174,3 +176,21 @@ def test_a_page_that_is_lost_at_the_end_is_a_failure(
 
 def test_groups_are_a_table(run: Run) -> None:
     assert run([CALM, DRIFTED], "--group-by", "os").stdout.split()[:1] == ["OS"]
+
+
+def test_quietly_nothing_is_printed_where_nothing_calls_for_an_act(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(QUIET, "")  # restored at the end
+    old = seen("gpu-05", healthy("570.86.15"), driver_enabled=False)
+    codes = {note.finding.code for note in fleet(old).rows[0].notes}
+    known = dict.fromkeys(codes, "until 9999-12-31")
+    accepted = replace(old, accepted=AcceptedFindings.model_construct(findings=known))
+    assert run([old]).stdout
+    assert run([old], "--quiet").stdout
+    assert run([accepted], "--quiet").output == ""
+    assert run([accepted, DRIFTED], "--quiet").stdout
+    monkeypatch.delenv(QUIET)
+    assert f"{len(codes)} accepted finding" in run([accepted]).stdout
+    found = json.loads(run([accepted], "--json").stdout)["hosts"]["gpu-05"]
+    assert (found["flags"], {each["code"] for each in found["accepted"]}) == ([], codes)

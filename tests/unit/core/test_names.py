@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import counted, few, folded, same_findings, shared
 from gpufleet.run.findings import NO_ANSWER, NOT_A_HOST
 
@@ -57,3 +58,16 @@ def test_a_finding_that_names_its_host_in_a_command_is_shared() -> None:
     assert same_findings([("gpu-1", other), ("b", other)]) == [(other, ("gpu-1", "b"))]
     ((alone, _),) = same_findings([("gpu-1", NO_ANSWER(host="gpu-1"))])
     assert "--limit gpu-1`" in alone.remedy
+
+
+def test_infos_of_one_code_are_one_entry_also_where_their_details_differ() -> None:
+    def finding(severity: Severity, detail: str) -> Finding:
+        return Finding("GF415", severity, f"docker {detail}.", "Nothing.")
+
+    old, new = (finding(Severity.INFO, each) for each in ("20", "24"))
+    worse = finding(Severity.WARNING, "19"), finding(Severity.WARNING, "18")
+    found = same_findings([("a", old), ("b", new), ("c", old), ("d", worse[0]), ("e", worse[1])])
+    assert [(each.severity, hosts) for each, hosts in found] == [
+        (Severity.WARNING, ("d",)), (Severity.WARNING, ("e",)), (Severity.INFO, ("a", "c", "b")),
+    ]  # fmt: skip
+    assert same_findings([("a", old), ("c", old)]) == [(old, ("a", "c"))]

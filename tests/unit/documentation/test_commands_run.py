@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from documents import ROOT, commands
 
-from gpufleet.cli import main
+from gpufleet.cli import explain, main
 from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KINDS
 from scripts.finding_codes import finding_modules
@@ -93,6 +93,24 @@ def test_a_finding_is_explained(code: str, monkeypatch: pytest.MonkeyPatch) -> N
     kind = KINDS[code.upper()]
     assert done.output.startswith(f"{kind.code} blocker: {kind.title}\n")
     assert done.output.rstrip().endswith(f"docs/reference/findings.md#{code.lower()}")
+
+
+def test_a_data_key_is_explained_and_a_misspelt_one_guessed() -> None:
+    done = CliRunner().invoke(main, ["explain", "driver_branch", "node_reboot"])
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("driver_branch: ")
+    assert "Default: 'never'" in done.output
+    done = CliRunner().invoke(main, ["explain", "driver_brnch"])
+    assert (done.exit_code, "Did you mean driver_branch?" in done.output) == (2, True)
+
+
+def test_no_address_is_printed_that_does_not_exist(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
+    monkeypatch.setattr(explain, "shipped", lambda name: tmp_path / name)
+    done = CliRunner().invoke(main, ["explain", "GF112"])
+    assert (done.exit_code, "findings.md" in done.output) == (0, False)
 
 
 def test_an_address_on_the_users_site(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude
+from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import GpuProcess, Kernel, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node, steps
@@ -45,6 +47,13 @@ def resolved(facts: NodeFacts, *versions: str, **data: Any) -> PackageTransactio
     asked = plan_for(facts, **data).transaction
     there = dict.fromkeys(asked.packages, tuple(f"{v}-0ubuntu1" for v in versions))
     return resolve(asked, there)
+
+
+def test_the_result_of_a_run_says_what_it_replaced_and_not_what_it_put_right() -> None:
+    facts = host(OPEN, f"580.82.09-{UBUNTU}")
+    solved = conclude(DriverSettings(), facts, plan_for(facts)).solved
+    assert "GF307" in solved
+    assert "GF512" not in solved
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,20 @@ def test_keys_that_are_right_or_of_others(key: str) -> None:
 
 
 def test_a_group_without_hosts_that_was_meant_to_be_another() -> None:
-    names = ("gpu-nodes", "GPU_nodes", "gpu_node", "gpu_nodes_a", "gpu_cluster")
-    found = groups_meant(names, ["gpu_nodes", "all"])
-    assert [finding.code for finding in found] == ["GF205"] * 3
+    names = ("gpu-nodes", "GPU_nodes", "gpu_node", "gpu_ndoes")
+    found = groups_meant(names, ["gpu_nodes", "all"], ["gpu_nodes", "gpu_training", "all"])
+    assert [finding.code for finding in found] == ["GF205"] * 4
     assert all("Did you mean gpu_nodes?" in finding.remedy for finding in found)
+
+
+def test_a_misspelt_group_of_ones_own_is_a_warning_for_its_hosts_alone() -> None:
+    every = ["gpu_training", "rack1", "all"]
+    (found,) = groups_meant(["gpu_trainng"], ["gpu_training"], every)
+    assert (found.code, found.severity.value) == ("GF205", "warning")
+    assert groups_meant(["gpu_trainng"], ["rack1"], every) == []
+
+
+@pytest.mark.parametrize("name", ["storage", "rack2", "gpu_training_europe"])
+def test_data_for_a_group_of_another_inventory_is_an_info(name: str) -> None:
+    (found,) = groups_meant([name], ["rack1"], ["gpu_training", "rack1", "all"])
+    assert (found.code, found.severity.value) == ("GF208", "info")

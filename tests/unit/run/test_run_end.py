@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.live import QUIET
 from gpufleet.run import lifecycle
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.lifecycle import Run
@@ -76,3 +78,41 @@ def test_a_number_that_json_does_not_have_loses_the_report_alone(
     assert "gpu-01" in printed.out
     assert ends == [FAILED]
     assert list(tmp_path.iterdir()) == []
+
+
+INFO = Finding("GF415", Severity.INFO, "No CDI.", "Nothing.")
+WARNING = Finding("GF103", Severity.WARNING, "It is old.", "Move on.")
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"),
+    [
+        (HostReport("gpu-01", status="converged", findings=[INFO], accepted=[WARNING]), False),
+        (HostReport("gpu-01", status="converged", findings=[INFO, WARNING]), True),
+        (HostReport("gpu-01", status="converged", needs=["reboot"]), True),
+        (HostReport("gpu-01", status="changed", changed=1), True),
+        (HostReport("gpu-01", status="planned", changed=1), True),
+        (HostReport("gpu-01", status="failed"), True),
+    ],
+)
+def test_a_quiet_run_prints_nothing_where_there_is_nothing_to_do(
+    host: HostReport,
+    shown: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(lifecycle, "end", lambda status: None)
+    monkeypatch.setenv(QUIET, "1")
+    Run(ASKED).finish([host], FOUND)
+    printed = capsys.readouterr()
+    assert (bool(printed.out), printed.err) == (shown, "")
+    assert INFO.code not in printed.out
+
+
+def test_accepted_findings_are_counted_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lifecycle, "end", lambda status: None)
+    Run(ASKED).finish([HostReport("gpu-01", status="converged", accepted=[WARNING])], FOUND)
+    printed = capsys.readouterr().out
+    assert (WARNING.code in printed, "1 accepted finding" in printed) == (False, True)

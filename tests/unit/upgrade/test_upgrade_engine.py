@@ -414,6 +414,35 @@ def test_a_roll_back_finds_its_subject_on_the_hosts() -> None:
     assert {n: s.target for n, s in found.plan.hosts.items()} == {"h": OLD}
 
 
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_a_stuck_host_is_released_in_the_version_that_it_has(version: str) -> None:
+    fleet = Reading(fleet_of("h", "i", broken=True, lost=True), UpgradeSettings(canaries=2))
+    targets = [target("h"), target("i")]
+    with pytest.raises(Stopped) as error:
+        read_fleet(targets, fleet, Wanted(), [], name="r", release=True)
+    assert error.value.findings[0].code == "GF079"
+    fleet.carried_out(fleet.planned(), "")
+    assert phase(fleet) == "stuck"
+    machine = fleet.machines["h"]
+    machine.broken, machine.lost, machine.version = False, False, version  # repaired
+    found = read_fleet([target("h")], fleet, Wanted(), [], name="out", release=True).plan
+    assert {n: (s.before, s.target, s.out) for n, s in found.hosts.items()} == {
+        "h": (version, version, True)
+    }
+    fleet.carried_out(found)
+    assert (phase(fleet), machine.version) == ("done", version)
+    with pytest.raises(Stopped, match="GF065"):  # it is no change that could be rolled back
+        read_fleet([target("h")], fleet, Wanted(), [], "rollback", name="back")
+
+
+def test_a_released_host_that_is_not_sound_stays_out_of_service() -> None:
+    fleet = Reading(fleet_of("h", broken=True, lost=True))
+    fleet.carried_out()
+    found = read_fleet([target("h")], fleet, Wanted(), [], name="out", release=True).plan
+    fleet.carried_out(found)
+    assert phase(fleet) == "stuck"
+
+
 @pytest.mark.parametrize("drain", ["auto", "gpu", "all"])
 def test_every_pod_leaves_a_node_that_is_rebooted(drain: str) -> None:
     """One that stayed would be ended by the reboot."""

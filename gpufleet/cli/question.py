@@ -1,0 +1,51 @@
+"""What `apply` and `remove` ask before they change anything."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from gpufleet.core.names import counted
+from gpufleet.core.paths import shipped
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked before a run, below the plan that these deploys show. `counts`: the number of
+    hosts is to be typed where they are several."""
+
+    text: str
+    deploys: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    counts: bool = False
+
+    def put(self, planned: int | None, *, own: bool = True) -> None:
+        """Ask; ends the process unless the answer is yes. `planned`: hosts that the plan changes,
+        None if it is not known; `own`: the deploys have operations that no plan has."""
+        if planned == 0 and not own:
+            return
+        if not self.counts or planned is None or planned < 2:
+            click.confirm(self.text, abort=True, err=True)
+            return
+        text = f"{self.text} It is on {counted(planned, 'host')}. Type their number to go on"
+        typed = click.prompt(text, default="", show_default=False, err=True)
+        if typed.strip() != str(planned):
+            raise click.Abort
+
+
+def has_operations(deploy: Path) -> bool:
+    """Whether a file of deploys/ does more than to include gpufleet's deploy of that name."""
+    if deploy.resolve().parent == shipped("deploys").resolve():
+        return False
+    try:
+        lines = ast.parse(deploy.read_text("utf-8")).body
+    except (OSError, ValueError, SyntaxError):
+        return True
+    return any(
+        not isinstance(line, ast.Import | ast.ImportFrom)
+        and not ast.unparse(line).startswith(("include(", "'", '"'))
+        for line in lines
+    )

@@ -1,0 +1,86 @@
+"""Findings that the inventory accepts until a day: data key `accepted_findings`. Pure."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import date
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from gpufleet.core.findings import KINDS, Finding, Severity, finding_modules
+from gpufleet.core.settings import RoleSettings
+from gpufleet.core.visible import one_line
+
+_UNTIL = re.compile(r"until (?P<day>\d{4}-\d{2}-\d{2})(, ?\S.*)?", re.ASCII)
+_FORM = '"until YYYY-MM-DD", then a comma and a note if any: "until 2027-03-31, OPS-12"'
+
+
+def _day(value: str) -> date:
+    """Raises ValueError."""
+    found = _UNTIL.fullmatch(value)
+    if not found:
+        raise ValueError(f"has {value!r}, which must be {_FORM}")
+    try:
+        return date.fromisoformat(found["day"])
+    except ValueError as error:
+        raise ValueError(f"has {value!r}, which is no day of the calendar") from error
+
+
+def _check(accepted: dict[str, str]) -> dict[str, str]:
+    if accepted:
+        finding_modules(sys.modules["gpufleet"])
+    for code, value in accepted.items():
+        kind = KINDS.get(code)
+        if kind is None:
+            raise ValueError(f"has {code!r}, which is no code of a finding, such as GF103")
+        if kind.severity is Severity.BLOCKER:
+            raise ValueError(f"has {code}, a blocker: only warnings and infos can be accepted")
+        _day(value)
+    return accepted
+
+
+class AcceptedFindings(RoleSettings):
+    """Findings of a host or cluster that are known and accepted."""
+
+    prefix = "accepted_"
+    reserved = False
+
+    findings: Annotated[dict[str, str], AfterValidator(_check)] = Field(
+        default_factory=dict,
+        description="Warnings and infos not to show until a day: code of the finding, then "
+        "`until YYYY-MM-DD`, with a comma and a note behind it if you like.",
+    )
+
+
+NOTHING_ACCEPTED = AcceptedFindings.model_construct(findings={})
+
+
+def accepted_of(data: Mapping[str, Any]) -> AcceptedFindings:
+    """What the data of a host accept; nothing where they are not valid, which is a finding of the
+    settings."""
+    try:
+        return AcceptedFindings(findings=data.get("accepted_findings", {}))
+    except ValueError:
+        return NOTHING_ACCEPTED
+
+
+def split_accepted(
+    found: Iterable[Finding], accepted: AcceptedFindings, today: date
+) -> tuple[list[Finding], list[Finding]]:
+    """The findings to show, and those that are accepted today. A blocker is always shown."""
+    shown: list[Finding] = []
+    hidden: list[Finding] = []
+    for each in found:
+        value = accepted.findings.get(each.code)
+        if value is None or each.blocks:
+            shown.append(each)
+        elif today <= _day(value):
+            hidden.append(each)
+        else:
+            over = f"Its acceptance has ended: {one_line(value)} (accepted_findings)."
+            shown.append(replace(each, remedy=f"{each.remedy} {over}"))
+    return shown, hidden
