@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -193,10 +192,9 @@ def _on_the_path() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_on_the_path")
-def test_an_upgrade_reads_the_health(tmp_path: Path) -> None:
-    printed = shell(script("upgrade/health", str(tmp_path / "none"), "60").get_raw_value())
+def test_an_upgrade_reads_the_health() -> None:
+    printed = shell(script("upgrade/health", "60").get_raw_value())
     assert f"gpus {len(smi().gpus)}\n" in printed
-    assert re.search(r"^xids (\d+|-)$", printed, re.MULTILINE)
 
 
 def test_what_unloads_a_driver_sees_the_program(program: subprocess.Popen[str]) -> None:
