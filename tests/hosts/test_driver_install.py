@@ -28,7 +28,7 @@ OURS = "/var/lib/gpufleet"  # files of gpufleet itself; no other program reads t
 KINDS = ("ubuntu2204", *(["el7"] if selection.extended else []), "nogpu")
 KEYS = {
     "kind", "status", "changed", "failed", "driver", "toolkit", "exporter", "runtimes", "releases",
-    "needs", "findings", "errors", "plan", "seconds",
+    "needs", "findings", "accepted", "errors", "plan", "seconds",
 }  # fmt: skip
 
 
