@@ -9,6 +9,7 @@ from gpufleet.driver.files import RIVALS
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.files import BEGUN
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages import findings as package_findings
 
@@ -86,7 +87,10 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     found: list[Finding] = []
     if facts.broken:
         if _is_ours(facts, plan):
-            found.append(package_findings.UNFINISHED(problem=facts.broken))
+            # /run, which has the name of the last run, is empty after a boot
+            booted = BEGUN in facts.texts and not facts.run_lock
+            since = "; the host rebooted during it" if booted else ""
+            found.append(package_findings.UNFINISHED(problem=f"{facts.broken}{since}"))
         else:
             remedy = (
                 "dpkg --configure -a, then apt-get -f install."

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from gpufleet.core.causes import find_cause
 from gpufleet.core.findings import Finding
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.helm.findings import charts
@@ -18,6 +19,7 @@ from gpufleet.helm.release import STALE, Release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
+NO_ERROR = "helm printed no error"
 SHOWN = 800  # characters of an error in a finding
 _NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
 _UNKNOWN_FIELD = re.compile(r'unknown field \\*"([^"\\]+)')
@@ -61,7 +63,8 @@ def error_line(stderr: str) -> str:
     chosen = lines[starts[-1] :] if starts else lines
     text = " ".join(line for line in chosen if not _NOISE.match(line))
     shown = hide_secrets(" ".join(text.removeprefix("Error:").split()))
-    return _middle_out(shown) or "helm printed no error"
+    cause = find_cause(lines)
+    return f"{cause.text}: {_middle_out(shown)}" if cause else _middle_out(shown) or NO_ERROR
 
 
 def _middle_out(text: str) -> str:
@@ -78,11 +81,12 @@ def dropped_fields(stderr: str, release: Release) -> list[Finding]:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed call. `what`: Installation, Upgrade, Roll-back; `state`: the release's state
-    afterwards, as the end of a remedy."""
+    afterwards, as the end of a remedy; `log`: where the whole output is."""
 
     what: str
     stderr: str
     state: str = "fix the cause and run again."
+    log: str = "helm's output"
 
 
 def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> Finding:
@@ -115,8 +119,11 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
         return findings.IMMUTABLE_FIELD(**of, object=_object(error, release))
     if _REFUSED.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
-    advice = "See the log of the hook's pod; " if _HOOK.search(error) else "See helm's output; "
-    return findings.HELM_FAILED(**of, state=advice + failure.state)
+    cause = find_cause(failure.stderr.splitlines())
+    advice = f"{cause.remedy} " if cause else ""
+    hook = "the log of the hook's pod, and " if _HOOK.search(error) else ""
+    state = f"{advice}See {hook}{failure.log}. {failure.state.capitalize()}"
+    return findings.HELM_FAILED(**of, state=state)
 
 
 def is_gone(stderr: str) -> bool:
@@ -139,7 +146,7 @@ def explain_uninstall(stderr: str, release: ReleaseRef, context: str) -> Finding
         return missing_permissions(context, [error])
     return findings.UNINSTALL_FAILED(
         release=release,
-        error=error or "helm printed no error",
+        error=error or NO_ERROR,
         name=release.name,
         namespace=release.namespace,
     )

@@ -9,10 +9,13 @@ from collections.abc import Callable
 
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.quoting import quote_line, quote_lines
-from gpufleet.core.visible import barred
+from gpufleet.core.causes import find_cause, without_progress
+from gpufleet.core.quoting import keep_output, quote_line, quote_lines
+from gpufleet.core.visible import BAR, barred
 from gpufleet.host.asking import MARK
 from gpufleet.run.step_results import own_line
+
+LAST_LINES = 8  # of the output of a failed command
 
 
 def for_people(host: str, lines: list[OutputLine]) -> None:
@@ -43,10 +46,26 @@ def _without_frame(texts: list[str]) -> list[str]:
 
 
 def _ours_first(host: str, texts: list[str]) -> list[str]:
-    """What programs printed before a script explains its failure, behind bars after that."""
+    """The explanation of a script, with the cause that the output names; then the last lines of the
+    output behind bars, and the log with all of it."""
     ours = own_line(host)
     start = next((number for number, text in enumerate(texts) if ours.match(text)), len(texts))
     if start == len(texts):
         return quote_lines(host, texts)
-    others = [text for text in texts[:start] if text.strip()]
-    return [*map(quote_line, texts[start:]), *barred(quote_lines(host, others))]
+    explained: list[str] = []
+    output = texts[:start]
+    for text in texts[start:]:
+        quoted = text.startswith(BAR)
+        (output if quoted else explained).append(text[len(BAR) :] if quoted else text)
+    shown = without_progress(output)[-LAST_LINES:]
+    log = [] if shown == output else [f"  See {keep_output(host, output)}"]
+    return [*map(quote_line, _with_cause(explained, output)), *barred(map(quote_line, shown)), *log]
+
+
+def _with_cause(explained: list[str], output: list[str]) -> list[str]:
+    """The cause before the message, and its remedy in the place of the general one."""
+    cause = find_cause(output)
+    if cause is None or cause.text in explained[0]:
+        return explained
+    code, message = explained[0].split(": ", 1)
+    return [f"{code}: {cause.text}. {message}", f"  {cause.remedy}", *explained[2:]]

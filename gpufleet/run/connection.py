@@ -31,6 +31,7 @@ _WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection: a findin
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
 _SILENCE = 1.0  # seconds until paramiko checks whether it is to send a keepalive or to end
 _CONNECT_FAILED = 2  # how sshd refuses a session too many: RFC 4254, 5.1
+_PROMPTLY = 5.0  # seconds in which a server that lives sends its banner
 _REFUSED, _AGAIN = 2.0, 0.05  # seconds that a refusal is waited out, and between two tries
 _NO_PASSPHRASE = (
     "the private key has a passphrase, and there is no terminal to prompt for it: set "
@@ -99,12 +100,14 @@ def hang_up(hosts: Iterable[Host]) -> None:
 
 def _connect_or_say_why(connector: SSHConnector) -> None:
     """pyinfra's own connect, which raises nothing but ConnectError."""
+    began = time.monotonic()
     try:
         _connect(connector)
     except Exception as error:  # a boundary: the connection of one host
-        found = _unreached(connector.host, error)
+        silent = _silence(connector, time.monotonic() - began)
+        found = _unreached(connector.host, error, silent)
         connector.host.connector_data[_WHY] = found
-        raise ConnectError(_cause(error)) from error
+        raise ConnectError(silent or _cause(error)) from error
     transport = connector.client.get_transport() if connector.client else None
     if transport is not None:
         transport.open_session = _patient(transport.open_session)  # type: ignore[method-assign]
@@ -128,7 +131,20 @@ def _patient(open_session: Callable[..., paramiko.Channel]) -> Callable[..., par
     return opened
 
 
-def _unreached(host: Host, error: Exception) -> Finding:
+def _silence(connector: SSHConnector, seconds: float) -> str:
+    """That the host accepted the connection and its sshd said nothing; "" where that is not why.
+    A peer that refuses ends the connection at once."""
+    transport = connector.client.get_transport() if connector.client else None
+    if transport is None or transport.remote_version or seconds < _PROMPTLY:
+        return ""
+    port = connector.data["ssh_port"] or 22
+    return (
+        f"port {port} accepted the connection, but sshd sent no banner within {seconds:.0f} s: the "
+        "host may hang"
+    )
+
+
+def _unreached(host: Host, error: Exception, silent: str) -> Finding:
     reason = error.__context__ or error
     if isinstance(reason, BadHostKeyException):
         key, known = (
@@ -138,7 +154,7 @@ def _unreached(host: Host, error: Exception) -> Finding:
         return HOST_KEY_CHANGED(host=host.name, whom=whom, key=key, known=known)
     if unknown := _UNKNOWN_KEY.fullmatch(str(reason)):
         return HOST_KEY_UNKNOWN(host=host.name, whom=_whom(host, unknown["address"]))
-    return UNREACHABLE(host=host.name, cause=_cause(error))
+    return UNREACHABLE(host=host.name, cause=silent or _cause(error))
 
 
 def _whom(host: Host, address: str) -> str:

@@ -20,4 +20,4 @@ if [ "$build" = dkms ] && has dkms; then
 fi
 log=$(find /var/lib/dkms/nvidia* -name make.log 2>/dev/null | head -n 1)
 fail "$message" "dkms status: $(dkms status 2>&1 | tr '\n' ' ')" "headers: $(ls -d "/lib/modules/$kernel/build" 2>&1)" \
-    "${out:-}" "$([ -n "$log" ] && tail -n 5 "$log")"
+    "${out:-}" "$([ -n "$log" ] && tail -n 500 "$log")"

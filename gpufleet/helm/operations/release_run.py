@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.process import Result
+from gpufleet.core.quoting import keep_output
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
@@ -77,25 +79,15 @@ class ReleaseRun:
         )
         outcome.findings += waited.findings
         reasons = "; ".join(waited.reasons)
-        seconds = f"{waited.seconds:.0f}"
+        of: dict[str, Any] = {
+            "release": release.ref,
+            "seconds": f"{waited.seconds:.0f}",
+            "reasons": reasons,
+        }
         if waited.operands:  # a rollback would interrupt the operator's work on nodes
-            outcome.fail(
-                findings.OPERATOR_NOT_READY(
-                    release=release.ref,
-                    seconds=seconds,
-                    reasons=reasons,
-                    namespace=release.namespace,
-                )
-            )
+            outcome.fail(findings.OPERATOR_NOT_READY(**of, namespace=release.namespace))
         elif reasons:
-            outcome.fail(
-                findings.NOT_READY(
-                    release=release.ref,
-                    seconds=seconds,
-                    reasons=reasons,
-                    remedy=self._state().capitalize(),
-                )
-            )
+            outcome.fail(findings.NOT_READY(**of, remedy=self._state().capitalize()))
             self._go_back(outcome)
 
     def _change(self, outcome: Outcome) -> bool:
@@ -142,19 +134,14 @@ class ReleaseRun:
         what = "Upgrade" if self._good_before() else "Installation"
         now = read_state(self.api, wanted, self.facts, nodes=False)
         late = explain(self.api, now.workloads_of(wanted.ref), hooks_in=wanted.namespace)
-        why = [reason.text for reason in late]
+        why = "; ".join(reason.text for reason in late)
         if result.code is None:
-            reasons = "; ".join(why) or error_line(result.stderr)
-            error = f"helm did not end within {TIMEOUT} s: {reasons}"
-            outcome.fail(
-                findings.HELM_FAILED(
-                    what=what, release=wanted.ref, error=error, state=self._state().capitalize()
-                )
-            )
+            said = f"helm did not end within {TIMEOUT} s: {why or error_line(result.stderr)}"
         else:
-            stderr = "; ".join([result.stderr.rstrip(), *why]) if why else result.stderr
-            failure = Failure(what, stderr, self._state())
-            outcome.fail(explain_failure(failure, wanted, self.facts))
+            said = f"{result.stderr.rstrip()}; {why}" if why else result.stderr
+        log = keep_output(str(wanted.ref), result.stderr.splitlines())
+        failure = Failure(what, said, self._state(), log)
+        outcome.fail(explain_failure(failure, wanted, self.facts))
         self._go_back(outcome)
         return False
 

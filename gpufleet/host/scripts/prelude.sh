@@ -15,6 +15,7 @@ fail() {
     printf '%s\n' "$1" >&2
     shift
     [ $# -eq 0 ] || printf '%s\n' "$@" | sed '/^$/d; s/^/  | /' >&2
+    [ "$(systemctl is-system-running 2>/dev/null)" != stopping ] || echo '  | gpufleet: the host is shutting down' >&2
     exit 1
 }
 # extra KEY WHAT TEXT: a part does not work that nothing else needs, and that the setting KEY leaves out

@@ -11,5 +11,5 @@ status=$?
 [ -z "$list" ] || settle "$list"
 [ $status -ne 0 ] || exit 0
 log=$(printf '%s\n' "$out" | sed -n 's|.*\(/var/lib/dkms/nvidia[^ ]*/make\.log\).*|\1|p' | tail -n 1)
-[ -z "$log" ] || fail "$unbuilt" "$(printf '%s\n' "$out" | grep -E '^Error!')" "$log:" "$(tail -n 5 "$log")"
-fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"
+[ -z "$log" ] || fail "$unbuilt" "$out" "$log:" "$(tail -n 500 "$log")"
+fail "$message" "$out"

@@ -9,5 +9,5 @@ out=$("$@" 2>&1)
 status=$?
 imported "$list" "$out"
 settle "$list"
-[ $status -eq 0 ] || fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"
+[ $status -eq 0 ] || fail "$message" "$out"
 printf '%s\n' "$out"

@@ -12,7 +12,7 @@ if [ "$manager" = apt ]; then
     out=$(apt-get -y -q --no-download --fix-broken --no-install-recommends --allow-downgrades \
         --allow-change-held-packages -o DPkg::Lock::Timeout="$lock" -o Dpkg::Options::=--force-confdef \
         -o Dpkg::Options::=--force-confold install "$folder"/packages/*.deb $marked 2>&1) ||
-        fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"
+        fail "$message" "$out"
     there=$(dpkg-query -W -f '${Package}=${Version}\n' $(cat "$folder/names") 2>/dev/null)
     wanted=$(for file in "$folder"/packages/*.deb; do dpkg-deb -W --showformat='${Package}=${Version}\n' "$file"; done)
 else
@@ -24,13 +24,13 @@ else
     loosely=''
     if [ -n "$gone" ]; then loosely='--nodeps --replacefiles'; fi
     out=$(rpm -U --oldpackage --replacepkgs $loosely "$folder"/packages/*.rpm 2>&1) ||
-        fail "$message" "$(printf '%s\n' "$out" | tail -n 12)"
+        fail "$message" "$out"
     gone=$(for name in $gone; do if rpm -q "$name" >/dev/null 2>&1; then printf '%s ' "$name"; fi; done)
     if [ -n "$gone" ]; then out=$(rpm -e --nodeps $gone 2>&1) || fail "$message" "$out"; fi
     there=$(rpm -q --qf '%{NAME}=%{VERSION}-%{RELEASE}\n' $(cat "$folder/names") 2>/dev/null)
     wanted=$(rpm -qp --qf '%{NAME}=%{VERSION}-%{RELEASE}\n' "$folder"/packages/*.rpm 2>/dev/null)
 fi
 for word in $wanted; do
-    printf '%s\n' "$there" | grep -qFx -- "$word" || fail "$message" "not installed: $word" "$(printf '%s\n' "$out" | tail -n 12)"
+    printf '%s\n' "$there" | grep -qFx -- "$word" || fail "$message" "not installed: $word" "$out"
 done
 exit 0

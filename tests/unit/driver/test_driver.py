@@ -187,6 +187,28 @@ def test_a_stale_module_is_reloaded(converged: NodeFacts) -> None:
     assert plan.load
 
 
+@pytest.mark.parametrize(("lock", "rebooted"), [("", True), ("root@ctl 1", False)])
+def test_an_installation_that_a_reboot_interrupted_says_so(
+    converged: NodeFacts, lock: str, rebooted: bool
+) -> None:
+    """The name of the last run is in /run, which a boot empties."""
+    files = {BEGUN: ManagedFile(BEGUN, "nvidia-dkms-580-open")}
+    name = "nvidia-dkms-580-open"
+    half = replace(converged.packages[name], state="half-configured")
+    facts = replace(
+        converged, packages={**converged.packages, name: half}, files=files, run_lock=lock,
+        broken=f"{name} is half-configured",
+    )  # fmt: skip
+    settings = load_settings({})[0]
+    assert settings
+    (found,) = (
+        each
+        for each in inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
+        if each.code == "GF307"
+    )
+    assert ("rebooted" in found.message) is rebooted
+
+
 def test_a_converged_host_is_not_written_to_for_another_gpu(converged: NodeFacts) -> None:
     second = replace(converged.pci[0], slot="0000:65:00.0")
     facts = managed(replace(converged, pci=(*converged.pci, second)))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 from pyinfra.connectors.util import OutputLine
 
+from gpufleet.core.causes import find_cause
 from gpufleet.host.asking import MARK
 from gpufleet.host.failed_output import for_people
+from gpufleet.host.shell import script_file
 
 
 @pytest.fixture(autouse=True)
@@ -53,4 +56,61 @@ def test_what_a_script_says_last_is_first() -> None:
     lines.append(OutputLine("stderr", "GF301 gpu-1: no space"))
     for_people("gpu-1", lines)
     assert lines[0].line == "GF301 gpu-1: no space"
-    assert lines[-1].line == "  | apt prints 49999"
+    assert lines[-2].line == "  | apt prints 49999"
+    log = Path(lines[-1].line.rpartition(" ")[2])
+    assert len(log.read_text().splitlines()) == 50_000
+
+
+APT = [  # as apt 2.4 prints it, to a pipe
+    "GF322 gpu-1: apt failed while downloading or changing packages; its output follows.",
+    "  Run again: it completes the transaction.",
+    *(
+        f"  | Get:{number} http://mirror.example/ubuntu jammy/main x.deb [1 kB]"
+        for number in range(30)
+    ),
+    "  | (Reading database ... 5%\r(Reading database ... 100%\r",
+    "  | Preparing to unpack .../libnvidia-compute-580.deb ...",
+    "  | dpkg: error processing archive libnvidia-compute-580.deb (--unpack):",
+    "  |  cannot copy extracted data for './usr/lib/libcuda.so.580' to '/usr/lib/libcuda.so.580."
+    "dpkg-new': failed to write (No space left on device)",
+    "  | E: Sub-process /usr/bin/dpkg returned an error code (1)",
+]
+
+
+def people(*texts: str) -> list[str]:
+    lines = [OutputLine("stderr", text) for text in texts]
+    for_people("gpu-1", lines)
+    return [line.line for line in lines]
+
+
+def test_the_cause_is_first_and_the_log_is_last() -> None:
+    first, remedy, *quoted, log = people(*APT)
+    space = "No space left on device (/usr/lib/libcuda.so.580.dpkg-new)"
+    assert first.startswith(f"GF322 gpu-1: {space}. apt failed")
+    assert "df -h" in remedy
+    assert len(quoted) == 3, "progress says nothing"
+    assert quoted[0].startswith("  | dpkg: error processing archive")
+    assert quoted[-1] == "  | E: Sub-process /usr/bin/dpkg returned an error code (1)"
+    assert Path(log.rpartition(" ")[2]).read_bytes().count(b"\n") == len(APT) - 2
+
+
+def test_a_short_output_without_a_known_cause_is_all_there_is() -> None:
+    texts = ["GF322 gpu-1: apt failed.", "  Run again.", "  | E: Unmet dependencies."]
+    assert people(*texts) == texts
+
+
+def test_only_the_last_lines_are_shown() -> None:
+    shown = people("GF322 gpu-1: apt failed.", "  Run again.", *(f"  | E: {n}" for n in range(99)))
+    assert [line for line in shown if line.startswith("  | ")] == [
+        f"  | E: {n}" for n in range(91, 99)
+    ]
+
+
+@pytest.mark.parametrize(("state", "said"), [("stopping", 1), ("degraded", 0), ("", 0)])
+def test_a_script_that_fails_while_the_host_shuts_down_says_so(state: str, said: int) -> None:
+    systemd = f"systemctl() {{ echo {state}; }}\n"
+    source = systemd + script_file("host/prelude").read_text() + 'fail "GF1 h: no"'
+    done = subprocess.run(["sh", "-c", source], capture_output=True, text=True, check=False)
+    lines = [text.removeprefix("  | ") for text in done.stderr.splitlines()]
+    found = find_cause(lines)
+    assert (done.returncode, found is not None and found.name == "shutdown") == (1, bool(said))

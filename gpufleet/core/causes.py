@@ -1,0 +1,73 @@
+"""Why a program failed, by what it printed: a cause that is the same for all of them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from gpufleet.core.entries import Entry, Sourced, loader
+
+MAX_LINES = 5000  # the last ones of an output, which are searched
+MAX_LINE_CHARS = 2000  # of a line that is searched
+_PATH = re.compile(r"(?<![\w:/.])/[\w.+@%/~-]*\w")
+_PROGRESS = re.compile(
+    r"(Get|Hit|Ign):\d+ |Fetched \d|\(Reading database|Progress: \[|Selecting previously "
+    r"|Preparing to |Unpacking |Setting up |Processing triggers |Reading (package|state)"
+    r"|Building dependency |\s*\d{1,3} ?%|.*\| +[\d.]+ ?[kMG]?B? +[\d:]+( ETA)?\s*$"
+)  # of apt, dpkg, yum and dnf
+
+
+class Cause(Sourced):
+    """One cause, as causes.yaml has it."""
+
+    name: str
+    cause: str
+    remedy: str
+    patterns: tuple[str, ...]
+    path: bool = False
+
+    @cached_property
+    def expressions(self) -> tuple[re.Pattern[str], ...]:
+        return tuple(map(re.compile, self.patterns))
+
+
+class Causes(Entry):
+    """causes.yaml"""
+
+    causes: tuple[Cause, ...]
+
+
+load_causes = loader(Causes, "core/causes")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The cause of a failure: a sentence without its full stop, and what to do."""
+
+    name: str
+    text: str
+    remedy: str
+
+
+def find_cause(lines: Sequence[str]) -> Found | None:
+    """The cause that an output names; None where it names none that is known."""
+    searched = [line[:MAX_LINE_CHARS] for line in lines[-MAX_LINES:]]
+    for cause in load_causes().causes:
+        for expression in cause.expressions:
+            for line in searched:
+                if match := expression.search(line):
+                    what = match.groupdict().get("what")
+                    if not what and cause.path and (path := _PATH.search(line)):
+                        what = path.group()
+                    text = cause.cause.format(what=f" ({what})" if what else "")
+                    return Found(cause.name, text, cause.remedy)
+    return None
+
+
+def without_progress(lines: Iterable[str]) -> list[str]:
+    """The lines that say something: what a terminal would still show of each, no progress."""
+    ends = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines]
+    said: Sequence[str] = [line for line in ends if line and not _PROGRESS.match(line)]
+    return list(said) or [line for line in ends if line]

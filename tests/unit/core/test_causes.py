@@ -1,0 +1,85 @@
+"""The cause of a failure, by what programs print of it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gpufleet.core.causes import find_cause, load_causes, without_progress
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "what"),
+    [
+        ("E: You don't have enough free space in /var/cache/apt/archives/.", "space",
+         "/var/cache/apt/archives"),
+        ("W: Error writing to file - write (28: No space left on device)", "space", ""),
+        ("[Errno 28] No space left on device: '/var/cache/dnf/x.solv'", "space",
+         "/var/cache/dnf/x.solv"),
+        ("  At least 120MB more space needed on the /usr filesystem.", "space", "/usr"),
+        ("  installing package a-1.x86_64 needs 8MB on the / filesystem", "space", "/"),
+        ("Error: open /root/.cache/helm/repository/a.tgz: no space left on device", "space",
+         "/root/.cache/helm/repository/a.tgz"),
+        ("touch: cannot touch '/var/lib/dpkg/x': Read-only file system", "read-only",
+         "/var/lib/dpkg/x"),
+        ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (apt-get)",
+         "lock", "process 812 (apt-get)"),
+        ("Existing lock /var/run/yum.pid: another copy is running as pid 77.", "lock", "pid 77"),
+        ("Waiting for process with pid 78 to finish.", "lock", "process with pid 78"),
+        ("W: Failed to fetch http://m/InRelease  407  Proxy Authentication Required [IP: x]",
+         "proxy", "407"),
+        ("curl: (56) Received HTTP code 403 from proxy after CONNECT", "proxy", "403"),
+        ('Get "https://a": proxyconnect tcp: dial tcp 10.0.0.1:3128: connect: connection refused',
+         "proxy", "10.0.0.1:3128"),
+        ("Err:1 http://m jammy InRelease Temporary failure resolving 'mirror.corp'", "resolve",
+         "mirror.corp"),
+        ("[Errno 14] curl#6 - \"Could not resolve host: mirror.corp; Unknown error\"", "resolve",
+         "mirror.corp"),
+        ('Get "https://a/index.yaml": dial tcp: lookup charts.corp on 10.0.0.2:53: no such host',
+         "resolve", "charts.corp"),
+        ("gcc: fatal error: Killed signal terminated program cc1", "memory", ""),
+        ("cc1: out of memory allocating 65536 bytes: Cannot allocate memory", "memory", ""),
+        ("gpufleet: the host is shutting down", "shutdown", ""),
+    ],
+)  # fmt: skip
+def test_a_cause_is_known_by_its_line(line: str, name: str, what: str) -> None:
+    found = find_cause(["Reading package lists...", line, "E: Sub-process returned an error code"])
+    assert found
+    assert found.name == name
+    assert found.text.endswith(f" ({what})") if what else "(" not in found.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "E: Unmet dependencies. Try 'apt --fix-broken install'",
+        "Error! Bad return status for module build on kernel: 5.15.0-122-generic (x86_64)",
+        'Error: UPGRADE FAILED: cannot patch "a" with kind Deployment',
+        "",
+    ],
+)
+def test_other_failures_have_none(line: str) -> None:
+    assert find_cause([line]) is None
+
+
+def test_the_first_cause_of_the_table_counts() -> None:
+    """A host that shuts down loses its names, its file systems and its processes."""
+    lines = ["Temporary failure resolving 'a'", "gpufleet: the host is shutting down"]
+    found = find_cause(lines)
+    assert found
+    assert found.name == "shutdown"
+
+
+def test_every_cause_has_a_remedy_and_can_say_what() -> None:
+    for cause in load_causes().causes:
+        assert cause.remedy.endswith(".")
+        finds = any(re.compile(each).groupindex for each in cause.patterns) or cause.path
+        assert ("{what}" in cause.cause) == finds, cause.name
+
+
+def test_progress_is_left_out() -> None:
+    lines = ["Get:1 http://m x", "(Reading database ... 5%\r(Reading database ... 9%\r", "a\rb\r",
+             "(1/2): a.rpm | 1.2 MB 00:00:01", "Setting up a (1) ...", "E: it fails"]  # fmt: skip
+    assert without_progress(lines) == ["b", "E: it fails"]
+    assert without_progress(lines[:1]) == lines[:1], "rather that than nothing"
