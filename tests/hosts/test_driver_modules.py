@@ -100,10 +100,11 @@ def test_the_other_flavour_of_the_same_version_replaces_the_modules(host: Host) 
 
 
 @pytest.mark.extended
-def test_a_gpu_off_the_bus_does_not_block(host: Host) -> None:
+def test_a_gpu_off_the_bus_fails_at_the_end(host: Host) -> None:
     with host.fault("gpu-lost"):
         done = run_deploy("gpu_node", [host], **MOVE)
-    assert done.returncode == 0, done.output
+    assert done.returncode == 1, done.output
+    assert "GF725" in done.codes("ubuntu2204")
     assert done.report["ubuntu2204"]["changed"] == 0
 
 

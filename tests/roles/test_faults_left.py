@@ -1,0 +1,60 @@
+"""A fault of the GPUs that no step puts right: the steps run, then the host fails."""
+
+from __future__ import annotations
+
+from runpy import run_path
+from typing import Any
+
+import pytest
+from pyinfra.api import Config, Inventory, State
+from pyinfra.api.connect import connect_all
+from pyinfra.api.deploy import add_deploy
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operations import run_ops
+
+from gpufleet.core.paths import shipped
+from gpufleet.run.report import HostReport
+from gpufleet.run.reporting import RunReport
+from tests.roles.answers import facts_of
+from tests.roles.test_host_boundary import CAPTURE
+
+ALONE = {"driver_enabled": False, "toolkit_enabled": False}
+
+
+def deploy() -> None:
+    run_path(str(shipped("deploys") / "gpu_node.py"))
+
+
+@pytest.fixture(autouse=True)
+def _unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fake host knows no lock."""
+    monkeypatch.setattr("gpufleet.host.lock.arm", lambda host, facts: None)
+
+
+def applied(**data: Any) -> HostReport:
+    """A run on a host for which no role has anything to do."""
+    answers = {"uname -nrm": facts_of(CAPTURE)}
+    common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
+    state = State(Inventory((["@fake/host"], {**common, **ALONE, **data}), {}), Config())
+    report = RunReport(state)
+    state.add_callback_handler(report)
+    connect_all(state)
+    add_deploy(state, deploy)
+    if state.ops[next(iter(state.inventory))]:
+        state.is_executing = True
+        with pytest.raises(PyinfraError, match="No hosts remaining"):
+            run_ops(state)
+    (part,) = report.gather()
+    return part
+
+
+def test_a_host_with_too_few_gpus_fails_at_the_end() -> None:
+    part = applied(node_gpus=99)
+    assert part.status == "failed"
+    found = [each for each in part.findings if each.code == "GF152"]
+    assert [each.blocks for each in found] == [True], "once, and no longer as a warning"
+
+
+def test_a_host_with_its_gpus_has_no_step() -> None:
+    part = applied()
+    assert (part.status, part.changed) == ("converged", 0)
