@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from gpufleet.core.findings import Finding, Severity
@@ -40,11 +41,26 @@ def fleet_of(
     inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
 ) -> Fleet:
     """All rows, compared with each other. `now`: seconds since 1970 on this machine."""
-    known = list(hosts)
+    known = _named_twice(hosts)
     rows = compared([_readable(host, catalog, now) for host in known])
     today = _day(now)
     shown = (row.accepting(host.accepted, today) for host, row in zip(known, rows, strict=True))
     return Fleet(inventory, tuple(shown), tuple(clusters))
+
+
+def _named_twice(hosts: Iterable[Seen]) -> list[Seen]:
+    """The same; a host whose running system was read before, under another name, knows it."""
+    firsts: dict[tuple[str, str], str] = {}
+    found = []
+    for host in hosts:
+        facts = host.facts
+        if facts and facts.machine_id and facts.boot_id:
+            first = firsts.setdefault((facts.machine_id, facts.boot_id), host.name)
+            if first != host.name:
+                place = replace(host.place, same_machine=(host.name, first))
+                host = replace(host, place=place)
+        found.append(host)
+    return found
 
 
 def _day(now: int) -> date:

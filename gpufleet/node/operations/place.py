@@ -40,8 +40,6 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
     values += [("MAC address", mac) for mac in facts.cluster_host.macs]
     firsts = [(key, seen.firsts.setdefault(key, host.name)) for key in values if key[1]]
     twins = tuple(Twin(name, *key) for key, name in firsts if name != host.name)
-    machine = facts.machine_id and facts.boot_id and f"{facts.machine_id} {facts.boot_id}"
-    first = seen.firsts.setdefault(("machine", machine), host.name) if machine else host.name
     return Place(
         groups=frozenset(host.groups),
         control_planes=tuple(each.name for each in planes),
@@ -49,7 +47,6 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
         plane=planes[0].data.dict() if planes else {},
         absent=frozenset(each.name for each in planes if not state.is_host_in_limit(each)),
         twins=twins,
-        same_machine=(host.name, first) if first != host.name else None,
     )
 
 
