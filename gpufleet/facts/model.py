@@ -10,6 +10,7 @@ from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules, PackageManager
 from gpufleet.core.versions import upstream_version
 from gpufleet.facts.distribution import OsRelease as OsRelease
+from gpufleet.facts.gpu import CdiSpec, Listed
 from gpufleet.facts.record import NO_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
@@ -193,22 +194,6 @@ class Keyring:
 
     path: str  # file, or the name of the gpg-pubkey package on rpm systems
     fingerprints: tuple[str, ...] = ()  # upper case, 40 digits; 8 where no more is known
-
-
-@dataclass(frozen=True, slots=True)
-class CdiSpec:
-    """A CDI specification file; its content is not carried over."""
-
-    path: str
-    driver: str = ""  # version in the name of the libnvidia-ml.so that it mounts; "" if it has none
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What `nvidia-smi -L` printed."""
-
-    gpus: int
-    error: str = ""  # its last line where it failed; "" where it ended well
 
 
 @dataclass(frozen=True, slots=True)

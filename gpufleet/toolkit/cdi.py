@@ -7,7 +7,8 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.facts.model import CdiSpec, NodeFacts
+from gpufleet.facts.gpu import CdiSpec
+from gpufleet.facts.model import NodeFacts
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import ToolkitEntry

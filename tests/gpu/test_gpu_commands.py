@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.facts.model import CdiSpec, NodeFacts
+from gpufleet.facts.gpu import CdiSpec
+from gpufleet.facts.model import NodeFacts
 from gpufleet.host.shell import script, script_file
 from gpufleet.node.catalog import load_catalog
 from gpufleet.verify.node import PROVENANCE_PATH

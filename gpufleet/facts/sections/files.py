@@ -8,7 +8,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from gpufleet.facts.model import CdiSpec, ManagedFile
+from gpufleet.facts.gpu import CdiSpec
+from gpufleet.facts.model import ManagedFile
 from gpufleet.facts.sections import records
 from gpufleet.facts.sections.hardware import library_version
 

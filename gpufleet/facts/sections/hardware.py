@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
-from gpufleet.facts.model import DkmsModule, Kernel, Listed, ModuleOnDisk, PciDevice
+from gpufleet.facts.gpu import Listed
+from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
 from gpufleet.facts.sections import records
 
 _DKMS = re.compile(

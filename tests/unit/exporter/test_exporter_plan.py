@@ -183,7 +183,8 @@ def test_the_container_has_its_counters_and_no_more_rights_than_it_needs() -> No
 
 def test_our_list_is_for_the_hosts_exporter_and_gpus() -> None:
     def fields(facts: NodeFacts, **data: str) -> frozenset[str]:
-        plan = exporter_for(facts, exporter_counters="gpufleet", **data)
+        wanted = {"exporter_counters": "gpufleet", "driver_allow_change": True, **data}
+        plan = exporter_for(facts, **wanted)
         files = {file.path: str(file.content) for file in plan.wanted_files}
         text = files.get("/etc/dcgm-exporter/gpufleet-counters.csv")
         return fields_of(text) if text else frozenset()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from fakehost import FakeHost
 
+from gpufleet.facts.gpu import Listed
 from gpufleet.facts.gpu_work import gpu_work
-from gpufleet.facts.model import GpuProcess, Listed, NodeFacts
+from gpufleet.facts.model import GpuProcess, NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections.hardware import parse_smi
 from tests.unit.hosts import bare_host

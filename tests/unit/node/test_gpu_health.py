@@ -10,7 +10,8 @@ import pytest
 from gpufleet.core.findings import Severity
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.role import conclude
-from gpufleet.facts.model import DkmsModule, Listed, ModuleOnDisk, NodeFacts, PciDevice
+from gpufleet.facts.gpu import Listed
+from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_settings
