@@ -12,10 +12,12 @@ from pyinfra.api import FunctionCommand, StringCommand
 from pyinfra.api import deploy as pyinfra_deploy
 from pyinfra.api import operation as pyinfra_operation
 from pyinfra.api.operation import OperationMeta
+from pyinfra.context import ctx_state
 
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.host.boundary import Explain, failing, findings_of, step, watched
 from gpufleet.host.lock import as_step, lock_of, taking
+from gpufleet.run.pace import mark_independent
 from gpufleet.run.reporting import RunReport
 
 P = ParamSpec("P")
@@ -49,7 +51,7 @@ def operation(
         if not RunReport.previews(state):
             planned = cast(OperationMeta, inner(*args, name=sentence, **how, **kwargs))
             if not (serial or CLUSTERS in host.groups):
-                RunReport.of(state).independent.add(planned._hash)
+                mark_independent(ctx_state.get(), planned._hash)
             return planned
         needed = next(function(*args, **kwargs), None) is not None
         if needed:

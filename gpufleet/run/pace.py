@@ -8,10 +8,10 @@ counts a host that failed as one that did not.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
+from weakref import WeakKeyDictionary
 
 from pyinfra.api import Host, State
 from pyinfra.api.exceptions import PyinfraError
@@ -21,23 +21,29 @@ from pyinfra.context import ctx_host, ctx_state
 
 from gpufleet.core.inventory import CLUSTERS
 
+_INDEPENDENT: WeakKeyDictionary[State, set[str]] = WeakKeyDictionary()
 
-def replace_run_ops(independent: Collection[str]) -> None:
+
+def mark_independent(state: State, op_hash: str) -> None:
+    """Note that in this operation no host has to wait for another."""
+    _INDEPENDENT.setdefault(state, set()).add(op_hash)
+
+
+def replace_run_ops() -> None:
     """Make pyinfra's command run the operations by `run_at_own_pace`."""
     from pyinfra_cli import cli  # replaces parts of the standard library
 
-    cli.run_ops = partial(run_at_own_pace, independent=independent)
+    cli.run_ops = run_at_own_pace
 
 
-def run_at_own_pace(
-    state: State, serial: bool = False, no_wait: bool = False, *, independent: Collection[str]
-) -> None:
+def run_at_own_pace(state: State, serial: bool = False, no_wait: bool = False) -> None:
     """Run all operations; takes the place of pyinfra's `run_ops` and raises what that raises.
 
-    `independent`: hashes of operations that no host has to wait for another in. Before and after
-    any other operation all hosts wait for each other: where hosts carry it out one after the other
-    (a control plane joins before workers do), on clusters, and in a user's own deploys.
+    Before and after an operation that is not independent all hosts wait for each other: where hosts
+    carry it out one after the other (a control plane joins before workers do), on clusters, and in
+    a user's own deploys.
     """
+    independent = _INDEPENDENT.get(state, set())
     if serial or no_wait:
         run_ops(state, serial=serial, no_wait=no_wait)
         return

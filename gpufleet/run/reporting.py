@@ -79,7 +79,6 @@ class RunReport(Run, BaseStateCallback):
         self.began: dict[str, float] = {}  # of the operation that each host carries out
         self.carried_out: Counter[str] = Counter()  # operations, by host
         self.touched: set[str] = set()  # hosts of which an operation was started
-        self.independent: set[str] = set()  # operations in which no host waits for another
         self.problems: Problems = lambda groups, data: []
         self.plan_only = False
         self.left_out: set[str] = set()  # hosts that a deploy does not apply to
@@ -107,7 +106,7 @@ class RunReport(Run, BaseStateCallback):
             _refuse(stopped.findings[0])
         atexit.register(report.close)
         if pyinfra.is_cli:
-            replace_run_ops(report.independent)
+            replace_run_ops()
             for number in SIGNALS:
                 signal.signal(number, report._interrupt)
         report.display.start(asked)

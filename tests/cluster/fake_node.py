@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
 from kubernetes import client
+from kubernetes.client.exceptions import NotFoundException
 
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.cluster.nodes import node
@@ -69,6 +70,15 @@ class FakeNode:
         """Set its container to terminated."""
         state = {"exitCode": status, "startedAt": began, "finishedAt": now()}
         self.set_status(pod, "Failed" if status else "Succeeded", terminated=state)
+
+    def confirm_deletions(self) -> None:
+        """Remove pods that are being deleted, as a kubelet does once their containers ended."""
+        pods = self.core.list_pod_for_all_namespaces(field_selector=f"spec.nodeName={self.name}")
+        for pod in pods.items:
+            if pod.metadata.deletion_timestamp:
+                name, space = pod.metadata.name, pod.metadata.namespace
+                with suppress(NotFoundException):
+                    self.core.delete_namespaced_pod(name, space, grace_period_seconds=0)
 
 
 @contextmanager

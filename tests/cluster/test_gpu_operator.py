@@ -11,7 +11,9 @@ from gpufleet.helm.chart_choice import choose_charts, load_charts
 from tests.cluster.fake_operator import PLURAL, FakeOperator
 from tests.cluster.stacking import REAL_CHARTS, Bench, Outcome
 
-OPERATOR = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
+# simulated nodes offer GPUs from the start, as if others ran a plugin there
+OPERATOR: dict[str, Any] = {"cluster_stack": "gpu-operator", "monitoring_prometheus": "none"}
+OPERATOR |= {"device_plugin_enabled": True}
 POLICY = "cluster-policy"
 
 

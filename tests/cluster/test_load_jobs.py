@@ -124,7 +124,9 @@ def add_prometheus_service(site: Site, address: str) -> None:
     assert wait_until(there, SECONDS)
 
 
-def nothing_is_left(bench: Bench) -> bool:
+def nothing_is_left(stage: Stage) -> bool:
+    stage.node.confirm_deletions()
+    bench = stage.bench
     batch: Any = client.BatchV1Api(bench.cluster.api)
     ours = "app.kubernetes.io/managed-by=gpufleet"
     jobs = batch.list_namespaced_job("default", label_selector=ours).items
@@ -136,7 +138,7 @@ def test_busy_gpus_pass_and_the_job_is_removed(stage: Stage) -> None:
     assert [checks[f"load_{name}"]["outcome"] for name in ("finishes", "is_seen")] == [
         "passed", "passed",
     ], checks  # fmt: skip
-    assert wait_until(lambda: nothing_is_left(stage.bench), SECONDS)
+    assert wait_until(lambda: nothing_is_left(stage), SECONDS)
 
 
 @pytest.mark.extended
@@ -154,7 +156,7 @@ def test_a_failed_pod_fails_the_check(stage: Stage) -> None:
         "failed", "GF777",
     ), checks  # fmt: skip
     assert checks["load_is_seen"]["outcome"] == "skipped"
-    assert wait_until(lambda: nothing_is_left(stage.bench), SECONDS)
+    assert wait_until(lambda: nothing_is_left(stage), SECONDS)
 
 
 @pytest.mark.extended

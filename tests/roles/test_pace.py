@@ -67,10 +67,9 @@ def note(done: Done, word: str, fails: str = "") -> Callable[[str], bool]:
 
 
 def run(state: State, deploy: Callable[[], None]) -> None:
-    report = RunReport(state)
-    state.add_callback_handler(report)
+    state.add_callback_handler(RunReport(state))
     add_deploy(state, deploy)
-    run_at_own_pace(state, independent=report.independent)
+    run_at_own_pace(state)
 
 
 def test_a_host_does_not_wait_for_another(done: Done) -> None:
