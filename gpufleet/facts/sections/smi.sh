@@ -8,5 +8,5 @@ if [ -d /sys/module/nvidia ] && have nvidia-smi && have timeout; then
             timeout -k 5 60 nvidia-smi -L 2>&1 </dev/null
             say "exit $?"
         } &
-    } | timeout 70 head -c 65536
+    } | timeout -k 10 70 head -c 65536
 fi
