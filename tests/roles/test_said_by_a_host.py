@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.connect import connect_all
@@ -86,8 +88,9 @@ def test_the_marks_around_an_answer_are_not_printed(
 
 
 def test_the_code_comes_before_what_programs_printed(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     said = [
         "sort: write failed: No space left",
         "",
@@ -96,10 +99,12 @@ def test_the_code_comes_before_what_programs_printed(
         "  | E: full",
     ]
     lines = fails_with([OutputLine("stderr", line) for line in said], monkeypatch)
-    assert lines[1:] == ["  | GF322 @fake/one: apt failed", "  |   Free some.", "  |   | E: full",
-                         "  |   | sort: write failed: No space left"]  # fmt: skip
+    *lines, log = lines[1:]
+    assert lines == ["  | GF322 @fake/one: apt failed", "  |   Free some.",
+                     "  |   | sort: write failed: No space left", "  |   | E: full"]  # fmt: skip
+    assert log.startswith(f"  |   See the whole output: {tmp_path}")
     shown = caplog.text
-    assert shown.index("GF322") < shown.index("E: full") < shown.index("sort: write failed")
+    assert shown.index("GF322") < shown.index("sort: write failed") < shown.index("E: full")
 
 
 def test_a_step_that_fails_without_a_word_has_no_line_of_it(
