@@ -146,16 +146,16 @@ def _leaves(
     the component's setting, says. An operator that cannot disable its own is blocked."""
     if not found or enabled is False or build.managed(chart):
         return False
-    if not has_feature(build.catalog, OPERATOR, version, switch):
-        why = f"gpu-operator {version} cannot disable its own"
-        _collides(build, found[0], chart, why, "with the tool that installed it")
-        return False
     if enabled is True:
         build.findings.append(
             findings.INSTALLED_TWICE(
                 found=found[0], chart=chart, why=COLLISIONS[chart], left_by=build.left_by(chart)
             )
         )
+        return False
+    if not has_feature(build.catalog, OPERATOR, version, switch):
+        why = f"gpu-operator {version} cannot disable its own"
+        _collides(build, found[0], chart, why, "with the tool that installed it")
         return False
     return True
 

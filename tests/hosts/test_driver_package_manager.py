@@ -91,9 +91,10 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
             host.set_fault("missing-headers", False)
     assert done.returncode == 1
     for host, state in zip(hosts, before, strict=True):
-        missing = "GF332" if host.kind.is_rpm else "GF323"
+        rpm = host.kind.is_rpm
+        missing, name = ("GF332", "kernel-devel") if rpm else ("GF323", host.kind.kernel)
         assert {"GF521", missing} <= done.codes(host.name), done.output
-        assert host.kind.kernel in done.report[host.name]["errors"][0]
+        assert name in done.report[host.name]["errors"][0]
         assert driver_packages(host) == {}
         assert differences(state, snapshot(host, OURS, *REPOSITORY)) == {}
 
