@@ -90,9 +90,10 @@ class Fleet:
         return found
 
     def states(self) -> dict[str, str]:
-        """Of the hosts that a run has been on."""
+        """Of the hosts of the newest run; others keep the state of the run before."""
         hosts = self.status()["hosts"]
-        return {host["name"]: host["state"] for host in hosts if host["state"]}
+        newest = max((host["run"] or "" for host in hosts), default="")
+        return {host["name"]: host["state"] for host in hosts if newest and host["run"] == newest}
 
     def reason(self, host: str) -> str:
         found: str = next(each["reason"] for each in self.status()["hosts"] if each["name"] == host)
@@ -100,9 +101,13 @@ class Fleet:
 
     def events(self) -> list[tuple[str, str]]:
         """Host and phase of the newest run, in their order."""
+        lines = self.log().splitlines()
+        return [(found[1], found[2]) for found in map(EVENT.fullmatch, lines) if found]
+
+    def log(self) -> str:
+        """The log of the newest run."""
         logs = sorted(self.folder.glob("gpufleet/upgrades/*.log"), key=lambda path: path.name)
-        text = logs[-1].read_text(errors="replace") if logs else ""
-        return [(found[1], found[2]) for found in map(EVENT.fullmatch, text.splitlines()) if found]
+        return logs[-1].read_text(errors="replace") if logs else ""
 
     def at(self, host: str, event: str, act: Callable[[], object]) -> threading.Thread:
         """Start a thread that acts once the log has the event."""

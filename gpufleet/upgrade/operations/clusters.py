@@ -30,7 +30,7 @@ from gpufleet.upgrade.operations.drain import every_node, pods_of, side_by_side
 from gpufleet.upgrade.pods import Policy, ending
 
 FORBIDDEN = 403
-LOCK_TIMEOUT = 600  # seconds to wait for another run of gpufleet on a cluster
+LOCK_TIMEOUT = 120  # seconds: a killed run's lock is free after 60; an upgrade takes hours
 
 KnownAs = Mapping[str, Sequence[str]]  # host -> names and addresses by which it is reached
 Places = Mapping[str, "NodeAt"]

@@ -9,7 +9,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
-from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE
+from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, REBOOT_FAILED
 from gpufleet.run.report import BAD, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
 
@@ -29,7 +29,7 @@ class Result:
     plan: Mapping[str, Any] = field(default_factory=dict)  # output of the step `look`
     code: str = ""  # of the finding that stopped it
     busy: bool = False  # others use the GPUs or the host: it may succeed later
-    reached: bool = True  # else nothing was done on the host
+    reached: bool = True  # else the host does not answer: it may succeed later
     silent: bool = False  # its cluster does not answer: it may succeed later
     touched: bool = False  # a command of the step was begun: the host may have been changed
 
@@ -50,7 +50,7 @@ def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
     first = blockers[0] if blockers else None
     code = first.code if first else ""
     reason = _text(first) if first else _said(found.errors)
-    reached = found.status != "not reached"
+    reached = found.status != "not reached" and code != REBOOT_FAILED.code  # it is away
     busy = code in BUSY_CODES
     return Result(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import reboot
+from gpufleet.host.asking import answer, framed
 from gpufleet.host.file_write import FileWrite
+from gpufleet.host.reading import read
+from gpufleet.host.shell import command
 from gpufleet.node.operations.node import Node
 from gpufleet.node.plan import NodePlan
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.toolkit.role import ROLE as TOOLKIT
+from gpufleet.upgrade.look import FOLDER
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import Subject
@@ -47,6 +53,18 @@ def family_of(subject: Subject, node: Node) -> Family | None:
     return Family(job, driver.before, (*job.installed, *there), driver.components)
 
 
+class NotedBoot(FactBase[str]):
+    """The boot ID when the change began; "" if none is noted."""
+
+    default = str
+
+    def command(self) -> StringCommand:
+        return framed(command("sed", "-n", "s/^boot //p", f"{FOLDER}/health"))
+
+    def process(self, output: Iterable[str]) -> str:
+        return "".join(answer(output) or ())
+
+
 def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
     """Fetch the packages of the target and the installed ones, and try the transaction. Running
     work is not touched. For a reboot, only note the health of the host."""
@@ -77,7 +95,7 @@ def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
     if settings.subject == "reboot":
         reboot.when(
             "Reboot",
-            lambda: "it was requested",
+            lambda: _reboot_reason(node),
             not node.facts.controller,
             node.settings.host.reboot_timeout,
             end_work=False,
@@ -88,6 +106,13 @@ def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
     driver = driver_version(settings.subject, node) or "?"
     wanted = toolkit.target if toolkit else ""
     on_host.validate("Check driver, GPUs and services", settings, driver, wanted)
+
+
+def _reboot_reason(node: Node) -> str:
+    """Why the host is rebooted; "" if it was since the change began: by a process that was killed,
+    or in a boot that took longer than node_reboot_timeout."""
+    noted = read(NotedBoot)
+    return "it was requested" if noted in ("", node.facts.boot_id) else ""
 
 
 def driver_version(subject: Subject, node: Node) -> str | None:
