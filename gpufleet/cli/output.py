@@ -99,7 +99,7 @@ def output_options(command: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=_sets(QUIET),
-        help="Print no progress, and nothing at all where there is nothing to do.",
+        help="Print no progress; print nothing if nothing changes or fails.",
     )
     no_color = click.option(
         "--no-color",

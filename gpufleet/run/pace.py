@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from pyinfra.api import Host, State
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.operations import _run_single_op, run_host_op, run_ops
+from pyinfra.api.operations import run_host_op, run_ops
 from pyinfra.api.util import log_operation_start
 from pyinfra.context import ctx_host, ctx_state
 
@@ -39,9 +39,9 @@ def replace_run_ops() -> None:
 def run_at_own_pace(state: State, serial: bool = False, no_wait: bool = False) -> None:
     """Run all operations; takes the place of pyinfra's `run_ops` and raises what that raises.
 
-    Before and after an operation that is not independent all hosts wait for each other: where hosts
-    carry it out one after the other (a control plane joins before workers do), on clusters, and in
-    a user's own deploys.
+    All hosts wait for each other before and after an operation that is not independent: one that
+    hosts carry out in turn (a control plane joins before workers do), one of a cluster, or one of a
+    user's own deploy.
     """
     independent = _INDEPENDENT.get(state, set())
     if serial or no_wait:
@@ -50,11 +50,8 @@ def run_at_own_pace(state: State, serial: bool = False, no_wait: bool = False) -
     state.is_executing = True
     with ctx_state.use(state):
         for apart, hashes in groupby(_in_order(state), key=independent.__contains__):
-            if apart:
-                _Apart(state, list(hashes)).run()
-            else:
-                for op_hash in hashes:
-                    _run_single_op(state, op_hash)
+            for batch in [list(hashes)] if apart else [[op_hash] for op_hash in hashes]:
+                _Batch(state, batch).run()
 
 
 def _in_order(state: State) -> list[str]:
@@ -72,7 +69,7 @@ def _in_order(state: State) -> list[str]:
 
 
 @dataclass(slots=True)
-class _Apart:
+class _Batch:
     """Operations that each host carries out one after the other, whatever other hosts do."""
 
     state: State
@@ -85,11 +82,19 @@ class _Apart:
         hosts = list(self.state.inventory.get_active_hosts())
         for host in hosts:
             self.left.update(self._of(host))
-        running = [self.state.pool.spawn(self._run_host, host) for host in hosts]
-        for greenlet in running:
-            greenlet.get()
+        size = self._hosts_at_once() or len(hosts)
+        while hosts:
+            chunk, hosts = hosts[:size], hosts[size:]
+            for greenlet in [self.state.pool.spawn(self._run_host, host) for host in chunk]:
+                greenlet.get()
         if self.stopped:
             raise self.stopped
+
+    def _hosts_at_once(self) -> int | None:
+        """What the arguments of an operation say; None for all hosts."""
+        arguments = self.state.get_op_meta(self.hashes[0]).global_arguments
+        limit: int | None = arguments["_parallel"]
+        return 1 if arguments["_serial"] else limit
 
     def _of(self, host: Host) -> Iterator[str]:
         return (op_hash for op_hash in self.hashes if op_hash in self.state.ops[host])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import gevent
 import pytest
 from gevent.event import Event
 from pyinfra import host
@@ -12,6 +13,7 @@ from pyinfra.api import Config, FunctionCommand, Inventory, State
 from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.operations import python
 
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.host.operation import Commands, one_by_one, operation
@@ -100,6 +102,33 @@ def test_all_wait_where_hosts_take_turns(done: Done) -> None:
 
     run(state_of("one", "two"), deploy)
     assert [word for _, word in done] == ["start", "start", "join", "join", "end", "end"]
+
+
+def test_all_wait_around_an_operation_of_a_user(done: Done) -> None:
+    def start(name: str) -> bool:
+        gevent.sleep(0.05 if name == "@fake/one" else 0)
+        return note(done, "start")(name)
+
+    def deploy() -> None:
+        call("Start", start)
+        python.call(name="Own", function=lambda: note(done, "own")(host.name))
+        call("End", note(done, "end"))
+
+    run(state_of("one", "two"), deploy)
+    assert [word for _, word in done] == ["start", "start", "own", "own", "end", "end"]
+
+
+def test_a_user_limits_the_hosts_at_once(done: Done) -> None:
+    most, now = [0], [0]
+
+    def own() -> None:
+        now[0] += 1
+        most[0] = max(most[0], now[0])
+        gevent.sleep(0)
+        now[0] -= 1
+
+    run(state_of("a", "b", "c", "d"), lambda: python.call(name="Own", function=own, _parallel=2))
+    assert most == [2]
 
 
 def test_a_cluster_waits_for_the_hosts(done: Done) -> None:

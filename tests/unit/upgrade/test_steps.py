@@ -8,7 +8,10 @@ from typing import Any, cast
 import pytest
 
 from gpufleet.facts.model import GpuProcess
+from gpufleet.host.findings import REBOOT_FAILED
+from gpufleet.run.report import HostReport
 from gpufleet.upgrade.operations import steps, subject_steps
+from gpufleet.upgrade.operations.result import result_of
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import Subject, data_of
 
@@ -88,6 +91,30 @@ def test_only_the_middle_differs(
     one: Any = node(**PLANS)
     subject_steps.change(settings, one, lambda node: done.append("install"))
     assert done == did
+
+
+@pytest.mark.parametrize("noted", ["", "this", "earlier"])
+def test_a_host_that_was_rebooted_is_not_rebooted_again(
+    noted: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a process that was killed, or in a boot that took longer than its limit."""
+    reasons: list[str] = []
+    on_host = SimpleNamespace(note=lambda *args: None, validate=lambda *args: None)
+    when = SimpleNamespace(when=lambda sentence, reason, *args, **how: reasons.append(reason()))
+    monkeypatch.setattr(subject_steps, "on_host", on_host)
+    monkeypatch.setattr(subject_steps, "reboot", when)
+    monkeypatch.setattr(subject_steps, "read", lambda fact: noted)
+    one: Any = node(**PLANS)
+    one.facts.boot_id = "this"
+    settings = SETTINGS.model_copy(update={"subject": "reboot"})
+    subject_steps.change(settings, one, lambda node: None)
+    assert [bool(reason) for reason in reasons] == [noted != "earlier"]
+
+
+def test_a_host_that_is_away_after_a_reboot_is_waited_for() -> None:
+    away = HostReport("one", status="failed", findings=[REBOOT_FAILED(seconds=30)])
+    found = result_of(away, touched=True)
+    assert (found.ok, found.reached, found.code) == (False, False, "GF554")
 
 
 @pytest.mark.parametrize(
