@@ -52,18 +52,25 @@ class Found:
 
 
 def find_cause(lines: Sequence[str]) -> Found | None:
-    """The cause that an output names; None where it names none that is known."""
-    searched = [line[:MAX_LINE_CHARS] for line in lines[-MAX_LINES:]]
-    for cause in load_causes().causes:
-        for expression in cause.expressions:
-            for line in searched:
-                if match := expression.search(line):
-                    what = match.groupdict().get("what")
-                    if not what and cause.path and (path := _PATH.search(line)):
-                        what = path.group()
-                    text = cause.cause.format(what=f" ({what})" if what else "")
-                    return Found(cause.name, text, cause.remedy)
+    """The cause that an output names last: what a program printed earlier did not end it.
+
+    None where it names none that is known.
+    """
+    for line in reversed(lines[-MAX_LINES:]):
+        searched = line[:MAX_LINE_CHARS]
+        for cause in load_causes().causes:
+            for expression in cause.expressions:
+                if match := expression.search(searched):
+                    return _found(cause, match)
     return None
+
+
+def _found(cause: Cause, match: re.Match[str]) -> Found:
+    what = match.groupdict().get("what")
+    if not what and cause.path and (path := _PATH.search(match.string)):
+        what = path.group()
+    text = cause.cause.format(what=f" ({what})" if what else "")
+    return Found(cause.name, text, cause.remedy)
 
 
 def without_progress(lines: Iterable[str]) -> list[str]:

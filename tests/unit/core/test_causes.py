@@ -41,6 +41,20 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
         ("gcc: fatal error: Killed signal terminated program cc1", "memory", ""),
         ("cc1: out of memory allocating 65536 bytes: Cannot allocate memory", "memory", ""),
         ("gpufleet: the host is shutting down", "shutdown", ""),
+        ("E: Release file for http://m/InRelease is not valid yet (invalid for another 4d 11h "
+         "23min 36s). Updates for this repository will not be applied.", "clock",
+         "invalid for another 4d 11h 23min 36s"),
+        ("curl: (60) SSL certificate problem: certificate is not yet valid", "clock", ""),
+        ('Get "https://a": tls: failed to verify certificate: x509: certificate has expired or is '
+         "not yet valid: current time 2020-01-01T00:00:09Z is before 2026-03-01T00:00:00Z", "clock",
+         "current time 2020-01-01T00:00:09Z is before 2026-03-01T00:00:00Z"),
+        ('Get "https://a/index.yaml": x509: certificate signed by unknown authority', "certificate",
+         ""),
+        ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain",
+         "certificate", ""),
+        ("E: Failed to fetch https://m/ubuntu2004/x86_64/Packages.gz  File has unexpected size "
+         "(1503986 != 1514203). Mirror sync in progress? [IP: x]", "mirror", "1503986 != 1514203"),
+        ("W: Failed to fetch https://m/Packages.gz  Hash Sum mismatch", "mirror", ""),
     ],
 )  # fmt: skip
 def test_a_cause_is_known_by_its_line(line: str, name: str, what: str) -> None:
@@ -63,12 +77,16 @@ def test_other_failures_have_none(line: str) -> None:
     assert find_cause([line]) is None
 
 
-def test_the_first_cause_of_the_table_counts() -> None:
-    """A host that shuts down loses its names, its file systems and its processes."""
-    lines = ["Temporary failure resolving 'a'", "gpufleet: the host is shutting down"]
+def test_the_cause_that_is_named_last_counts() -> None:
+    """A source of others that cannot be reached warns; the failure is what follows."""
+    lines = [
+        "W: Temporary failure resolving 'other.corp'",
+        "E: No space left on device",
+        "E: failed",
+    ]
     found = find_cause(lines)
     assert found
-    assert found.name == "shutdown"
+    assert found.name == "space"
 
 
 def test_every_cause_has_a_remedy_and_can_say_what() -> None:
