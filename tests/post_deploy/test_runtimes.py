@@ -11,9 +11,9 @@ from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.findings.hosts import SERVICE
 from gpufleet.verify.node import Node
 from gpufleet.verify.parse import dotted, has_key
+from gpufleet.verify.probe import MISSING
 from gpufleet.verify.runtimes import NAMES, Runtime
 
-PROBE_IMAGE = "gpufleet/probe"
 runtimes = pytest.mark.parametrize("name", NAMES)
 
 
@@ -115,38 +115,23 @@ def test_runtime_base(node: Node, name: str) -> None:
         node.expect(there, kinds.RUNTIME_BASE, expected, "no such program")
 
 
-def probe_image(node: Node, runtime: Runtime) -> str:
-    """An image on the host to run: `verify_image` of the inventory, or any gpufleet/probe."""
-    wanted = node.data.get("verify_image")
-    names = [n for n in runtime.images if (n == wanted if wanted else f"{PROBE_IMAGE}:" in n)]
-    what = wanted or f"{PROBE_IMAGE} (or set verify_image)"
-    node.need(names, f"{runtime.name} has no image {what} on the host")
-    return names[0]
-
-
-def container_command(name: str, image: str) -> str:
-    """List /dev in a container that asks for all GPUs; nothing is pulled, no network is used."""
-    image = shlex.quote(image)
-    if name == "docker":
-        return (
-            "timeout -k 5 60 docker run --rm --network none --runtime nvidia "
-            f"-e NVIDIA_VISIBLE_DEVICES=all --entrypoint ls {image} /dev"
-        )
-    return (
-        "PATH=$PATH:/usr/sbin:/usr/bin; timeout -k 5 60 ctr run --rm "
-        "--runc-binary $(command -v nvidia-container-runtime) --env NVIDIA_VISIBLE_DEVICES=all "
-        f"{image} gpufleet-verify-$$ ls /dev"
-    )
+def image_to_run(node: Node, runtime: Runtime) -> str:
+    """`verify_image` of the inventory, if the host has it; "": one made of the host's own files."""
+    wanted = str(node.data.get("verify_image") or "")
+    there = not wanted or wanted in runtime.images
+    node.need(there, f"{runtime.name} has no image {wanted} (verify_image) on the host")
+    return wanted
 
 
 @pytest.mark.parametrize("name", ["docker", "containerd"])
 def test_container_sees_gpus(node: Node, name: str) -> None:
     """A container that requests all GPUs gets their device nodes."""
     runtime = need_up(node, name)
-    image = probe_image(node, runtime)
+    image = image_to_run(node, runtime)
     node.need_loaded()
-    done = node.probe.run(container_command(name, image))
+    done = node.probe.script("container.sh", name, image).get("container", MISSING)
     nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
-    expected = f"{counted(len(node.gpus), 'GPU')} in a container of {image}"
+    source = image or "the host's own `ls`"
+    expected = f"{counted(len(node.gpus), 'GPU')} in a container of {source}"
     found = f"{len(nodes)}" if done.ok else f"exit status {done.status}: {done.last}"
     node.expect(done.ok and len(nodes) >= len(node.gpus), kinds.CONTAINER, expected, found)

@@ -24,9 +24,12 @@ EXPORTER = {
 }
 
 
+IMAGE = "registry.corp/probe:1"  # one that docker has
+
+
 @dataclass
 class FakeHost:
-    """A host as its two scripts describe it; tests change it, then run the checks."""
+    """A host as its scripts describe it; tests change it, then run the checks."""
 
     sections: dict[str, Output]
     runtimes: dict[str, Output]
@@ -34,6 +37,7 @@ class FakeHost:
     data: dict[str, Any] = field(default_factory=dict)
     commands: dict[str, Output] = field(default_factory=dict)  # by a part of the command
     calls: list[str] = field(default_factory=list)
+    containers: dict[tuple[str, ...], Output] = field(default_factory=dict)  # (runtime, image)
 
     def set(self, name: str, text: str, status: int = 0) -> None:
         target = self.runtimes if name in self.runtimes else self.sections
@@ -47,6 +51,8 @@ class FakeHost:
         self.calls.append(name)
         if name == "runtimes.sh":
             return self.runtimes
+        if name == "container.sh":
+            return {"container": self.containers[arguments]}
         provenance = Output(0, json.dumps(self.provenance))
         return {"provenance": provenance, **self.sections}
 
@@ -160,7 +166,7 @@ def _runtimes() -> dict[str, str]:
         "docker-config": json.dumps(DAEMON),
         "docker-validate": "configuration OK",
         "docker-info": json.dumps({"Runtimes": {"runc": {}, "nvidia": {}}}),
-        "docker-images": "gpufleet/probe:1",
+        "docker-images": IMAGE,
         "containerd-config": 'version = 2\nroot = "/data"\n' + CONTAINERD_DUMP[13:],
         "containerd-dump": CONTAINERD_DUMP,
         "containerd-written": "1000",
@@ -212,5 +218,8 @@ def healthy() -> FakeHost:
         | {"nova-on-disk": Output(1, "not found")},
         {name: Output(0, text) for name, text in _runtimes().items()},
         copy.deepcopy(PROVENANCE),
-        commands={"docker run": Output(0, "null nvidia0 nvidia1 nvidiactl")},
+        containers=dict.fromkeys(
+            [("docker", ""), ("containerd", ""), ("docker", IMAGE)],
+            Output(0, "null nvidia0 nvidia1 nvidiactl"),
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from fake_host import VERSION, FakeHost, dpkg
+from fake_host import IMAGE, VERSION, FakeHost, dpkg
 from shipped_checks import CHECKS, all_checks
 from verify_exporter_faults import EXPORTER_FAULTS
 from verify_faults import FAULTS, OLD, no_provenance
@@ -68,10 +68,18 @@ def test_a_user_other_than_root_is_one_failure(fake_host: FakeHost) -> None:
 
 
 def test_two_scripts_read_the_whole_host(fake_host: FakeHost) -> None:
-    fake_host.commands["docker run"] = Output(0, "nvidia0 nvidia1")
     fake_host.outcomes()
     scripts = [call for call in fake_host.calls if call.endswith(".sh")]
-    assert sorted(scripts) == ["host.sh", "runtimes.sh"]
+    assert sorted(scripts) == ["container.sh", "container.sh", "host.sh", "runtimes.sh"]
+
+
+def test_a_container_runs_the_image_of_the_inventory(fake_host: FakeHost) -> None:
+    fake_host.data["verify_image"] = IMAGE
+    seen = fake_host.outcomes()
+    assert seen["container_sees_gpus[docker]"] == "passed"
+    assert seen["container_sees_gpus[containerd]"] == (
+        f"skipped: containerd has no image {IMAGE} (verify_image) on the host"
+    )
 
 
 def codes_of_hosts() -> set[str]:

@@ -72,7 +72,7 @@ def docker_stopped(fake_host: FakeHost) -> None:
 
 
 def container(output: Output) -> Fault:
-    return lambda fake_host: fake_host.commands.update({"docker run": output})
+    return lambda fake_host: fake_host.containers.update({("docker", ""): output})
 
 
 def daemon(text: str) -> Fault:
