@@ -2,4 +2,4 @@
 message=$1 unit=$2
 systemctl reset-failed "$unit" 2>/dev/null
 out=$(enable_units "$unit" 2>&1 && systemctl restart "$unit" 2>&1) && systemctl is-active -q "$unit" && exit 0
-fail "$message" "$out" "$(journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1)"
+fail "$message" "$(journalctl -u "$unit" -n 8 --no-pager -o cat 2>&1)" "$out"

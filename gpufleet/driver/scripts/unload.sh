@@ -24,7 +24,7 @@ for module in nvidia_drm nvidia_modeset nvidia_uvm nvidia_peermem nvidia; do
         for unit in $stopped; do systemctl start "$unit"; done
         spare
         [ -n "$message" ] || exit 0
-        fail "$message" "$out" "$(has fuser && fuser -v /dev/nvidia* 2>&1 | head -n 8)"
+        fail "$message" "$(has fuser && fuser -v /dev/nvidia* 2>&1 | head -n 8)" "$out"
     fi
 done
 exit 0

@@ -20,5 +20,5 @@ set -f
 # shellcheck disable=SC2086
 out=$(yum -q versionlock delete $old 2>&1)
 left=$(version_locks "$@")
-[ -z "$left" ] || fail "$message" "$left" "$out"
+[ -z "$left" ] || fail "$message" "$out" "$left"
 exit 0

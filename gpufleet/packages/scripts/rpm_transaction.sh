@@ -57,5 +57,5 @@ imported "$list" "$out"
 wrong=''
 for package in $expected; do rpm -q "$package" >/dev/null 2>&1 || wrong="$wrong not installed: $package;"; done
 for name in $gone; do ! rpm -q "$name" >/dev/null 2>&1 || wrong="$wrong still there: $name;"; done
-[ -z "$wrong" ] || fail "$message" "$wrong" "$out"
+[ -z "$wrong" ] || fail "$message" "$out" "$wrong"
 printf '%s\n' "$out"

@@ -58,5 +58,5 @@ if [ $# -gt 0 ]; then
 fi
 name=''
 rest=$(missing)
-fail "$message" "not as before: $(printf '%s\n' "$lost" | tr '\n' ' ')" \
-    "$unit is now: $(systemctl is-active "$unit")${rest:+; still missing: $(printf '%s\n' "$rest" | tr '\n' ' ')}" "$why"
+fail "$message" "$why" "not as before: $(printf '%s\n' "$lost" | tr '\n' ' ')" \
+    "$unit is now: $(systemctl is-active "$unit")${rest:+; still missing: $(printf '%s\n' "$rest" | tr '\n' ' ')}"

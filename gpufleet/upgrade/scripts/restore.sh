@@ -31,6 +31,6 @@ else
     wanted=$(rpm -qp --qf '%{NAME}=%{VERSION}-%{RELEASE}\n' "$folder"/packages/*.rpm 2>/dev/null)
 fi
 for word in $wanted; do
-    printf '%s\n' "$there" | grep -qFx -- "$word" || fail "$message" "not installed: $word" "$out"
+    printf '%s\n' "$there" | grep -qFx -- "$word" || fail "$message" "$out" "not installed: $word"
 done
 exit 0
