@@ -67,18 +67,24 @@ class Report:
         return Counter(result.message for result in results if result.outcome == "skipped")
 
     def as_dict(self) -> dict[str, Any]:
-        """`hosts` -> name -> `passed`, `failed`, `skipped` (numbers) and `checks` -> name ->
-        `outcome`, `code`, `message`, `seconds`."""
-        return {
-            "hosts": {
-                host: {
-                    "passed": self.count(host, "passed"),
-                    "failed": self.count(host, "failed", "error"),
-                    "skipped": self.count(host, "skipped"),
-                    "checks": {name: result.as_dict() for name, result in sorted(checks.items())},
-                }
-                for host, checks in self.hosts.items()
+        """`totals` -> `passed`, `failed`, `skipped` (numbers of checks); `hosts` -> name -> the
+        same numbers and `checks` -> name -> `outcome`, `code`, `message`, `seconds`."""
+        numbers = {
+            host: {
+                "passed": self.count(host, "passed"),
+                "failed": self.count(host, "failed", "error"),
+                "skipped": self.count(host, "skipped"),
             }
+            for host in self.hosts
+        }
+        outcomes = ("passed", "failed", "skipped")
+        return {
+            "totals": {name: sum(each[name] for each in numbers.values()) for name in outcomes},
+            "hosts": {
+                host: numbers[host]
+                | {"checks": {name: result.as_dict() for name, result in sorted(checks.items())}}
+                for host, checks in self.hosts.items()
+            },
         }
 
     def table(self, width: int = WIDTH) -> str:

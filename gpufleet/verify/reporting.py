@@ -10,11 +10,14 @@ import json
 import tempfile
 import warnings
 from collections.abc import Generator, Mapping
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from _pytest.junitxml import xml_key  # of the only object that knows where the file goes
 
+from gpufleet import __version__
 from gpufleet.core.console import result_console
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
@@ -23,6 +26,9 @@ from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
 from gpufleet.verify.checks import NO_HOST, CheckFailed, check_name, host_of
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.report import Outcome, Report, Result
+
+SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def prepare_files(config: pytest.Config) -> None:
@@ -45,6 +51,7 @@ class Reporting:
 
     def __init__(self, targets: list[Target]) -> None:
         self._report = Report({target.name: {} for target in targets})
+        self._started = datetime.now(timezone.utc)
 
     def _shown(self, text: str) -> str:
         return each_line(hide_secrets(text))
@@ -117,6 +124,7 @@ class Reporting:
         wanted = log.logfile if log else ""
         with tempfile.TemporaryDirectory(prefix="gfv-") as folder:
             if log:
+                log.suite_name = "gpufleet verify"
                 log.logfile = str(Path(folder, "junit.xml"))
             yield
             if log:
@@ -124,8 +132,18 @@ class Reporting:
                 log.logfile = wanted  # as the summary names it
         path = getattr(session.config.option, "json_report", None)
         if path and not hasattr(session.config, "workerinput"):
-            text = json.dumps(self._report.as_dict(), indent=2)
-            _write(session, path, text + "\n")
+            _write(session, path, json.dumps(self._as_dict(session), indent=2) + "\n")
+
+    def _as_dict(self, session: pytest.Session) -> dict[str, Any]:
+        """The JSON of a run."""
+        return {
+            "schema": SCHEMA,
+            "gpufleet": __version__,
+            "inventory": session.config.option.inventory,
+            "started": self._started.strftime(TIME),
+            "finished": datetime.now(timezone.utc).strftime(TIME),
+            **self._report.as_dict(),
+        }
 
 
 def _write(session: pytest.Session, path: str, text: str) -> None:

@@ -16,6 +16,7 @@ import testinfra
 from fake_host import healthy
 from verify_command import answer, command, fake_ssh
 
+from gpufleet import __version__
 from gpufleet.cli.verify import Refusal
 from gpufleet.verify.probe import HostProbe
 
@@ -28,10 +29,14 @@ class Run:
 
     status: int
     output: str
-    report: dict[str, Any]
+    whole: dict[str, Any]  # the JSON
     cases: list[ET.Element]
     connections: list[str]
     modes: set[int]  # of the reports
+
+    @property
+    def report(self) -> dict[str, Any]:
+        return dict(self.whole["hosts"])
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(
         done.returncode,
         done.stdout + done.stderr,
-        json.loads((folder / "report.json").read_text())["hosts"],
+        json.loads((folder / "report.json").read_text()),
         list(ET.parse(folder / "report.xml").getroot().iter("testcase")),
         (folder / "log").read_text().split(),
         {(folder / f"report.{kind}").stat().st_mode & 0o777 for kind in ("json", "xml")},
@@ -92,14 +97,22 @@ def test_table_closes_the_output(run: Run) -> None:
     assert " on down: the host is not reachable (GF710)" in table
 
 
+def test_json_says_what_was_checked_and_when(run: Run) -> None:
+    head = {name: run.whole[name] for name in ("schema", "gpufleet", "inventory")}
+    assert head == {"schema": 1, "gpufleet": __version__, "inventory": "fleet.py"}
+    assert run.whole["started"] <= run.whole["finished"]
+    for name, total in run.whole["totals"].items():
+        assert total == sum(host[name] for host in run.report.values()), name
+
+
 def test_junit_names_host_check_and_code(run: Run) -> None:
     properties = [{p.get("name"): p.get("value") for p in c.iter("property")} for c in run.cases]
     assert {"host": "old", "check": "module_loaded", "code": "GF730"} in properties
 
 
 def test_good_host_is_asked_in_few_commands(run: Run) -> None:
-    # Two scripts, two look-ups of the runtimes' binary, one container.
-    assert run.connections.count("good") == 5
+    # Two scripts, two look-ups of the runtimes' binary, a container of docker and of containerd.
+    assert run.connections.count("good") == 6
     assert run.connections.count("down") == 1
 
 

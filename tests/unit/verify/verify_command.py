@@ -28,9 +28,10 @@ if words[-2] == "endless" or "without-end" in command:
         sys.stdout.write("x" * 65536)
 mark = re.search("mark=(@@[0-9a-f]+)", command)
 if mark is None:
-    print({kernel!r} if "uname" in command else "null nvidia0 nvidia1 nvidiactl")
+    print({kernel!r} if "uname" in command else "")
     sys.exit(0)
-script = "runtimes" if "docker_sections" in command else "host"
+scripts = {{"docker_sections": "runtimes", "list_docker": "container"}}
+script = next((name for part, name in scripts.items() if part in command), "host")
 with open(folder + "/" + words[-2] + "." + script) as file:
     for name, (status, text) in json.load(file).items():
         print("\\n%s begin %s\\n%s\\n%s end %d" % (mark[1], name, text, mark[1], status))
@@ -48,7 +49,9 @@ def answer(folder: Path, host: str, *, loaded: str) -> None:
     fake_host = healthy()
     fake_host.set("loaded-version", loaded)
     fake_host.set("provenance", json.dumps(fake_host.provenance))
-    for script, sections in (("host", fake_host.sections), ("runtimes", fake_host.runtimes)):
+    container = {"container": fake_host.containers["docker", ""]}
+    scripts = {"host": fake_host.sections, "runtimes": fake_host.runtimes, "container": container}
+    for script, sections in scripts.items():
         shape = {name: (output.status, output.text) for name, output in sections.items()}
         (folder / f"{host}.{script}").write_text(json.dumps(shape))
 
