@@ -11,6 +11,7 @@ from gpufleet import __version__
 from gpufleet.cli.lazy import LazyGroup
 
 COMMANDS = {
+    "adopt": "gpufleet.cli.adopt:adopt",
     "apply": "gpufleet.cli.deploy:apply",
     "catalog": "gpufleet.cli.catalog:catalog",
     "cluster": "gpufleet.cli.cluster:cluster",

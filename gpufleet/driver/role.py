@@ -168,15 +168,15 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     ) -> DriverRemoval:
         """By the record; running GPU work is a blocker unless the settings allow to end it."""
         entry, facts = context.entry, context.facts
-        ours = context.recorded or bool(entry.added)  # else the loaded module is another driver's
+        unload = bool(entry.added) and facts.loaded_driver is not None  # else it was there before
         work, pods = gpu_work(facts, context.spared), facts.gpu_pods
         busy: tuple[Finding, ...] = ()
-        if (work or pods) and not settings.allow_disruption:
+        if unload and (work or pods) and not settings.allow_disruption:
             names = ", ".join(str(process) for process in work[:5]) or counted(pods, "pod")
             busy = (findings.GPU_BUSY_REMOVAL(work=names),)
         return DriverRemoval(
             modules=tuple(entry.load or LOADED_NAMES),
-            unload=ours and facts.loaded_driver is not None,
+            unload=unload,
             prerequisites=tuple(entry.prerequisites or ()),
             initramfs=MODPROBE_FILE if MODPROBE_FILE in context.written else "",
             findings=busy,

@@ -25,6 +25,7 @@ from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
+DRIVER_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"  # of each driver that gpufleet installed
 UNREAD = "the host could not be read"
 
 
@@ -164,6 +165,13 @@ class Node(Subject):
         return bool(self.gpus) and self.data.get(f"{role}_enabled") is not False
 
     @property
+    def has_kept_driver(self) -> bool:
+        """Whether the loaded driver is of another source: a run recorded other roles, and no file
+        of the driver's."""
+        ours = self.driver or DRIVER_FILE in (self.provenance.get("files") or {})
+        return bool(self.provenance and self.is_wanted("driver") and self.loaded and not ours)
+
+    @property
     def driver_version(self) -> str:
         """The version that should be there, by the record. Skips the check without one."""
         self.need(self.gpus or self.driver, "the host has no NVIDIA GPU")
@@ -251,7 +259,7 @@ def _is_record(value: Any) -> bool:
     """Whether every part that the checks read is an object, or missing."""
     if not isinstance(value, dict):
         return False
-    parts = [value.get(name) or {} for name in ("driver", "toolkit", "exporter")]
+    parts = [value.get(name) or {} for name in ("driver", "toolkit", "exporter", "files")]
     if not all(isinstance(part, dict) for part in parts):
         return False
     inner = [part.get(name) or {} for part in parts for name in ("packages", "runtimes")]

@@ -63,8 +63,8 @@ PROVENANCE = check(
 AS_WANTED = check(
     "GF712",
     "Installed driver does not match the inventory",
-    "A driver must be recorded where the inventory enables one, with the branch or version that "
-    "it sets.",
+    "A driver must be recorded where the inventory enables one, or one of another source must be "
+    "loaded, with the branch or version that the inventory sets.",
     "If there is no record, run `gpufleet apply` for this host. Otherwise run `gpufleet upgrade "
     "INVENTORY`, which drains it first; or correct driver_branch and driver_version in the "
     "inventory.",

@@ -62,6 +62,7 @@ def run(
         ("apply", "inv.py", "--yes", "-q"),
         ("status", "inv.py"),
         ("doctor", "inv.py"),
+        ("adopt", "inv.py"),
         ("remove", "inv.py", "--yes"),
         ("upgrade", "inv.py", "--plan"),
     ],

@@ -114,7 +114,11 @@ def test_steps_are_in_the_order_of_the_removal() -> None:
 def test_a_driver_that_was_there_before_does_not_go() -> None:
     before = {"version": "580.159.03", "packages": {"a": "1"}, "added": []}
     ours = {"version": "1.20.1", "packages": {"t": "1"}, "added": ["t"]}
-    roles = dict(plan(host(provenance=record_of(driver=before, toolkit=ours))).roles)
+    record = record_of(driver=before, toolkit=ours)
+    busy = (GpuProcess(7, "python3", ("/dev/nvidia0",)),)
+    done = plan(host(provenance=record, gpu_processes=busy))
+    assert (done.packages, done.of(DRIVER).unload, done.blockers) == (("t",), False, ())
+    roles = dict(done.roles)
     assert roles["driver"].movement == {"before": "580.159.03", "after": "580.159.03"}
     assert roles["toolkit"].movement == {"before": "1.20.1", "after": None}
 

@@ -178,6 +178,7 @@ def _runtimes() -> dict[str, str]:
 
 PROVENANCE = {
     "schema": 1,
+    "files": {"/etc/modprobe.d/gpufleet-nvidia.conf": "0" * 64},
     "driver": {
         "version": VERSION,
         "modules": "open",

@@ -34,6 +34,7 @@ def on_rpm(fake_host: FakeHost, locks: str) -> None:
         ("provenance", '{"toolkit": true}'),
         ("provenance", '{"driver": "x"}'),
         ("provenance", '{"toolkit": {"runtimes": [1]}}'),
+        ("provenance", '{"files": 1}'),
         ("provenance", '{"driver": {"version": "1", "packages": ["a"]}}'),
         ("cdi:/etc/cdi/nvidia.yaml", DEEP_YAML),
         ("docker-config", DEEP_JSON),

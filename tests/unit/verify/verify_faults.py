@@ -61,6 +61,11 @@ def no_provenance(fake_host: FakeHost) -> None:
     fake_host.sections["provenance"] = Output(1, "cat: No such file or directory")
 
 
+def other_driver(fake_host: FakeHost) -> None:
+    """Only the toolkit was recorded: no file of a driver's was written."""
+    del fake_host.provenance["driver"], fake_host.provenance["files"]
+
+
 def wanted(**data: object) -> Fault:
     return lambda fake_host: fake_host.data.update(data)
 
@@ -236,6 +241,10 @@ FAULTS: dict[str, tuple[Fault, dict[str, str]]] = {
     ),
     "no driver recorded": (
         lambda p: p.provenance.pop("driver"), {"as_wanted": "GF712"},
+    ),
+    "a driver of another source that works is kept": (other_driver, {}),
+    "a driver of another source, another branch wanted": (
+        both(other_driver, wanted(driver_branch="550")), {"as_wanted": "GF712"},
     ),
     "no record on a host that wants only the toolkit": (
         both(no_provenance, wanted(driver_enabled=False)), {"provenance": "GF711"},

@@ -1,0 +1,146 @@
+"""What a run does to hosts whose driver, toolkit and runtimes others installed, and the settings
+with which it changes none that works. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpufleet.core.findings import KINDS, Finding
+from gpufleet.core.names import few, shared
+from gpufleet.core.visible import one_line
+from gpufleet.driver.action import of_another_source
+from gpufleet.driver.findings import host as kinds
+from gpufleet.driver.plan import our_packages
+from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.facts.model import NodeFacts
+from gpufleet.node.catalog import Catalog
+from gpufleet.node.plan import NodePlan, steps
+from gpufleet.node.settings import NodeSettings
+from gpufleet.status.models import Seen
+from gpufleet.status.rows import planned
+from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
+from gpufleet.toolkit.role import ROLE as TOOLKIT
+
+# a driver that stays only with settings of its own
+OF_OTHERS = {
+    kind.code
+    for kind in (
+        kinds.DRIVER_KEPT,
+        kinds.FOREIGN_DRIVER,
+        kinds.OTHER_SOURCE,
+        kinds.OWNER_UNKNOWN,
+        kinds.OPERATOR_DRIVER,
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """One host. `pins`: lines for its inventory; `stays` and `steps` are those of a run with them,
+    `blockers` those that it has anyway."""
+
+    pins: tuple[str, ...]
+    stays: tuple[str, ...]
+    steps: tuple[str, ...]
+    blockers: tuple[Finding, ...]
+
+
+def adoption_of(host: Seen, catalog: Catalog, now: int) -> Adoption | None:
+    """None where facts or settings cannot be used. `now`: seconds since 1970 on this machine."""
+    plan, facts = planned(host, catalog, now), host.facts
+    if plan is None or facts is None or host.settings is None:
+        return None
+    pins: dict[str, Any] = {}
+    why = OF_OTHERS & _codes(plan)
+    if why:
+        tried = ((keys, _plan_with(host, keys, catalog, now))
+                 for keys in _driver_pins(host.settings, facts))  # fmt: skip
+        pins, plan = next((keys, then) for keys, then in tried if _keeps_driver(then, facts))
+    toolkit = plan.of(TOOLKIT)
+    if toolkit and TOOLKIT_KEPT.code in _codes(plan):
+        pins = {**pins, "toolkit_version": toolkit.before}
+        why |= {TOOLKIT_KEPT.code}
+        plan = _plan_with(host, pins, catalog, now)
+    lines = [f"{key} = {json.dumps(value) if value else value}" for key, value in pins.items()]
+    reasons = [f"# {code} {KINDS[code].title}" for code in sorted(why)]
+    stays = tuple(_stays(plan, facts))
+    return Adoption((*reasons, *lines), stays, tuple(steps(plan)), plan.blockers)
+
+
+def _keeps_driver(plan: NodePlan, facts: NodeFacts) -> bool:
+    """Whether the run leaves the driver alone, or completes it from the source that it has."""
+    driver = plan.of(DRIVER)
+    if driver is None or driver.action == "none":
+        return not OF_OTHERS & _codes(plan)
+    others = of_another_source(driver.choice, driver.packages, our_packages(facts), facts)
+    return driver.action == "repair" and not others and not OF_OTHERS & _codes(plan)
+
+
+def _codes(plan: NodePlan) -> set[str]:
+    return {finding.code for finding in plan.all_findings}
+
+
+def _driver_pins(settings: NodeSettings, facts: NodeFacts) -> Iterator[dict[str, Any]]:
+    """Keys that may keep the driver, from those with which gpufleet looks after it to the one with
+    which it leaves it alone."""
+    version = facts.loaded_driver or (facts.module_on_disk and facts.module_on_disk.version)
+    if version:
+        asked = settings.of(DRIVER)
+        branch = {"driver_branch": version.split(".")[0]} if asked.branch else {}
+        pin = {"driver_version": version, **branch}
+        yield pin
+        yield {**pin, "driver_source": "nvidia" if asked.source == "distro" else "distro"}
+    yield {"driver_enabled": False}
+
+
+def _plan_with(host: Seen, pins: Mapping[str, Any], catalog: Catalog, now: int) -> NodePlan:
+    """The plan of the host with these keys in its inventory."""
+    assert host.settings
+    by_role = dict(host.settings.by_role)
+    for key, value in pins.items():
+        role, _, name = key.partition("_")
+        by_role[role] = by_role[role].model_copy(update={name: value})
+    plan = planned(replace(host, settings=replace(host.settings, by_role=by_role)), catalog, now)
+    assert plan
+    return plan
+
+
+def _stays(plan: NodePlan, facts: NodeFacts) -> Iterator[str]:
+    """What is there and works, at its version, after the run as before."""
+    driver, toolkit = plan.of(DRIVER), plan.of(TOOLKIT)
+    version = driver.before if driver else facts.loaded_driver or facts.library
+    if version and (driver is None or driver.action in ("none", "repair")):
+        yield f"driver {version}" + ("" if driver else ", not of gpufleet")
+    if toolkit and toolkit.action == "none":
+        yield f"container toolkit {toolkit.before}"
+    changed = {each.key for each in (toolkit.runtimes if toolkit else ())
+               if each.changes or each.activation != "none"}  # fmt: skip
+    for key, runtime in facts.runtimes.items():
+        if key not in changed:
+            yield f"{runtime.name} {runtime.version}".strip()
+
+
+def show_adoptions(console: Console, found: Iterable[tuple[str, Adoption]]) -> None:
+    """Print hosts; those that are alike once."""
+    for adoption, names in shared(found).items():
+        console.print(Text(few(names), "bold"))
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        blockers = [f"{each.code} {KINDS[each.code].title}" for each in adoption.blockers]
+        _rows(table, "add", adoption.pins)
+        _rows(table, "stays", adoption.stays)
+        _rows(table, "changes", adoption.steps)
+        _rows(table, "blocks", blockers)
+        console.print(table)
+        console.print()
+
+
+def _rows(table: Table, topic: str, lines: Sequence[str]) -> None:
+    text = Text("\n".join(map(one_line, lines)) or "nothing")
+    table.add_row(Text(f"  {topic}", style="dim"), text)
