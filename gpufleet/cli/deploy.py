@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 
 import click
 
+from gpufleet.cli.detailed import DetailedCommand, end_detailed
 from gpufleet.cli.output import (
     limit_option,
     note,
@@ -21,13 +20,13 @@ from gpufleet.cli.output import (
     verbose_option,
     with_verbose,
 )
+from gpufleet.cli.preview import run_preview
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.cli.question import Question, has_operations
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped
-from gpufleet.core.process import run_in_front
 from gpufleet.core.python import python_code, python_module
 from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limited, load_targets
@@ -46,7 +45,10 @@ EPILOG = (
     "Exit status: 0 {success}; 1 one was blocked, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
-
+DETAILED = (
+    " With --detailed-exitcode: 0 nothing to change; 1 a host or cluster was blocked, failed or is "
+    "unreachable, or usage error; 2 a host or cluster would change."
+)
 
 INVENTORY = click.argument("inventory", type=click.Path())
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
@@ -91,9 +93,12 @@ OPTIONS = click.argument(
 )
 
 
-@click.command(epilog=EPILOG.format(success=SUCCESS["plan"]))
+@click.command(cls=DetailedCommand, epilog=EPILOG.format(success=SUCCESS["plan"]) + DETAILED)
 @INVENTORY
 @limit_option
+@click.option(
+    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where apply has changes."
+)
 @WORKERS
 @SCHEDULER
 @report_options
@@ -104,6 +109,7 @@ OPTIONS = click.argument(
 def plan(
     inventory: str,
     limit: tuple[str, ...],
+    detailed: bool,
     workers: int | None,
     scheduler: str,
     options: tuple[str, ...],
@@ -116,8 +122,9 @@ def plan(
     if workers or scheduler:
         from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
 
-        run_in_parts(Request(inventory, limit, options, workers, scheduler), "plan")
-    run(inventory, lambda _: ["preflight"], limit, options)
+        request = Request(inventory, limit, options, workers, scheduler)
+        run_in_parts(request, "plan", detailed=detailed)
+    run(inventory, lambda _: ["preflight"], limit, options, detailed=detailed)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
@@ -206,10 +213,13 @@ def run(
     limit: Sequence[str],
     options: Sequence[str],
     ask: Question | None = None,
+    *,
+    detailed: bool = False,
 ) -> None:
     """Replace this process by pyinfra: its output, signals and exit status are the command's.
 
-    `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first.
+    `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first;
+    `detailed`: the status says whether a plan has changes, so this process stays.
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
@@ -219,39 +229,18 @@ def run(
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         own = any(map(has_operations, files))
-        ask.put(_preview(ask, inventory, limit, options), own=own)
+        previews = [deploy_file(name) for name in ask.deploys]
+        shown = arguments(inventory, previews, limit, [*options, *ask.options], yes=True)
+        status, planned = run_preview([*_pyinfra(), *shown], own_report=True)
+        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
+            sys.exit(status)
+        ask.put(planned, own=own)  # what hosts lack is read again by the run
     words = arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
+    if detailed:
+        end_detailed(*run_preview([*_pyinfra(), *words]))
     os.execv(sys.executable, [*_pyinfra(), *words])
-
-
-def _preview(
-    ask: Question, inventory: str, limit: Sequence[str], options: Sequence[str]
-) -> int | None:
-    """Show what the run would do; returns how many hosts it would change. Ends the process where
-    there is no plan.
-
-    What a host lacks is read again by the run itself: it may have changed until the answer.
-    """
-    files = [deploy_file(name) for name in ask.deploys]
-    words = arguments(inventory, files, limit, [*options, *ask.options], yes=True)
-    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
-        report = Path(folder, "report.json")
-        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        status = run_in_front([*_pyinfra(), *words], environment)
-        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
-            sys.exit(status)
-        return _planned(report)
-
-
-def _planned(report: Path) -> int | None:
-    """How many hosts a preview would change, by its report; None without one."""
-    try:
-        hosts = json.loads(report.read_text("utf-8"))["hosts"].values()
-        return sum(bool(host["plan"]["steps"]) for host in hosts)
-    except (OSError, ValueError, LookupError):
-        return None
 
 
 def _pyinfra() -> list[str]:

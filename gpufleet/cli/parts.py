@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from gpufleet.cli.deploy import chosen, confirmed, deploy_file, needed
+from gpufleet.cli.detailed import end_detailed
 from gpufleet.cli.part import MAX_REASON_CHARS, Outcome, Part, hosts_of, not_reached, run_part
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.cli.question import Question, has_operations
@@ -179,8 +180,12 @@ class Request:
         return parse_options(self.options)
 
 
-def run_in_parts(request: Request, command: str, ask: Question | None = None) -> NoReturn:
-    """Run `gpufleet plan` or `apply` in parts; ends this process with the status of the whole."""
+def run_in_parts(
+    request: Request, command: str, ask: Question | None = None, *, detailed: bool = False
+) -> NoReturn:
+    """Run `gpufleet plan` or `apply` in parts; ends this process with the status of the whole.
+
+    `detailed`: the status says whether a plan has changes."""
     dry = command == "plan" or "--dry" in request.given
     ask = None if dry else ask
     confirmed(dry or ask is None, request.options)
@@ -207,7 +212,10 @@ def run_in_parts(request: Request, command: str, ask: Question | None = None) ->
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
             sys.exit(status)
         ask.put(planned, own=any(has_operations(deploy_file(name)) for name in needed(targets)))
-    sys.exit(_run(request, command, targets, files, dry=dry)[0])
+    status, changes = _run(request, command, targets, files, dry=dry)
+    if detailed:
+        end_detailed(status, changes)
+    sys.exit(status)
 
 
 def _run(

@@ -42,19 +42,8 @@ class Shown(Progress):
         return f"Read {self.done} of {counted(self.hosts, 'host')}, {seconds:.0f} s"
 
 
-class UsageFailed(click.UsageError):
-    """Wrong usage of a command in which status 2 says something else."""
-
-    exit_code = int(ExitStatus.FAILED)
-
-
-def read_fleet(
-    inventory: str, limit: Sequence[str], wrong: type[click.UsageError] = click.UsageError
-) -> tuple[list[Seen], list[str]]:
-    """Hosts and names of clusters; ends the process with the reason where they cannot be read.
-
-    `wrong`: what is raised for an inventory that cannot be used.
-    """
+def read_fleet(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
+    """Hosts and names of clusters; ends the process with the reason where they cannot be read."""
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 
@@ -67,9 +56,9 @@ def read_fleet(
         sys.exit(ExitStatus.NOTHING)
     except NoInventory as error:
         click.echo(each_line(str(error)), err=True)
-        sys.exit(wrong.exit_code)
+        sys.exit(ExitStatus.USAGE)
     except (PyinfraError, CliError) as error:
-        raise wrong(each_line(str(error))) from error
+        raise click.UsageError(each_line(str(error))) from error
     except KeyboardInterrupt:
         click.echo("Interrupted.", err=True)
         sys.exit(ExitStatus.INTERRUPTED)

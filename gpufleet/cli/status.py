@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
+from gpufleet.cli.detailed import DetailedCommand
 from gpufleet.cli.output import limit_option, metrics_option, output_options
-from gpufleet.cli.reading import UsageFailed, read_fleet
+from gpufleet.cli.reading import read_fleet
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
@@ -38,21 +37,6 @@ EPILOG = (
 )
 
 
-class StatusCommand(click.Command):
-    """With --drift, 2 is the status of a difference: wrong usage has 1 then, as in terraform."""
-
-    def make_context(
-        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
-    ) -> click.Context:
-        drift = "--drift" in args
-        try:
-            return super().make_context(info_name, args, parent, **extra)
-        except click.UsageError as error:
-            if drift:
-                raise UsageFailed(error.format_message(), error.ctx) from error
-            raise
-
-
 def flags_of(context: click.Context, option: click.Parameter, given: str) -> tuple[Flag, ...]:
     """The flags of --fail-on. click.UsageError for an unknown one."""
     names = [name.strip() for name in given.split(",")] if given else []
@@ -61,7 +45,7 @@ def flags_of(context: click.Context, option: click.Parameter, given: str) -> tup
     return tuple(flag for flag in FLAGS if flag in names)
 
 
-@click.command(cls=StatusCommand, epilog=EPILOG)
+@click.command(cls=DetailedCommand, epilog=EPILOG)
 @click.argument("inventory", type=click.Path())
 @limit_option
 @click.option(
@@ -95,14 +79,13 @@ def status(
 
     Changes nothing. Hosts that look the same share a line; each flag is explained below the table.
     """
-    wrong = UsageFailed if drift else click.UsageError
     if as_json_ and as_csv_:
-        raise wrong("--json and --csv exclude each other.")
+        raise click.UsageError("--json and --csv exclude each other.")
     try:
         page = prepare_file(html, "--html", PAGE, keep=True) if html else None
     except Stopped as stopped:
-        raise wrong(str(stopped)) from stopped
-    hosts, clusters = read_fleet(inventory, limit, wrong)
+        raise click.UsageError(str(stopped)) from stopped
+    hosts, clusters = read_fleet(inventory, limit)
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
     written = page is None or write_file(page, lambda: as_html(fleet, now))
@@ -117,7 +100,8 @@ def status(
         show_groups(result_console(), fleet, by)
     else:
         show(result_console(), fleet)
-    sys.exit(exit_status(fleet, fail_on, drift=drift) if written else ExitStatus.FAILED)
+    ended = exit_status(fleet, fail_on, drift=drift) if written else ExitStatus.FAILED
+    click.get_current_context().exit(ended)
 
 
 def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:

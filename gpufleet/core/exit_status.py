@@ -11,7 +11,7 @@ class ExitStatus(IntEnum):
     CONVERGED = 0  # success: everything is converged
     FAILED = 1  # a host, cluster or check failed or is unreachable; the report was not written
     USAGE = 2  # usage error: nothing was done
-    DRIFT = 2  # of `gpufleet status --drift` alone, in which wrong usage is FAILED
+    DRIFT = 2  # of `status --drift` and `plan --detailed-exitcode`: wrong usage is FAILED there
     NOTHING = 4  # the limit matches nothing: nothing was done
     INTERRUPTED = 130  # by Ctrl+C
     TERMINATED = 143  # by SIGTERM

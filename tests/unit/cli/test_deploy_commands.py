@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gpufleet.cli import deploy, main
+from gpufleet.cli import deploy, main, preview
 from gpufleet.cli.deploy import arguments, deploy_file
 from gpufleet.cli.init import DEPLOY
 from gpufleet.core.paths import shipped
@@ -165,7 +165,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     previews: list[list[str]] = []
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
     monkeypatch.setattr(deploy, "confirmed", lambda yes, options: None)
-    monkeypatch.setattr(deploy, "run_in_front", lambda words, env: previews.append([*words]) or 0)
+    monkeypatch.setattr(preview, "run_in_front", lambda words, env: previews.append([*words]) or 0)
     return previews
 
 
@@ -218,7 +218,7 @@ def planning(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
         return 0
 
-    monkeypatch.setattr(deploy, "run_in_front", runs)
+    monkeypatch.setattr(preview, "run_in_front", runs)
 
 
 @pytest.mark.usefixtures("asked")
@@ -274,7 +274,7 @@ def test_another_answer_than_yes_changes_nothing(
 def test_a_plan_that_could_not_be_made_is_the_end(
     monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], status: int, runs: int
 ) -> None:
-    monkeypatch.setattr(deploy, "run_in_front", lambda words, env: status)
+    monkeypatch.setattr(preview, "run_in_front", lambda words, env: status)
     done, became = answered(monkeypatch, "y\n", "apply", "inv.py")
     assert (done.exit_code, len(became)) == (0 if runs else status, runs)
 

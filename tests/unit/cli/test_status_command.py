@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -31,9 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run(hosts, words…)`: the command, where these hosts would answer."""
 
     def runs(hosts: Sequence[Seen], *words: str) -> Result:
-        def read(
-            inventory: str, limit: Sequence[str], wrong: type[click.UsageError]
-        ) -> tuple[list[Seen], list[str]]:
+        def read(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
             return list(hosts), ["lab"]
 
         monkeypatch.setattr(status, "read_fleet", read)

@@ -1,0 +1,57 @@
+"""Exit statuses as those of `terraform plan -detailed-exitcode`, for commands that ask for them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from gpufleet.core.exit_status import ExitStatus
+
+OPTIONS = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # by parameter
+
+
+class UsageFailed(click.UsageError):
+    """Wrong usage of a command in which status 2 says something else."""
+
+    exit_code = int(ExitStatus.FAILED)
+
+
+class DetailedCommand(click.Command):
+    """With one of OPTIONS, wrong usage has status 1, and 2 is left for `context.exit`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> click.Context:
+        with _usage_failed(wanted=any(option in args for option in OPTIONS.values())):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, context: click.Context) -> Any:
+        with _usage_failed(wanted=any(map(context.params.get, OPTIONS))):
+            return super().invoke(context)
+
+
+@contextmanager
+def _usage_failed(*, wanted: bool) -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as error:
+        if wanted:
+            raise UsageFailed(error.format_message(), error.ctx) from error
+        raise
+    except SystemExit as ended:
+        if wanted and ended.code == ExitStatus.USAGE:
+            sys.exit(ExitStatus.FAILED)
+        raise
+
+
+def end_detailed(status: int, changes: int | None) -> None:
+    """End the command: 2 for a plan with changes of so many hosts and clusters, 1 where their
+    number is not known. Without changes, or with a blocker, the status stays."""
+    if status == ExitStatus.CONVERGED and changes != 0:
+        status = ExitStatus.FAILED if changes is None else ExitStatus.DRIFT
+        click.get_current_context().exit(status)
+    sys.exit(status)
