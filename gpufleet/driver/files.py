@@ -58,6 +58,19 @@ def services_to_start(wanted: Collection[str], facts: NodeFacts, waits: bool) ->
     )
 
 
+def running_services(wanted: Collection[str], facts: NodeFacts) -> tuple[str, ...]:
+    """Units of those that run."""
+    units = (facts.services.get(f"{name}.service") for name in wanted)
+    return tuple(service.name for service in units if service and service.runs)
+
+
+def writes_override(started: Collection[str], facts: NodeFacts) -> bool:
+    """Whether the start of these may replace the command of the persistence daemon: known where its
+    unit is on the host."""
+    service = facts.services.get(f"{PERSISTENCED}.service")
+    return PERSISTENCED in started and (service is None or _switches_off(service))
+
+
 def persistence_waits(wanted: Collection[str], facts: NodeFacts, spared: Collection[int]) -> bool:
     """Whether the persistence daemon that runs needs another unit file while containers have
     GPUs."""

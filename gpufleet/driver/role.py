@@ -9,7 +9,12 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
-from gpufleet.driver.files import MODPROBE_FILE, PERSISTENCE_OVERRIDE
+from gpufleet.driver.files import (
+    MODPROBE_FILE,
+    PERSISTENCE_OVERRIDE,
+    running_services,
+    writes_override,
+)
 from gpufleet.driver.findings import health
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.health import assess_gpu_health
@@ -25,6 +30,7 @@ from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.findings import UNFINISHED
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
     ASKED_LATER,
     Faults,
@@ -158,6 +164,20 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
 
     def repository(self, plan: DriverPlan) -> RepositoryPlan | None:
         return plan.repository
+
+    def impact(self, plan: DriverPlan, context: RoleContext) -> Impact:
+        moved = plan.changes_packages
+        started = plan.wanted_services if plan.loads else plan.services
+        override = (PERSISTENCE_OVERRIDE,) if writes_override(started, context.facts) else ()
+        unloads = plan.loads and plan.stale_module
+        stopped = running_services(plan.wanted_services, context.facts) if unloads else ()
+        return Impact(
+            restarts=dict.fromkeys(stopped),
+            files=((plan.transaction.pin_file,) if moved and plan.transaction.pin_file else ())
+            + override,
+            unloads=unloads,
+            reboot="possible" if plan.loads else "none",
+        )
 
     def own_files(self, facts: NodeFacts) -> dict[str, str]:
         override = facts.files.get(PERSISTENCE_OVERRIDE)

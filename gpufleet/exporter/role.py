@@ -14,6 +14,7 @@ from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, named
 from gpufleet.role.result import RoleResult, digests
 
@@ -86,6 +87,12 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
 
     def files(self, plan: ExporterPlan) -> tuple[FileWrite, ...]:
         return plan.files
+
+    def impact(self, plan: ExporterPlan, context: RoleContext) -> Impact:
+        services = context.facts.services
+        there = (unit for unit in (*plan.retire, *plan.units) if unit in services)
+        running = (unit for unit in there if not plan.converged and services[unit].runs)
+        return Impact(dict.fromkeys(running))
 
     def installs(self, plan: ExporterPlan) -> bool:
         return plan.changes_packages

@@ -31,6 +31,7 @@ from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, Question
 from gpufleet.role.protocol import (
     ASKED_LATER,
@@ -133,6 +134,14 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def repository(self, plan: KubernetesPlan) -> RepositoryPlan | None:
         return plan.repository
+
+    def impact(self, plan: KubernetesPlan, context: RoleContext) -> Impact:
+        runtime = plan.containerd
+        if runtime is None or not runtime.changes:
+            return NO_IMPACT
+        there = context.facts.runtimes.get(runtime.key)
+        restarts = {runtime.unit: there.containers if there else 0}
+        return Impact(restarts, tuple(change.path for change in runtime.changes))
 
     def installs(self, plan: KubernetesPlan) -> bool:
         return plan.needed

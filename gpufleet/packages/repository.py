@@ -195,12 +195,9 @@ def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     """
     if not repository.role or repository.chosen or repository.file in facts.provenance.files:
         return ()
-    if repository.manager == "apt":
-        urls = [e.url for e in read_entries(facts.files) if e.path == repository.file]
-    else:
-        own = [s for s in read_sections(facts)[0] if s.path == repository.file]
-        urls = [url for s in own if s.name == repository.name for url in s.urls]
-    foreign = [url for url in urls if _machine(url) != _machine(repository.url)]
+    foreign = [
+        url for url in urls_on(repository, facts) if _machine(url) != _machine(repository.url)
+    ]
     if not foreign:
         return ()
     return (
@@ -211,6 +208,14 @@ def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
             setting=f"{repository.role}_repo_url",
         ),
     )
+
+
+def urls_on(repository: Repository, facts: NodeFacts) -> list[str]:
+    """Where the repository's file on the host, if there is one, has it."""
+    if repository.manager == "apt":
+        return [entry.url for entry in read_entries(facts.files) if entry.path == repository.file]
+    own = [each for each in read_sections(facts)[0] if each.path == repository.file]
+    return [url for each in own if each.name == repository.name for url in each.urls]
 
 
 def _machine(url: str) -> str:

@@ -15,6 +15,7 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import NO_PLACE, Place, Question
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
@@ -197,6 +198,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def repository(self, plan: PlanOf) -> RepositoryPlan | None:
         """The package repository that it adds."""
         return None
+
+    def impact(self, plan: PlanOf, context: RoleContext) -> Impact:
+        """What it interrupts, and writes beside `files`, `edits` and its `repository`."""
+        return NO_IMPACT
 
     def installs(self, plan: PlanOf) -> bool:
         """Whether it installs packages or moves them to another version."""

@@ -70,8 +70,11 @@ class HostReport:
     def settle(self) -> None:
         """Set `after` to the version seen on the host, or to the previous one where none was seen.
 
-        A role or release that was stopped, interrupted or never started has not changed.
+        A role or release that was stopped, interrupted or never started has not changed. Changes of
+        a node count as in its plan, in which several operations are one step.
         """
+        if self.kind == "node" and self.steps:
+            self.changed = min(self.changed, len(self.steps))
         for name, movement in (self.roles | self.releases).items():
             if movement:
                 movement["after"] = self.seen.get(name, movement.get("before"))

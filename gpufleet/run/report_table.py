@@ -15,6 +15,7 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted, few, same_findings, shared
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.visible import each_line, one_line
+from gpufleet.run.impact import impact_lines
 from gpufleet.run.report import HostReport
 
 
@@ -23,6 +24,8 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
 
     Names of hosts, versions and messages are text, never markup.
     """
+    if dry:
+        _show_impact(console, hosts)
     nodes = [host for host in hosts if host.kind == "node"]
     clusters = [host for host in hosts if host.kind == "cluster"]
     if nodes or not clusters:
@@ -44,6 +47,13 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
+
+
+def _show_impact(console: Console, hosts: list[HostReport]) -> None:
+    """The short block that comes first: what is interrupted, and from where packages come."""
+    lines = impact_lines(hosts)
+    for line in ["Impact", *(f"  {line}" for line in lines)] if lines else []:
+        console.print(Text(line, style="bold" if line == "Impact" else ""), highlight=False)
 
 
 def _show_steps(console: Console, hosts: list[HostReport]) -> None:

@@ -11,6 +11,7 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
     ASKED_LATER,
     RemovalContext,
@@ -23,6 +24,7 @@ from gpufleet.toolkit.findings import config as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal
+from gpufleet.toolkit.runtime_result import CONFIG
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -96,6 +98,17 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
 
     def repository(self, plan: ToolkitPlan) -> RepositoryPlan | None:
         return plan.repository
+
+    def impact(self, plan: ToolkitPlan, context: RoleContext) -> Impact:
+        known = context.facts.runtimes
+        restarts = {
+            runtime.unit: known[runtime.key].containers if runtime.key in known else 0
+            for runtime in plan.runtimes
+            if runtime.activation == "restart"
+        }
+        created = (CONFIG,) if plan.changes_packages and CONFIG not in context.facts.files else ()
+        spec = (plan.cdi.path,) if plan.cdi.stale(context.installs) else ()
+        return Impact(restarts, (*created, *spec))
 
     def installs(self, plan: ToolkitPlan) -> bool:
         return plan.changes_packages

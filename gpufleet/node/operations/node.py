@@ -19,6 +19,7 @@ from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node, unusable
 from gpufleet.node.settings import NodeSettings, load_settings
@@ -210,6 +211,7 @@ def _fill(part: HostReport, node: Node) -> None:
     plan = node.plan
     part.findings += plan.all_findings
     part.plan = describe(plan)
+    part.plan["impact"] = impact_of(plan, may_reboot=node.may_reboot).as_json()
     part.examined = True
     _fill_versions(part, plan, node.facts)
     for each in plan.wanted:

@@ -1,0 +1,115 @@
+"""What a plan does to a fleet, in a few lines: interruptions, package sources, files. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gpufleet.core.names import counted
+from gpufleet.core.visible import one_line
+from gpufleet.run.report import HostReport
+
+MAX_PATHS = 6  # in a line; of more, how many are below each folder: the JSON report names all
+UNCHANGED = ("no-op", "wait", "blocked")  # actions of a release
+REBOOTS = {"possible": "{} if the driver cannot be loaded otherwise",
+           "manual": "none; {} may need one, which node_reboot does not allow"}  # fmt: skip
+
+
+def impact_lines(hosts: Sequence[HostReport]) -> list[str]:
+    """What the planned hosts and clusters go through, one line for each kind; [] for no change.
+
+    The first line, as an example:
+    "restarts: docker.service on 4 hosts (12 containers running), nvidia-persistenced on 1 host"
+    """
+    planned = [host for host in hosts if host.status == "planned"]
+    known = [host.plan["impact"] for host in planned if host.plan.get("impact")]
+    lines = [
+        *(_of_nodes(planned, known) if known else []),
+        *_line("releases", _releases(planned)),
+    ]
+    return [one_line(line) for line in lines]
+
+
+def _of_nodes(planned: Sequence[HostReport], known: Sequence[dict[str, Any]]) -> list[str]:
+    away = [host for host in planned if host.plan.get("impact", {}).get("unloads_driver")]
+    pods = sum(host.plan["impact"]["gpu_pods"] for host in away)
+    work = f"; {counted(pods, 'pod')} with GPUs there now" if pods else ""
+    gone = [f"on {counted(len(away), 'host')}{work}"] if away else ["none"]
+    return [
+        *_line("restarts", _restarts(known) or ["none"]),
+        *_line("reboots", _reboots(known) or ["none"]),
+        *_line("GPUs unavailable while the driver changes", gone),
+        *_line("driver", _drivers(planned)),
+        *_line("package source", _sources(known)),
+        *_line("files", _files(known)),
+    ]
+
+
+def _line(name: str, said: Sequence[str]) -> list[str]:
+    return [f"{name}: {', '.join(said)}"] if said else []
+
+
+def _restarts(known: Iterable[dict[str, Any]]) -> list[str]:
+    found = [pair for impact in known for pair in impact["restarts"].items()]
+    containers: dict[str, int] = {}
+    for unit, running in found:
+        if running is not None:
+            containers[unit] = containers.get(unit, 0) + running
+    shown = _on_hosts(Counter(unit for unit, _ in found))
+    return [
+        line
+        + (f" ({counted(containers[unit], 'container')} running)" if unit in containers else "")
+        for unit, line in zip(sorted({unit for unit, _ in found}), shown, strict=True)
+    ]
+
+
+def _reboots(known: Sequence[dict[str, Any]]) -> list[str]:
+    count = Counter(impact["reboot"] for impact in known)
+    return [
+        words.format(counted(count[kind], "host")) for kind, words in REBOOTS.items() if count[kind]
+    ]
+
+
+def _drivers(planned: Iterable[HostReport]) -> list[str]:
+    count: Counter[str] = Counter()
+    for host in planned:
+        moved = host.roles.get("driver", {})
+        if moved and moved["before"] != moved["after"]:
+            count[f"{moved['before'] or 'none'} -> {moved['after'] or 'newest'}"] += 1
+    return _on_hosts(count)
+
+
+def _sources(known: Iterable[dict[str, Any]]) -> list[str]:
+    return _on_hosts(
+        Counter(
+            f"{name}: {moved['before'] or 'new'} -> {moved['after']}"
+            for impact in known
+            for name, moved in impact["sources"].items()
+        )
+    )
+
+
+def _files(known: Iterable[dict[str, Any]]) -> list[str]:
+    paths = Counter(path for impact in known for path in impact["files"])
+    if len(paths) <= MAX_PATHS:
+        return _on_hosts(paths)
+    below = Counter("/".join(path.split("/")[:3]) for path in paths)
+    counts = ", ".join(f"{folder} {number}" for folder, number in sorted(below.items()))
+    return [
+        f"{counted(len(paths), 'path')} on up to {counted(max(paths.values()), 'host')} ({counts})"
+    ]
+
+
+def _on_hosts(count: Counter[str]) -> list[str]:
+    return [f"{what} on {counted(number, 'host')}" for what, number in sorted(count.items())]
+
+
+def _releases(planned: Iterable[HostReport]) -> list[str]:
+    count = Counter(
+        release["action"]
+        for host in planned
+        for release in host.plan.get("releases", ())
+        if release["action"] not in UNCHANGED
+    )
+    return [f"{action} {number}" for action, number in sorted(count.items())]
