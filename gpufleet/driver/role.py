@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted
 from gpufleet.driver.checks import contradiction
+from gpufleet.driver.described import described_driver
 from gpufleet.driver.files import (
     MODPROBE_FILE,
     PERSISTENCE_OVERRIDE,
@@ -155,6 +156,9 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             "services": list(plan.services),
             "reasons": list(plan.reasons),
         }
+
+    def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
+        return described_driver(facts, catalog).items()
 
     def versions(self, plan: DriverPlan, entry: DriverEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.target or plan.choice.newest_known

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.files import UNIT_FILE, drop_in, own_pids, units
+from gpufleet.exporter.files import UNIT_FILE, drop_in, in_words, own_pids, units
 from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.plan import ExporterPlan, plan_exporter
 from gpufleet.exporter.settings import ExporterSettings
@@ -81,6 +81,9 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
             "restart": plan.restart,
             "reasons": list(plan.reasons),
         }
+
+    def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
+        yield "collectors", [in_words([daemon], catalog) for daemon in facts.collectors]
 
     def versions(self, plan: ExporterPlan, entry: ExporterEntry) -> tuple[str | None, str | None]:
         return entry.version, plan.choice.version

@@ -21,6 +21,22 @@ FILE_EDITED = warning(
     "inventory. --diff shows them.",
 )
 
+OWN_PREFLIGHT = blocker(
+    "GF514",
+    "Blocked by a preflight of your repository",
+    "{file}: {problem}",
+    "Solve what it names, or change {name} in {file}.",
+    description="A function `preflight_*` in `checks/preflight_*.py` of the working directory "
+    "returned a text: the host is not changed.",
+)
+
+OWN_PREFLIGHT_FAILED = blocker(
+    "GF515",
+    "A preflight of your repository failed",
+    "{name} did not answer ({place}): {error}.",
+    "Correct {file}: a preflight takes a host and returns None, a text or a list of texts.",
+)
+
 CLOCK_SKEW = warning(
     "GF541",
     "Clock skew",

@@ -215,6 +215,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """State of the container runtimes that it configures, for the report."""
         return {}
 
+    def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
+        """Keys and values of what a host has of it, for `gpufleet doctor --json`."""
+        return ()
+
     # An unfinished run.
 
     def main_packages(self, catalog: Any) -> tuple[str, ...]:

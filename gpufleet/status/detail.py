@@ -9,15 +9,11 @@ from typing import Any
 
 from gpufleet.core.accepted import split_accepted
 from gpufleet.core.findings import Finding, by_severity
-from gpufleet.driver.catalog import devices_of
-from gpufleet.driver.health import missing_gpus
-from gpufleet.exporter.files import in_words
-from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
+from gpufleet.node.described import described_facts
 from gpufleet.status.export import head
 from gpufleet.status.models import Fleet, Row, Seen
 from gpufleet.status.rows import planned, unreadable
-from gpufleet.status.unused import newer_kernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +54,7 @@ def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
     try:
         has: dict[str, Any] = {}
         if (facts := host.facts) and row.reached:
-            has = {
-                **_system(facts, row),
-                **_gpus(facts, catalog),
-                **_driver(facts),
-                "toolkit": row.toolkit or None,
-                **_work(facts),
-                "collectors": [in_words([daemon], catalog) for daemon in facts.collectors],
-                "recorded": facts.provenance.exists,
-            }
+            has = described_facts(facts, catalog)
         return Detail(row, has, _findings(host, row, catalog, now))
     except Exception as error:  # noqa: BLE001 - the boundary of one host
         row = unreadable(host, error)
@@ -82,78 +70,3 @@ def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding
         known.setdefault((each.code, each.message), each)
     today = datetime.fromtimestamp(now, timezone.utc).date()
     return by_severity(split_accepted(known.values(), host.accepted, today)[0])
-
-
-def _system(facts: NodeFacts, row: Row) -> dict[str, Any]:
-    return {
-        "system": {
-            "name": facts.os.pretty_name or facts.os.id,
-            "code": row.os,
-            "package_manager": facts.package_manager,
-            "package_manager_state": facts.broken or facts.lock_holder or "free",
-        },
-        "kernel": {
-            "release": facts.kernel.release,
-            "architecture": facts.kernel.architecture,
-            "headers": facts.kernel.headers,
-            "newer": newer_kernel(facts) or None,
-            "secure_boot": facts.kernel.secure_boot,
-        },
-    }
-
-
-def _gpus(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
-    names = {model.id: model.name for model in devices_of(catalog, [g.device for g in facts.gpus])}
-    return {
-        "gpus": [
-            {
-                "model": names[gpu.device],
-                "slot": gpu.slot,
-                "driver": gpu.driver,
-                "responds": gpu.answers,
-            }
-            for gpu in facts.gpus
-        ],
-        "missing_gpus": missing_gpus(facts),
-        "nvswitches": [switch.slot for switch in facts.nvswitches],
-    }
-
-
-def _driver(facts: NodeFacts) -> dict[str, Any]:
-    module = facts.module_on_disk
-    return {
-        "driver": {
-            "loaded": facts.loaded_driver,
-            "installed": module.version if module else None,
-            "modules": module.flavour if module else None,
-            "library": facts.library,
-        },
-        "dkms": [
-            {"name": b.name, "version": b.version, "kernel": b.kernel, "state": b.state}
-            for b in facts.dkms
-        ],
-        "packages": [
-            {"name": name, "version": package.version, "held": package.name in facts.holds}
-            for name, package in sorted(facts.packages.items())
-            if "nvidia" in name or name.startswith("cuda")
-        ],
-        "device_nodes": list(facts.device_nodes),
-    }
-
-
-def _work(facts: NodeFacts) -> dict[str, Any]:
-    return {
-        "runtimes": [
-            {
-                "name": runtime.name,
-                "version": runtime.version,
-                "unit": runtime.unit,
-                "running": runtime.running,
-                "containers": runtime.containers,
-            }
-            for runtime in facts.runtimes.values()
-        ],
-        "gpu_processes": [str(work) for work in facts.gpu_processes],
-        "gpu_pods": facts.gpu_pods,
-        "kubelet": facts.kubelet,
-    }

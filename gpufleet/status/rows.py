@@ -30,6 +30,7 @@ from gpufleet.status.support import about_driver, about_runtimes, about_system, 
 from gpufleet.status.unused import not_in_use
 from gpufleet.status.upgrades import upgrade_left
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
+from gpufleet.toolkit.role import installed_toolkit
 
 KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # another version than the settings select
 NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
@@ -112,14 +113,13 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
     installed = facts.module_on_disk.version if facts.module_on_disk else facts.library
     running = [each for each in facts.runtimes.values() if each.running]
     counts = Counter(gpu.device for gpu in facts.gpus)
-    packages = [name for name in catalog.toolkit.packages.names if name in facts.packages]
     row = Row(
         name=host.name,
         groups=host.groups,
         models=tuple((model.name, counts[model.id]) for model in devices_of(catalog, list(counts))),
         driver=facts.loaded_driver or installed or "",
         loaded=facts.loaded_driver is not None,
-        toolkit=facts.packages[packages[0]].upstream if packages else "",
+        toolkit=installed_toolkit(facts, catalog.toolkit.packages.names),
         runtimes=tuple((runtime.name, runtime.version) for runtime in running),
         kernel=facts.kernel.release,
         os=facts.os.code,

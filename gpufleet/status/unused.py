@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.versions import version_order
+from gpufleet.facts.kernels import newer_kernel
 from gpufleet.facts.model import NodeFacts
 from gpufleet.status import findings
-
-_DEBIAN = re.compile(r"linux-image-(?:unsigned-)?(?P<release>\d\S*)")
-_FLAVOUR = re.compile(r"\d(?P<flavour>-[a-z][\w-]*)$")  # 5.15.0-122-generic
-# packages of EL 7, of EL 8, and of Amazon Linux 2023, where a series is a package
-_KERNEL = re.compile(r"kernel(?P<series>\d+\.\d+)?(-core)?")
 
 
 def not_in_use(facts: NodeFacts) -> Iterator[Finding]:
@@ -25,34 +19,3 @@ def not_in_use(facts: NodeFacts) -> Iterator[Finding]:
     if newer := newer_kernel(facts):
         why = f"Kernel {newer} is installed, {facts.kernel.release} runs"
         yield findings.REBOOT(why=why)
-
-
-def newer_kernel(facts: NodeFacts) -> str:
-    """The newest installed kernel of the running one's flavour; "" if that is the running one."""
-    running = facts.kernel.release
-    found = [*_of_debian(facts), *_of_rpm(facts)]
-    newest = max(found, key=version_order, default="")
-    return newest if newest and version_order(newest) > version_order(running) else ""
-
-
-def _of_debian(facts: NodeFacts) -> Iterator[str]:
-    flavour = _FLAVOUR.search(facts.kernel.release)
-    for name, package in facts.packages.items():
-        match = _DEBIAN.fullmatch(name)
-        if match and flavour and package.state == "installed":
-            other = _FLAVOUR.search(match["release"])
-            if other and other["flavour"] == flavour["flavour"]:
-                yield match["release"]
-
-
-def _of_rpm(facts: NodeFacts) -> Iterator[str]:
-    if "uek" in facts.kernel.release:  # Oracle's kernel beside Red Hat's, whose numbers are lower
-        return
-    for package in facts.packages.values():
-        match = _KERNEL.fullmatch(package.name)
-        if (
-            match
-            and package.architecture == facts.kernel.architecture
-            and facts.kernel.release.startswith(f"{match['series']}." if match["series"] else "")
-        ):
-            yield f"{package.version.split(':', 1)[-1]}.{package.architecture}"

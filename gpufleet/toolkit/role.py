@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,11 @@ from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal
 from gpufleet.toolkit.runtime_result import CONFIG
 from gpufleet.toolkit.settings import ToolkitSettings
+
+
+def installed_toolkit(facts: NodeFacts, names: Iterable[str]) -> str:
+    """The version of the first of these packages that is installed; "" for none."""
+    return next((facts.packages[name].upstream for name in names if name in facts.packages), "")
 
 
 class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
@@ -92,6 +98,9 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             "cdi": {"keeper": plan.cdi.keeper, "path": plan.cdi.path},
             "reasons": list(plan.reasons),
         }
+
+    def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
+        yield "toolkit", installed_toolkit(facts, catalog.toolkit.packages.names) or None
 
     def versions(self, plan: ToolkitPlan, entry: ToolkitEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.choice.version

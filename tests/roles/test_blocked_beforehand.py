@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,9 +35,8 @@ def deploy() -> None:
             install_roles(node)
 
 
-@pytest.mark.parametrize("what", IN_THE_WAY)
-def test_no_operation_is_begun(what: str) -> None:
-    facts, data, code = IN_THE_WAY[what]
+def blockers(facts: str, data: dict[str, Any]) -> list[str]:
+    """The codes of what blocks a host with these facts, where no operation is begun."""
     answers = {"uname -nrm": facts_of(facts)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
     state = State(Inventory((["@fake/host"], {**common, **MIRROR, **data}), {}), Config())
@@ -47,6 +47,22 @@ def test_no_operation_is_begun(what: str) -> None:
         add_deploy(state, deploy)
     (host,) = state.inventory
     (part,) = report.gather()
-    assert [finding.code for finding in part.findings if finding.blocks] == [code]
     assert (part.status, part.changed) == ("failed", 0)
     assert not state.ops[host]
+    return [finding.code for finding in part.findings if finding.blocks]
+
+
+@pytest.mark.parametrize("what", IN_THE_WAY)
+def test_no_operation_is_begun(what: str) -> None:
+    facts, data, code = IN_THE_WAY[what]
+    assert blockers(facts, data) == [code]
+
+
+def test_a_preflight_of_the_repository_stops_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "checks").mkdir()
+    text = "def preflight_freeze(host):\n    return f'{host.name} is frozen'\n"
+    (tmp_path / "checks" / "preflight_freeze.py").write_text(text)
+    assert blockers(CAPTURE, {}) == ["GF514"]

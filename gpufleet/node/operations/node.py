@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyinfra import host, state
@@ -19,8 +19,10 @@ from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.described import described_facts
 from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
+from gpufleet.node.operations.preflights import PreflightHost, own_preflights
 from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node, unusable
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.packages.operations.locks import wait_before_planning
@@ -89,12 +91,13 @@ class Node:
         noted.findings += [each for each in result.findings if each not in noted.findings]
 
 
-def current_node(*, wait_until_idle: bool = True) -> Node | None:
+def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> Node | None:
     """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
     All errors in a host's settings are reported at once, before any host is changed.
     `wait_until_idle`: if there is work to do and another run or package manager is active, wait for
     it and gather again, because a host looks broken during a transaction.
+    `preflights`: those of the user's repository may stop it, too.
     """
     known = settings_and_facts()
     if known is None:
@@ -108,6 +111,8 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
         return None
     place = place_in_run(state, host, settings, facts)
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
+    own = blockers_of_user(facts) if preflights else ()
+    plan = replace(plan, findings=(*plan.findings, *own))
     if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
         known = facts_once_idle(settings, plan.all_findings)
@@ -115,6 +120,7 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
             return None
         settings, facts = known
         plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
+        plan = replace(plan, findings=(*plan.findings, *own))
     node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
     node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
@@ -128,6 +134,17 @@ def current_node(*, wait_until_idle: bool = True) -> Node | None:
     if wait_until_idle:
         host_lock.arm(host, facts)
     return node
+
+
+def blockers_of_user(facts: NodeFacts) -> list[Finding]:
+    """What preflights of the user's repository say of the host of this deploy."""
+    groups = tuple(host.groups)
+
+    def described_host() -> PreflightHost:
+        described = described_facts(facts, load_catalog())
+        return PreflightHost(host.name, groups, host.data.dict(), described)
+
+    return own_preflights(described_host)
 
 
 def is_busy(facts: NodeFacts) -> bool:

@@ -19,6 +19,7 @@ from gpufleet.host.shell import script
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import (
     Node,
+    blockers_of_user,
     current_node,
     facts_once_idle,
     is_busy,
@@ -94,6 +95,7 @@ def look(settings: UpgradeSettings) -> None:
     if known is None:
         return
     logins, problems = node_logins(login_files(known[0]))
+    problems = [*problems, *blockers_of_user(known[1])]
     if problems:
         report.block(host, problems)
         return
@@ -125,7 +127,7 @@ def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS)
 
 def prepare(settings: UpgradeSettings) -> None:
     """Prepare the change while the host works."""
-    node = current_node()
+    node = current_node(preflights=False)
     family = family_of(settings.subject, node) if node else None
     if node and family:
         subject_steps.prepare(settings, node, family)
@@ -135,7 +137,7 @@ def prepare(settings: UpgradeSettings) -> None:
 
 def change(settings: UpgradeSettings, install: Install) -> None:
     """Change the host, if nothing uses its GPUs."""
-    node = current_node()
+    node = current_node(preflights=False)
     if node is None:
         return
     if driver_version(settings.subject, node) is None:

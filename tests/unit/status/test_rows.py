@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.facts.kernels import newer_kernel
 from gpufleet.facts.model import (
     Kernel,
     ManagedFile,
@@ -29,7 +30,6 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.status.detail import details
 from gpufleet.status.models import FLAGS, MEANINGS, Row, Seen
 from gpufleet.status.rows import row_of
-from gpufleet.status.unused import newer_kernel
 from gpufleet.upgrade.host_state import FILE, HostState, Phase, state_text
 from tests.unit.status.fleets import NEWEST, NOW, bare, fleet, healthy, row, seen, silent
 
