@@ -46,8 +46,8 @@ RUNTIME_OVER = warning(
 RUNTIME_INSECURE = warning(
     "GF724",
     "Container runtime with known vulnerabilities",
-    "{name} {version} has known vulnerabilities. {fix}",
-    "Upgrade the package to a version with the fixes.",
+    "{name} {version} has known vulnerabilities.",
+    "{remedy}",
 )
 
 BUSY = info(

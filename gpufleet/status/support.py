@@ -138,8 +138,10 @@ def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
             date_of_end = minor.end_of_life.isoformat()
             over = findings.RUNTIME_OVER(name=known.name, minor=minor.minor, date=date_of_end)
             yield Note("end-of-life", over)
-        fix = f"They are fixed in {minor.floor}." if minor.floor else "No fixed version is known."
+        fixed = f"{minor.floor} or newer" if minor.floor else "a minor version that gets fixes"
         below = minor.floor and version_tuple(runtime.version) < version_tuple(minor.floor)
         if minor.insecure or below:
-            finding = findings.RUNTIME_INSECURE(name=known.name, version=runtime.version, fix=fix)
+            finding = findings.RUNTIME_INSECURE(
+                name=known.name, version=runtime.version, remedy=f"Upgrade the package to {fixed}."
+            )
             yield Note("vulnerable", finding)

@@ -54,8 +54,8 @@ NOT_RESTORED = blocker(
     "GF057",
     "Roll-back failed",
     "The packages of version {version} could not be installed from {folder}.",
-    "The host is left out of service. Read the output below, repair it (`gpufleet apply INVENTORY "
-    "--limit HOST`), then run `gpufleet upgrade release INVENTORY --limit HOST`.",
+    "The host is left out of service. Repair it: `gpufleet apply INVENTORY --limit HOST` prints "
+    "what fails. Then run `gpufleet upgrade release INVENTORY --limit HOST`.",
 )
 
 NOT_CONVERGED = blocker(
