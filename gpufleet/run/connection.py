@@ -22,7 +22,7 @@ from pyinfra.connectors.ssh import SSHConnector
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
-from gpufleet.core.secrets import register_secret, take_sudo_password
+from gpufleet.core.secrets import register_secret, register_secrets_of, take_sudo_password
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 
@@ -100,6 +100,7 @@ def hang_up(hosts: Iterable[Host]) -> None:
 
 def _connect_or_say_why(connector: SSHConnector) -> None:
     """pyinfra's own connect, which raises nothing but ConnectError."""
+    register_secrets_of(connector.host.data.dict())  # --debug prints the login
     began = time.monotonic()
     try:
         _connect(connector)

@@ -395,6 +395,14 @@ def test_what_is_no_ssh_server_is_said_without_a_stack_trace(
     assert "Traceback" not in output
 
 
+def test_pyinfras_own_debug_output_hides_the_login(bench: Bench) -> None:
+    login = {"ssh_hostname": "127.0.0.1", "ssh_port": 1, "ssh_password": "planted-login"}
+    bench.inventory.write_text(f"gpu_nodes = [('one', {login!r})]\n")
+    done = bench.run("gpu_node", "-y", "--debug")
+    assert "Connecting to: 127.0.0.1" in done.output
+    assert "planted-login" not in done.output
+
+
 def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
