@@ -92,6 +92,25 @@ def place_of(url: str, suite: str, machine: str) -> tuple[str, str]:
     return url.rstrip("/") + "/", suite
 
 
+def other_lines(file: ManagedFile | None, place: tuple[str, str], key: str, machine: str) -> str:
+    """The lines of a `.list` file that are not gpufleet's: no source at `place`, which it writes,
+    and none with its `key`, which it wrote for an address of before.
+
+    Example: with place ("http://a/", "/"), of `deb http://a/ /` and `deb http://b/ /` the latter.
+    """
+    kept = []
+    for line in (file.content or "" if file else "").splitlines(keepends=True):
+        sources = _parsed("", line)
+        ours = (
+            place_of(each.url, each.suite, machine) == place or each.option("Signed-By") == key
+            for each in sources
+        )
+        if not any(ours):
+            kept.append(line)
+    text = "".join(kept)
+    return text if text.endswith("\n") or not text else text + "\n"
+
+
 def _other_keys(alike: Sequence[AptSource]) -> bool:
     """Whether a source has another Signed-By than the first before it that has one."""
     keys = [" ".join(entry.option("Signed-By").split()) for entry in alike]

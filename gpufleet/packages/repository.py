@@ -14,7 +14,7 @@ from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.apt_sources import conflicting, place_of, read_entries
+from gpufleet.packages.apt_sources import conflicting, other_lines, place_of, read_entries
 from gpufleet.packages.catalog import CudaRepository, RepositoryLayout
 from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
@@ -119,7 +119,11 @@ def plan_repository(
 def source_file(repository: Repository, facts: NodeFacts) -> FileWrite:
     """The source list (apt) or .repo file (yum, dnf, zypper) of a repository."""
     if repository.manager == "apt":
-        return FileWrite(repository.file, render("repository/apt.list", repository=repository))
+        machine = facts.kernel.architecture
+        place = place_of(repository.url, (repository.suite or "/").split()[0], machine)
+        others = other_lines(facts.files.get(repository.file), place, repository.keyring, machine)
+        ours = render("repository/apt.list", repository=repository)
+        return FileWrite(repository.file, others + ours)
     kept = users_settings(facts.files.get(repository.file), repository.name)
     others = other_sections(facts.files.get(repository.file), repository.name)
     text = others + render("repository/rpm.repo", repository=repository) + kept

@@ -157,3 +157,21 @@ def test_other_sections_of_a_repo_file_stay() -> None:
     again = toolkit_plan(with_file(host, REPO, written)).repository.source
     assert again
     assert again.content == written
+
+
+def test_other_lines_of_the_source_file_stay() -> None:
+    """In apt's files as in those of yum; the address that gpufleet had before goes."""
+    facts = bare_host()
+    plan = plan_for(facts).repository
+    assert plan.repository
+    assert plan.source
+    ours = str(plan.source.content)
+    before = f"deb [signed-by={plan.repository.keyring}] http://mirror.before/ /\n"
+    theirs = "# for the lab\ndeb [signed-by=/usr/share/keyrings/lab.gpg] http://lab/ stable main\n"
+    there = with_file(facts, plan.source.path, theirs + before + ours)
+    changed = plan_for(there).repository.source
+    assert changed
+    assert changed.content == theirs + ours
+    again = plan_for(with_file(facts, plan.source.path, theirs + ours)).repository.source
+    assert again
+    assert again.content == theirs + ours
