@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -20,8 +18,16 @@ from gpufleet.cli.output import (
     verbose_option,
     with_verbose,
 )
-from gpufleet.cli.preview import run_preview
-from gpufleet.cli.pyinfra_options import parse_options
+from gpufleet.cli.plan_file import (
+    NO_OPTIONS,
+    PlanOptions,
+    prepare_plan,
+    read_plan,
+    require_plan,
+    write_plan,
+)
+from gpufleet.cli.preview import planned_hosts, preview_before_run, run_preview
+from gpufleet.cli.pyinfra_options import parse_options, permissions
 from gpufleet.cli.question import Question, has_operations
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
@@ -64,26 +70,6 @@ SCHEDULER = click.option(
     metavar="ADDRESS",
     help="Run the parts on the Dask cluster at ADDRESS.",
 )
-PERMISSIONS = ("driver_allow_change", "toolkit_allow_change")
-CHANGE = "Change an installed {what} to what INVENTORY selects, on all hosts at once."
-
-
-def permissions(function: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that reach pyinfra as data: what the run may change."""
-
-    @wraps(function)
-    def inner(options: tuple[str, ...], **how: Any) -> None:
-        allowed = [key for key in PERMISSIONS if how.pop(key)]
-        data = [word for key in allowed for word in ("--data", f"{key}=True")]
-        function(options=(*options, *data), **how)
-
-    for key in reversed(PERMISSIONS):
-        what = key.partition("_")[0]
-        text = CHANGE.format(what=what if what == "driver" else f"container {what}")
-        inner = click.option(f"--allow-{what}-change", key, is_flag=True, help=text)(inner)
-    return inner
-
-
 OPTIONS = click.argument(
     "options",
     nargs=-1,
@@ -99,6 +85,7 @@ OPTIONS = click.argument(
 @click.option(
     "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where apply has changes."
 )
+@click.option("--out", metavar="FILE", help="Write the plan for `apply --plan`.")
 @WORKERS
 @SCHEDULER
 @report_options
@@ -110,6 +97,7 @@ def plan(
     inventory: str,
     limit: tuple[str, ...],
     detailed: bool,
+    out: str | None,
     workers: int | None,
     scheduler: str,
     options: tuple[str, ...],
@@ -122,15 +110,23 @@ def plan(
     if workers or scheduler:
         from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
 
+        _not_in_parts("--out", out)
         request = Request(inventory, limit, options, workers, scheduler)
         run_in_parts(request, "plan", detailed=detailed)
-    run(inventory, lambda _: ["preflight"], limit, options, detailed=detailed)
+    how = PlanOptions(detailed, prepare_plan(out) if out else None)
+    run(inventory, lambda _: ["preflight"], limit, options, how=how)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
 @INVENTORY
 @limit_option
 @YES
+@click.option(
+    "--plan",
+    "planned",
+    type=click.Path(),
+    help="Do what this file of `plan --out` has, or nothing.",
+)
 @WORKERS
 @SCHEDULER
 @report_options
@@ -142,6 +138,7 @@ def apply(
     inventory: str,
     limit: tuple[str, ...],
     yes: bool,
+    planned: str | None,
     workers: int | None,
     scheduler: str,
     options: tuple[str, ...],
@@ -152,12 +149,19 @@ def apply(
     asks, unless --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts and
     deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
     """
-    ask = None if yes else Question("Apply these changes?", ("preflight",))
+    ask = None if yes or planned else Question("Apply these changes?", ("preflight",))
     if workers or scheduler:
         from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
 
+        _not_in_parts("--plan", planned)
         run_in_parts(Request(inventory, limit, options, workers, scheduler), "apply", ask)
-    run(inventory, needed, limit, options, ask)
+    how = PlanOptions(approved=read_plan(Path(planned)) if planned else None)
+    run(inventory, needed, limit, options, ask, how=how)
+
+
+def _not_in_parts(option: str, given: str | None) -> None:
+    if given:
+        raise click.UsageError(f"{option} is not possible with --workers.")
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
@@ -214,12 +218,12 @@ def run(
     options: Sequence[str],
     ask: Question | None = None,
     *,
-    detailed: bool = False,
+    how: PlanOptions = NO_OPTIONS,
 ) -> None:
     """Replace this process by pyinfra: its output, signals and exit status are the command's.
 
     `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first;
-    `detailed`: the status says whether a plan has changes, so this process stays.
+    for a plan that is kept or judged, this process stays.
     Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
     an unmatched limit with 4.
     """
@@ -229,17 +233,23 @@ def run(
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         own = any(map(has_operations, files))
-        previews = [deploy_file(name) for name in ask.deploys]
-        shown = arguments(inventory, previews, limit, [*options, *ask.options], yes=True)
-        status, planned = run_preview([*_pyinfra(), *shown], own_report=True)
-        if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
-            sys.exit(status)
-        ask.put(planned, own=own)  # what hosts lack is read again by the run
+        shown = arguments(
+            inventory, [*map(deploy_file, ask.deploys)], limit, [*options, *ask.options], yes=True
+        )
+        ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
+    if how.approved is not None and not dry:
+        shown = arguments(inventory, [deploy_file("preflight")], limit, options, yes=True)
+        require_plan(how.approved, preview_before_run([*_pyinfra(), *shown]))
     words = arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
-    if detailed:
-        end_detailed(*run_preview([*_pyinfra(), *words]))
+    if how.detailed or how.out:
+        status, hosts = run_preview([*_pyinfra(), *words])
+        if how.out and not write_plan(how.out, inventory, hosts):
+            sys.exit(status or ExitStatus.FAILED)
+        if how.detailed:
+            end_detailed(status, planned_hosts(hosts))
+        sys.exit(status)
     os.execv(sys.executable, [*_pyinfra(), *words])
 
 

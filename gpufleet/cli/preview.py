@@ -1,19 +1,24 @@
-"""A preview whose report says what it would change."""
+"""Previews, and what their reports say of each host."""
 
 from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import run_in_front
 
+Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a preview
 
-def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[int, int | None]:
-    """Show what a run would do, by a command of pyinfra's: its exit status, and how many hosts and
-    clusters the run would change; None without a report.
+
+def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[int, Hosts | None]:
+    """Show what a run would do, by a command of pyinfra's: its exit status, and the hosts and
+    clusters of its report; None without a report.
 
     `own_report`: the reports that the environment asks for are those of the run that follows.
     """
@@ -23,12 +28,22 @@ def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[in
         environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
         environment |= {"GPUFLEET_JUNIT": ""} if own_report else {}
         status = run_in_front(command, environment)
-        return status, _planned(report)
+        try:
+            hosts: Hosts = json.loads(report.read_text("utf-8"))["hosts"]
+        except (OSError, ValueError, LookupError):
+            return status, None
+        return status, hosts
 
 
-def _planned(report: Path) -> int | None:
-    try:
-        hosts = json.loads(report.read_text("utf-8"))["hosts"].values()
-        return sum(bool(host["plan"]["steps"]) for host in hosts)
-    except (OSError, ValueError, LookupError):
-        return None
+def preview_before_run(command: Sequence[str]) -> Hosts | None:
+    """The hosts of a preview that a run follows; ends the process where there is no plan. What
+    hosts lack is read again by the run."""
+    status, hosts = run_preview(command, own_report=True)
+    if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
+        sys.exit(status)
+    return hosts
+
+
+def planned_hosts(hosts: Hosts | None) -> int | None:
+    """How many hosts and clusters would change; None if that is not known."""
+    return None if hosts is None else sum(bool(host["plan"]["steps"]) for host in hosts.values())

@@ -1,8 +1,9 @@
-"""The options of pyinfra that may follow `--`."""
+"""The options of pyinfra that may follow `--`, and those of gpufleet that become such."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -38,3 +39,23 @@ def parse_options(options: Sequence[str]) -> dict[str, Any]:
     found = _PYINFRA.make_context("pyinfra", list(options)).params
     names = {option.name: max(option.opts, key=len) for option in _PYINFRA.params}
     return {names[name]: value for name, value in found.items() if value}
+
+
+PERMISSIONS = ("driver_allow_change", "toolkit_allow_change")
+CHANGE = "Change an installed {what} to what INVENTORY selects, on all hosts at once."
+
+
+def permissions(function: Callable[..., None]) -> Callable[..., None]:
+    """Options of a command that reach pyinfra as data: what the run may change."""
+
+    @wraps(function)
+    def inner(options: tuple[str, ...], **how: Any) -> None:
+        allowed = [key for key in PERMISSIONS if how.pop(key)]
+        data = [word for key in allowed for word in ("--data", f"{key}=True")]
+        function(options=(*options, *data), **how)
+
+    for key in reversed(PERMISSIONS):
+        what = key.partition("_")[0]
+        text = CHANGE.format(what=what if what == "driver" else f"container {what}")
+        inner = click.option(f"--allow-{what}-change", key, is_flag=True, help=text)(inner)
+    return inner

@@ -22,6 +22,7 @@ from gpufleet.packages.repository import revoked_keys
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
+from gpufleet.role.result import digests
 
 CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
@@ -188,6 +189,7 @@ def describe(plan: NodePlan) -> dict[str, Any]:
     described = {part.role.name: part.role.describe(part.plan) for part in plan.wanted}
     return {
         "steps": steps(plan),
+        "digests": digests(file for file in plan.files if file.mode & 0o077),  # no secret in it
         **{role.name: described.get(role.name) for role in node_roles()},
         "findings": [finding.as_dict() for finding in plan.all_findings],
     }

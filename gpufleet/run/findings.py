@@ -19,6 +19,13 @@ REPORT_LOST = blocker(
     "changes nothing on converged hosts.",
 )
 
+PLAN_DIFFERS = blocker(
+    "GF019",
+    "The plan is another one now",
+    "{host}: planned: {planned}; now: {now}. Nothing was done on any host.",
+    "Review the plan of now (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
+)
+
 NO_INVENTORY = blocker(
     "GF003",
     "Inventory not found",

@@ -1,0 +1,119 @@
+"""The file of `plan --out` and `apply --plan`: what was decided for each host and cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpufleet import __version__
+from gpufleet.cli.preview import Hosts
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import one_line
+from gpufleet.run import findings
+from gpufleet.run.report_file import FileKind, prepare_file, say, write_file
+
+KIND = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
+SCHEMA = 1  # of plan.schema.json
+OF_PLAN = ("steps", "versions", "releases", "digests")
+OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # how busy a host is may change
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """`detailed`: the status says whether a plan has changes; `out`: the file that it goes to;
+    `approved`: the hosts of the plan that a run has to keep to."""
+
+    detailed: bool = False
+    out: Path | None = None
+    approved: Hosts | None = None
+
+
+NO_OPTIONS = PlanOptions()
+
+
+def plan_text(inventory: str, hosts: Hosts) -> str:
+    """The plan of a preview, as JSON."""
+    decisions = {name: decided(host) for name, host in hosts.items()}
+    whole = {"gpufleet_plan": SCHEMA, "gpufleet": __version__, "inventory": inventory}
+    return json.dumps(whole | {"hosts": decisions}, indent=2) + "\n"
+
+
+def decided(host: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a host's report that a run must keep to."""
+    plan, impact = host["plan"], host["plan"].get("impact", {})
+    kept = {name: plan[name] for name in OF_PLAN if name in plan}
+    kept |= {name: impact[name] for name in OF_IMPACT if name in impact}
+    return {"status": host["status"], **kept}
+
+
+def prepare_plan(path: str) -> Path:
+    """Where the plan goes; raises click.UsageError for a file that is not to be replaced."""
+    try:
+        return prepare_file(path, "--out", KIND)
+    except Stopped as stopped:
+        raise click.UsageError(str(stopped)) from stopped
+
+
+def write_plan(path: Path, inventory: str, hosts: Hosts | None) -> bool:
+    """Write the plan, mode 0600; False where there is none, or it cannot be written."""
+    return hosts is not None and write_file(path, lambda: plan_text(inventory, hosts))
+
+
+def require_plan(planned: Hosts, now: Hosts | None) -> None:
+    """End the process, with what differs, unless every host and cluster still has its plan."""
+    found = differences(planned, now or {})
+    for each in found:
+        say(each)
+    if found:
+        sys.exit(ExitStatus.FAILED)
+
+
+def read_plan(path: Path) -> Hosts:
+    """What a plan decided. Raises click.UsageError for another file."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if found["gpufleet_plan"] != SCHEMA:
+            raise ValueError("its schema is of another version")
+        hosts: Hosts = {name: {**host, "steps": [*host["steps"]]}
+                        for name, host in found["hosts"].items()}  # fmt: skip
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = getattr(error, "strerror", None) or "the file is no plan of this gpufleet"
+        raise click.UsageError(
+            f"Cannot use --plan {one_line(str(path))}: {why}. "
+            "Make it with `gpufleet plan INVENTORY --out FILE`."
+        ) from error
+    return hosts
+
+
+def differences(planned: Hosts, now: Hosts) -> list[Finding]:
+    """A finding for each host and cluster whose plan is another one now; `now`: of a report."""
+    found = []
+    for name in dict.fromkeys((*planned, *now)):
+        before = planned.get(name)
+        after = decided(now[name]) if name in now else None
+        if before != after:
+            words = (_said(before, after), _said(after, before))
+            found.append(findings.PLAN_DIFFERS(host=name, planned=words[0], now=words[1]))
+    return found
+
+
+def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
+    """What one plan has and the other has not."""
+    if this is None:
+        return "not in the plan"
+    other = other or {}
+    steps = [one_line(step) for step in this["steps"] if step not in other.get("steps", ())]
+    if steps:
+        return "; ".join(steps)
+    if this["status"] != other.get("status"):
+        return str(this["status"])
+    differing = [name for name in this if name != "steps" and this[name] != other.get(name)]
+    return f"the same steps with other {' and '.join(differing)}" if differing else "no such step"

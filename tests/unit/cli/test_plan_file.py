@@ -1,0 +1,162 @@
+"""`plan --out FILE` and `apply --plan FILE`: a run that does what was planned, or nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+import gpufleet.run
+from gpufleet.cli import deploy, main, plan_file, preview
+from gpufleet.verify.inventory import Target
+
+SCHEMA = json.loads((Path(gpufleet.run.__file__).parent / "plan.schema.json").read_text())
+NODE = {
+    "status": "planned",
+    "plan": {
+        "steps": ["driver: install the driver: 580.1"],
+        "versions": {"driver": {"before": None, "after": "580.1"}},
+        "digests": {"/etc/a": "aa"},
+        "impact": {"restarts": {"docker.service": 3}, "sources": {}, "files": ["/etc/a"],
+                   "reboot": "none", "unloads_driver": False, "gpu_pods": 1},
+    },
+}  # fmt: skip
+LAB = {"status": "converged", "plan": {"steps": [], "releases": [{"name": "x", "action": "no-op"}]}}
+
+
+def node(**plan: Any) -> dict[str, Any]:
+    return NODE | {"plan": NODE["plan"] | plan}  # type: ignore[operator]
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+    """What the next preview finds, by host; deploys that would run go to `became`."""
+    now: dict[str, dict[str, Any]] = {"gpu-1": node(), "lab": LAB}
+
+    def runs(words: list[str], environment: dict[str, str]) -> int:
+        report = {"hosts": now}
+        Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps(report))
+        return 0
+
+    monkeypatch.setattr(preview, "run_in_front", runs)
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [Target("gpu-1", (), {})])
+    return now
+
+
+@pytest.fixture
+def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    found: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: found.append([*words]))
+    return found
+
+
+def call(*words: str) -> Result:
+    return CliRunner().invoke(main, words)
+
+
+@pytest.fixture
+def file(tmp_path: Path, plans: dict[str, dict[str, Any]]) -> Path:
+    """The plan of these hosts."""
+    path = tmp_path / "fleet.plan"
+    assert call("plan", "inv.py", "--out", str(path)).exit_code == 0
+    return path
+
+
+def test_a_plan_is_private_and_as_its_schema_says(file: Path) -> None:
+    assert file.stat().st_mode & 0o777 == 0o600
+    found = json.loads(file.read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert (found["inventory"], list(found["hosts"])) == ("inv.py", ["gpu-1", "lab"])
+    assert found["hosts"]["gpu-1"]["versions"]["driver"]["after"] == "580.1"
+
+
+def test_the_same_plan_is_applied_without_a_question(file: Path, became: list[list[str]]) -> None:
+    done = call("apply", "inv.py", "--plan", str(file))
+    assert (done.exit_code, len(became)) == (0, 1), done.output
+    assert Path(became[0][-1]).name == "gpu_node.py"
+
+
+def test_how_busy_a_host_is_may_change(
+    file: Path, became: list[list[str]], plans: dict[str, dict[str, Any]]
+) -> None:
+    impact = NODE["plan"]["impact"] | {"restarts": {"docker.service": 9}, "gpu_pods": 0}  # type: ignore[index]
+    plans["gpu-1"] = node(impact=impact)
+    assert (call("apply", "inv.py", "--plan", str(file)).exit_code, len(became)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (node(steps=["driver: 580.2"]), "the driver: 580.1; now: driver: 580.2. Nothing"),
+        (node(digests={"/etc/a": "bb"}), "the same steps with other digests"),
+        (node(versions={}), "the same steps with other versions"),
+        ({"status": "failed", "plan": {"steps": []}}, "now: failed"),
+        (None, "now: not in the plan"),
+    ],
+)  # fmt: skip
+def test_a_host_whose_plan_differs_stops_all(
+    file: Path,
+    became: list[list[str]],
+    plans: dict[str, dict[str, Any]],
+    now: dict[str, Any] | None,
+    said: str,
+) -> None:
+    plans.pop("gpu-1")
+    plans |= {"gpu-1": now} if now else {}
+    done = call("apply", "inv.py", "--plan", str(file))
+    assert (done.exit_code, became) == (1, [])
+    assert ("GF019 gpu-1: " in done.stderr, said in done.stderr) == (True, True), done.stderr
+    assert "GF019 lab" not in done.stderr
+
+
+def test_a_new_host_is_not_in_the_plan(
+    file: Path, became: list[list[str]], plans: dict[str, dict[str, Any]]
+) -> None:
+    plans["gpu-2"] = node()
+    done = call("apply", "inv.py", "--plan", str(file), "--yes")
+    assert (done.exit_code, became) == (1, [])
+    assert "GF019 gpu-2: planned: not in the plan; now: driver: install" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"gpufleet_plan": 2, "hosts": {}}', "secret"])
+def test_another_file_is_no_plan(tmp_path: Path, became: list[list[str]], text: str) -> None:
+    other = tmp_path / "other"
+    other.write_text(text)
+    done = call("apply", "inv.py", "--plan", str(other))
+    assert (done.exit_code, became) == (2, [])
+    assert "is no plan of this gpufleet" in done.stderr
+    assert not text or text not in done.stderr or text == "{}"
+
+
+def test_no_other_file_is_replaced(tmp_path: Path) -> None:
+    other = tmp_path / "inventory.py"
+    other.write_text("gpu_nodes = []\n")
+    done = call("plan", "inv.py", "--out", str(other))
+    assert (done.exit_code, other.read_text()) == (2, "gpu_nodes = []\n")
+
+
+def test_a_plan_that_could_not_be_made_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plans: dict[str, dict[str, Any]]
+) -> None:
+    monkeypatch.setattr(preview, "run_in_front", lambda words, environment: 130)
+    path = tmp_path / "fleet.plan"
+    assert call("plan", "inv.py", "--out", str(path)).exit_code == 130
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("words", [["plan", "--out"], ["apply", "--yes", "--plan"]])
+def test_parts_have_no_plan_file(file: Path, words: list[str]) -> None:
+    done = call(words[0], "inv.py", *words[1:], str(file), "--workers", "2")
+    assert (done.exit_code, "is not possible with --workers" in done.stderr) == (2, True)
+
+
+def test_nothing_of_the_host_but_its_plan_is_kept() -> None:
+    host = NODE | {"needs": ["x"], "findings": [], "seconds": 3.0}
+    assert set(plan_file.decided(host)) == {
+        "status", "steps", "versions", "digests", "sources", "files", "reboot", "unloads_driver"
+    }  # fmt: skip
