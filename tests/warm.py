@@ -24,6 +24,7 @@ from typing import IO
 
 from gevent import monkey
 
+HANG = 900  # seconds after which a program of a test is killed: one that hangs, on any machine
 PYINFRA = (
     "pyinfra_cli.main",
     "pyinfra.operations.server",
@@ -101,7 +102,10 @@ def begin(
 
 
 def ended(
-    words: Sequence[str | Path], folder: Path, variables: Mapping[str, str], seconds: float
+    words: Sequence[str | Path],
+    folder: Path,
+    variables: Mapping[str, str],
+    seconds: float = HANG,
 ) -> tuple[int, str]:
     """Exit status and output of a run; one that takes longer than `seconds` is killed."""
     done = completed(words, folder, variables, seconds, apart=False)
@@ -112,7 +116,7 @@ def completed(
     words: Sequence[str | Path],
     folder: Path,
     variables: Mapping[str, str],
-    seconds: float,
+    seconds: float = HANG,
     *,
     apart: bool = True,
 ) -> subprocess.CompletedProcess[str]:

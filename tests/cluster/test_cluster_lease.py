@@ -70,7 +70,7 @@ def test_one_user_holds_the_lock_at_a_time_and_a_killed_run_loses_it(place: Site
     assert lines_until_locked(ada) == []
     assert holder(place.cluster).startswith("ada@")
     impatient = start_run(place, "grace", wait=0)
-    _, error = impatient.communicate(timeout=60)
+    _, error = impatient.communicate(timeout=900)
     assert impatient.returncode == 1
     assert "GF899" in error
     assert f"process {ada.pid}, since 20" in error
@@ -82,14 +82,14 @@ def test_one_user_holds_the_lock_at_a_time_and_a_killed_run_loses_it(place: Site
         "waiting for the cluster lock, held by ada@" in line for line in lines_until_locked(grace)
     )
     assert holder(place.cluster).startswith("grace@")
-    grace.communicate(timeout=60)
+    grace.communicate(timeout=900)
     assert grace.returncode == 0
     assert holder(place.cluster) == ""
     ada.communicate()
     assert list((place.folder / "ada").glob("gpufleet-*")), "the run was not killed"
     again = start_run(place, "ada")
     lines_until_locked(again)
-    again.communicate(timeout=60)
+    again.communicate(timeout=900)
     for user in ("ada", "grace"):
         assert not list((place.folder / user).glob("gpufleet-*")), "keys are left behind"
 

@@ -88,7 +88,7 @@ def test_two_commands_at_once_start_one_cluster(simulated: Cluster, other: str) 
         )
         for _ in range(2)
     ]  # fmt: skip
-    said = [each.communicate(timeout=120) for each in both]
+    said = [each.communicate(timeout=900) for each in both]
     assert [each.returncode for each in both] == [0, 0], said
     assert sum("starting Kubernetes" in progress for _, progress in said) == 1
     assert sum("waiting for another process" in progress for _, progress in said) == 1

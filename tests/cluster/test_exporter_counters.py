@@ -48,7 +48,7 @@ def helm(bench: Bench, *words: str) -> None:
     """Run helm on the exporter's release, as a user does."""
     command = [bench.cluster.helm, *words, "--namespace", SPACE]
     environment = {**os.environ, "KUBECONFIG": str(bench.cluster.kubeconfig)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr
 
 

@@ -82,7 +82,7 @@ def pulled(helm: Path, folder: Path, url: str) -> list[Path]:
     places = {"HELM_REPOSITORY_CONFIG": config, "HELM_CACHE_HOME": folder / "cache"}
     environment = {**os.environ, **{name: str(path) for name, path in places.items()}}
     for words in (["repo", "update"], ["pull", "site/tiny", "--version", "1.0.0"]):
-        subprocess.run([helm, *words], env=environment, cwd=folder, check=True, timeout=120)
+        subprocess.run([helm, *words], env=environment, cwd=folder, check=True, timeout=900)
     return list(folder.glob("*.tgz"))
 
 

@@ -38,7 +38,7 @@ def serve_containerd(host: Host) -> None:
         unpacked(name)
         (deb,) = sorted((cache_dir() / "debian" / "download" / name).glob("*.deb"))
         _send(host, deb, f"{PLACE}/{name}.deb")
-    host.run(REPACK, timeout=300)
+    host.run(REPACK, timeout=900)
 
 
 def _send(host: Host, file: Path, path: str) -> None:

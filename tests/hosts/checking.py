@@ -23,7 +23,7 @@ def verify(hosts: Sequence[Host], **data: Any) -> dict[str, Any]:
         inventory = deploy_command("gpu_node", hosts, Path(folder), data=data)[-2]
         report = Path(folder, "checks.json")
         words = [GPUFLEET, "verify", inventory, "--json", report]
-        status, output = warm.ended(words, ROOT, os.environ, 120)
+        status, output = warm.ended(words, ROOT, os.environ)
         assert report.exists(), output
         found = json.loads(report.read_text())["hosts"]
     failed = any(part["failed"] for part in found.values())

@@ -64,7 +64,7 @@ def run_deploy(
     *,
     per_host: Mapping[str, Mapping[str, Any]] | None = None,
     options: Sequence[str] = (),
-    timeout: float = 300,
+    timeout: float = warm.HANG,
     on_line: Callable[[str], None] | None = None,
     groups: Sequence[str] = (),
     **data: Any,

@@ -70,7 +70,7 @@ def host() -> Iterator[Host]:
         host = sandbox.host("debian12")
         lines = "".join(f"deb [trusted=yes] {repository}\n" for repository in REPOSITORIES)
         host.put("/etc/apt/sources.list.d/by-hand.list", lines)
-        host.run(INSTALL, timeout=300)
+        host.run(INSTALL, timeout=900)
         host.put("/var/lib/gpufleet/provenance.json", json.dumps(record(host)))
         yield host
     finally:

@@ -22,7 +22,7 @@ def host(bare_host: HostFactory) -> Host:
     assert done.report[found.name]["exporter"] == {"before": None, "after": None}
     import_exporter(found)
     found.put("/root/counters.csv", "DCGM_FI_DEV_GPU_TEMP, gauge, Temperature\n")
-    found.run("apt-get install -y -q datacenter-gpu-manager-4-core", timeout=120)
+    found.run("apt-get install -y -q datacenter-gpu-manager-4-core", timeout=900)
     return found
 
 

@@ -81,9 +81,9 @@ def test_a_second_run_stops_or_waits_and_names_the_first(
         before = list(takewhile(lambda line: said not in line, second.stdout))
         assert second.poll() is None, "".join(before)  # it has said so, and waits
         host.run("touch /run/go")
-        output, _ = first.communicate(timeout=120)
+        output, _ = first.communicate(timeout=900)
         assert first.returncode == 0, output
-        waited, _ = second.communicate(timeout=120)
+        waited, _ = second.communicate(timeout=900)
         assert second.returncode == 0, waited
     assert refused.returncode == 1
     assert "GF508" in refused.codes(host.name)
@@ -154,7 +154,7 @@ def test_a_lost_connection_ends_the_lock_and_is_reported(
     with mid_run(host, tmp_path, how) as process:
         host.run("pkill -KILL -f '[s]shd: .*@notty'")
         assert wait_until(lambda: host.output(FREE), 10) == "free"
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=900)
     assert process.returncode == 1
     assert "GF504" in output
     assert "Connection lost in the step" in output

@@ -44,7 +44,7 @@ class Controller:
         options += self.engine.limit_options()
         options += ["--user", user] if user else []
         options += ["--entrypoint", program] if program else []
-        return self.engine("run", *options, IMAGE, *words, timeout=120).stdout
+        return self.engine("run", *options, IMAGE, *words, timeout=900).stdout
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]
     shutil.copytree(Path(ensurepip.__file__).parent, folder / "base" / "ensurepip")
     text = f"FROM {host}\nCOPY ensurepip /usr/lib/{PYTHON}/ensurepip\n"
     (folder / "base" / "Containerfile").write_text(text)
-    engine("build", *once(engine), *limits, "--tag", BASE, folder / "base", timeout=300)
+    engine("build", *once(engine), *limits, "--tag", BASE, folder / "base", timeout=900)
     (folder / "wheels").mkdir()
     for package in needed("gpufleet"):
         repack(package, folder / "wheels")

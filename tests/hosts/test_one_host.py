@@ -34,7 +34,7 @@ def test_a_host_that_hangs_is_given_up_and_the_others_continue(
 
     try:
         done = run_deploy(
-            "gpu_node", [going, hanging], driver_enabled=False, timeout=240, on_line=freeze
+            "gpu_node", [going, hanging], driver_enabled=False, timeout=900, on_line=freeze
         )
     finally:
         frozen.off(hanging)

@@ -35,7 +35,7 @@ dpkg -i /tmp/own.deb >/dev/null
 
 
 def install(host: Host, names: tuple[str, ...]) -> None:
-    host.run("\n".join(BUILD.format(name=name, version=VERSION) for name in names), timeout=120)
+    host.run("\n".join(BUILD.format(name=name, version=VERSION) for name in names), timeout=900)
 
 
 @pytest.mark.parametrize("names", some(NAMES, ["open"]))

@@ -85,7 +85,7 @@ class Planted:
         """Output of `gpufleet WORDS`, which must show no secret either."""
         with self.monitored() as texts:
             done = subprocess.run(
-                [GPUFLEET, *words], cwd=ROOT, capture_output=True, text=True, timeout=300,
+                [GPUFLEET, *words], cwd=ROOT, capture_output=True, text=True, timeout=900,
                 check=False,
             )  # fmt: skip
             texts += [done.stdout, done.stderr]

@@ -37,7 +37,7 @@ class Environment:
             cwd=self.folder,
             env={name: os.environ[name] for name in ("HOME", "PATH")},  # no PYTHONPATH
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, timeout=300, check=False,
+            text=True, timeout=900, check=False,
         )  # fmt: skip
         assert done.returncode == status, done.stdout
         return done.stdout
@@ -45,7 +45,7 @@ class Environment:
 
 def checked(*words: str | Path) -> None:
     done = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, timeout=900, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

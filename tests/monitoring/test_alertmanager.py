@@ -38,7 +38,7 @@ def written(folder: Path, *names: str) -> Path:
 def receiver(amtool: Path, config: Path, **labels: str) -> str:
     pairs = [f"{name}={value}" for name, value in labels.items()]
     command = [amtool, "config", "routes", "test", f"--config.file={config}", *pairs]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=True)
     return done.stdout.strip()
 
 
@@ -49,7 +49,7 @@ def test_the_configuration_is_valid(amtool: Path, tmp_path: Path) -> None:
             [amtool, "check-config", config],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=900,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -45,7 +45,7 @@ def promtool_says(folder: Path, rules: list[Rule], tests: list[dict[str, Any]]) 
     (folder / "tests.yml").write_text(json.dumps(suite))
     done = subprocess.run(
         [debian_program("prometheus", "promtool"), "test", "rules", "tests.yml"],
-        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode in (0, 1), said

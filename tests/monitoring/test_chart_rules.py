@@ -60,7 +60,7 @@ def rendered(archives: Path, folder: Path, minor: int, given: dict[str, Any]) ->
     done = subprocess.run(
         [helm(3, print), "template", CHART, archive, "-n", "monitoring", "-f", "values.yaml",
          "--kube-version", f"1.{minor}.0"],
-        cwd=folder, capture_output=True, text=True, timeout=240, check=True,
+        cwd=folder, capture_output=True, text=True, timeout=900, check=True,
     )  # fmt: skip
     return [each for each in yaml.safe_load_all(done.stdout) if each]
 
@@ -103,7 +103,7 @@ def firing(folder: Path, objects: list[Any], pods: list[dict[str, Any]]) -> str:
     (folder / "tests.yaml").write_text(yaml.safe_dump(suite))
     done = subprocess.run(
         [debian_program("prometheus", "promtool"), "test", "rules", "tests.yaml"],
-        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

@@ -43,7 +43,7 @@ def differing(
     (folder / "tests.yaml").write_text(json.dumps(suite))
     done = subprocess.run(
         [debian_program("prometheus", "promtool"), "test", "rules", "tests.yaml"],
-        cwd=folder, capture_output=True, text=True, timeout=240, check=False,
+        cwd=folder, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     return "" if done.returncode == 0 else done.stdout + done.stderr
 

@@ -27,7 +27,7 @@ def checks(folder: Path, kubeconfig: Path, **data: Any) -> dict[str, dict[str, s
     data["cluster_kubeconfig"] = str(kubeconfig)
     inventory.write_text(f"gpu_cluster = (['@local'], {data!r})\n")
     gpufleet = Path(sys.executable).with_name("gpufleet")
-    warm.ended([gpufleet, "verify", inventory, "--json", found], ROOT, os.environ, 120)
+    warm.ended([gpufleet, "verify", inventory, "--json", found], ROOT, os.environ)
     return dict(json.loads(found.read_text())["hosts"]["@local"]["checks"])
 
 

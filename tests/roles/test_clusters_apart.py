@@ -79,7 +79,7 @@ def preflight(folder: Path, clusters: list[tuple[str, dict[str, Any]]]) -> dict[
     inventory.write_text(f"gpu_cluster = {clusters!r}\n")
     report = folder / "report.json"
     words = [Path(sys.executable).with_name("pyinfra"), "-y", inventory, "deploys/preflight.py"]
-    warm.ended(words, ROOT, {**os.environ, "GPUFLEET_REPORT": str(report)}, 120)
+    warm.ended(words, ROOT, {**os.environ, "GPUFLEET_REPORT": str(report)})
     return dict(json.loads(report.read_text())["hosts"])
 
 

@@ -136,7 +136,7 @@ def fetch(
         str(MIB),
         str(seconds),
     ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=env)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900, env=env)
     assert done.returncode == 0, done.stderr
     assert not netrc.exists()
     return Fetched().process(framed_lines(done.stdout).splitlines())

@@ -68,7 +68,7 @@ def fetch(
     manager = "apt" if "apt-helper" in programs else "dnf"
     repo = str(folder / "cuda.repo") if source else ""
     words = ["sh", "-c", text, "fetch", manager, KEY, "", "1048576", "30", repo]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, env=env)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900, env=env)
     assert done.returncode == 0, done.stderr
     return Fetched().process(framed_lines(done.stdout).splitlines())
 

@@ -43,7 +43,7 @@ def command_line(root: Path, shell: str = "sh", seconds: int = 60) -> list[str]:
 
 def read(root: Path, shell: str = "sh", seconds: int = 60) -> str:
     done = subprocess.run(
-        command_line(root, shell, seconds), capture_output=True, check=True, timeout=20
+        command_line(root, shell, seconds), capture_output=True, check=True, timeout=900
     )
     assert done.stderr == b""
     return done.stdout.decode("ascii")

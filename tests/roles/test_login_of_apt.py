@@ -29,7 +29,7 @@ def test_apt_takes_the_login_to_no_other_place(tmp_path: Path, to: str) -> None:
                 f"{mirror.url()}/{path}",
                 f"{tmp_path}/{path[2:]}",
             ]
-            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+            done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=900)
             assert done.returncode == 0, done.stderr
         assert mirror.asked == [("/a/closed", BASIC), ("/a/moved", BASIC)]
         assert other.asked == [("/a/key", None)]

@@ -65,7 +65,7 @@ class Bench:
     def run(self, deploy: str, *options: str, report: Path | None = None) -> Ended:
         path = report or self.report
         command = self.command(deploy, *options)
-        status, output = warm.ended(command, ROOT, self.environment(path), 120)
+        status, output = warm.ended(command, ROOT, self.environment(path))
         return Ended(status, output, None if path == self.inventory else self.read(path))
 
     def read(self, path: Path) -> dict[str, Any] | None:
@@ -160,7 +160,7 @@ def test_preflight_beside_another_deploy_is_refused(bench: Bench, order: tuple[s
     bench.hosts(f"open({str(loaded)!r}, 'w').close()", one={})
     first, second = (f"deploys/{name}.py" for name in order)
     command = [str(PYINFRA), "-y", str(bench.inventory), first, second]
-    status, output = warm.ended(command, ROOT, bench.environment(bench.report), 120)
+    status, output = warm.ended(command, ROOT, bench.environment(bench.report))
     assert (status, bench.read(bench.report)) == (2, None)
     assert "GF011" in output
     assert f"{first} and {second}" in output
@@ -222,7 +222,7 @@ def test_a_run_of_two_deploys_reports_the_hosts_of_either(bench: Bench) -> None:
     with bench.inventory.open("a") as file:
         file.write("gpu_cluster = [('@fake/lab', {'cluster_timeout': 'no number'})]\n")
     command = [*bench.command("gpu_node", "-y"), "deploys/gpu_cluster.py"]
-    status, output = warm.ended(command, ROOT, bench.environment(bench.report), 120)
+    status, output = warm.ended(command, ROOT, bench.environment(bench.report))
     assert status == 1, output
     assert "GF009" not in output
     found = bench.read(bench.report)
@@ -265,7 +265,7 @@ def test_a_removal_of_a_host_that_is_a_cluster_too_stops_with_it(bench: Bench) -
 
 
 def doctor(*words: str) -> subprocess.CompletedProcess[str]:
-    return warm.completed([PYINFRA.with_name("gpufleet"), "doctor", *words], ROOT, os.environ, 120)
+    return warm.completed([PYINFRA.with_name("gpufleet"), "doctor", *words], ROOT, os.environ)
 
 
 def test_doctor_ends_with_the_same_statuses(bench: Bench) -> None:
@@ -420,7 +420,7 @@ def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
         (["--limit", "gpu_cl*"], 0, "0 hosts, 0 GPUs: 0 without a flag"),
         (["--limit", "nosuch"], 4, ""),
     ):
-        done = warm.completed([*words, *limit], ROOT, os.environ, 120)
+        done = warm.completed([*words, *limit], ROOT, os.environ)
         assert done.returncode == status, done.stderr
         assert end in done.stdout
         assert ("1 cluster, not shown: @local" in done.stdout) is (not limit or "gpu_cl*" in limit)
@@ -433,7 +433,7 @@ def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
 def test_results_are_on_standard_output_and_progress_is_not(bench: Bench) -> None:
     bench.hosts(one=BAD)
     variables = {**bench.environment(bench.report), "COLUMNS": "60"}
-    done = warm.completed(bench.command("preflight", "-y"), ROOT, variables, 120)
+    done = warm.completed(bench.command("preflight", "-y"), ROOT, variables)
     assert done.returncode == 1
     assert "GF202 blocker @fake/one" in done.stdout
     assert done.stdout.endswith("1 host: 0 to change, 0 with no changes, 1 blocked\n")
@@ -455,7 +455,7 @@ def test_a_run_that_a_signal_ends_has_its_table_and_report(
         assert process.stdout
         output = _until(process.stdout, lambda line: "Loading: deploys" in line)
         process.send_signal(number)
-        rest, _ = process.communicate(timeout=300)
+        rest, _ = process.communicate(timeout=900)
     assert process.returncode == status, [*output, rest]
     report = bench.read(bench.report)
     assert report

@@ -32,7 +32,7 @@ def run(name: str, *arguments: str, programs: Path | None = None, **variables: s
         source = source.replace(PATH, f"PATH={programs}:/usr/local/sbin", 1)
     return subprocess.run(
         ["sh", "-c", source, name, *arguments],
-        env=variables, capture_output=True, text=True, check=False, timeout=60,
+        env=variables, capture_output=True, text=True, check=False, timeout=900,
     )  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def planned(
     done = subprocess.run(
         [sys.executable, "-m", "pyinfra", "-y", str(inventory), deploy],
         cwd=cwd, env={**os.environ, "GPUFLEET_REPORT": str(report)}, check=False,
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=900,
     )  # fmt: skip
     assert done.returncode == 1, done.stderr
     return " ".join(done.stdout.split()), json.loads(report.read_text())["hosts"]

@@ -39,7 +39,7 @@ def environment(tmp_path: Path) -> Environment:
 def run(script: str, environment: Environment, folder: Path) -> subprocess.CompletedProcess[str]:
     words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
     return subprocess.run(
-        words, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=300
+        words, env=environment, cwd=folder, capture_output=True, text=True, check=False, timeout=900
     )
 
 

@@ -141,7 +141,7 @@ def test_an_inventory_that_is_not_there_or_names_no_host(
 ) -> None:
     (tmp_path / "empty.py").write_text("gpu_nodes = []\n")
     gpufleet = Path(sys.executable).with_name("gpufleet")
-    done = warm.completed([gpufleet, *command, name], tmp_path, os.environ, 120)
+    done = warm.completed([gpufleet, *command, name], tmp_path, os.environ)
     assert (done.returncode, done.stderr.startswith(f"{code} ")) == (status, True), done.stderr
     assert done.stdout == ""
 

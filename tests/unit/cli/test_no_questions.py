@@ -48,7 +48,7 @@ def run(
     try:
         return subprocess.run(
             [*python_code(GPUFLEET), *words], stdin=reads, capture_output=True, text=True,
-            cwd=folder, env=environment, timeout=300, check=False,
+            cwd=folder, env=environment, timeout=900, check=False,
         )  # fmt: skip
     finally:
         os.close(reads)

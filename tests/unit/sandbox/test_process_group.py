@@ -112,7 +112,7 @@ def test_a_build_that_is_terminated_as_its_limit_begins(module: OwnModule, tmp_p
     head, build = PARENT.split("folder =", 1)
     code = f"{head}{AT_ITS_LIMIT}folder ={build}"
     words = [sys.executable, "-c", code, str(tmp_path)]
-    assert subprocess.run(words, capture_output=True, check=False, timeout=120).returncode == 143
+    assert subprocess.run(words, capture_output=True, check=False, timeout=900).returncode == 143
 
 
 def test_a_command_that_times_out(module: OwnModule, tmp_path: Path) -> None:

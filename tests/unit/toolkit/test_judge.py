@@ -89,7 +89,7 @@ def _configure(program: Path, case: Case, folder: Path) -> bool:
         command += ["--set-as-default"]
     if case.desired.cdi:
         command += ["--cdi.enabled"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     return done.returncode == 0
 
 

@@ -26,7 +26,7 @@ def run(tmp_path: Path) -> Run:
         command = command.replace("\nPATH=", f"\nPATH={tmp_path / 'fakes'}:", 1)
         command = command.replace("timeout -k 10 ", "timeout -k 1 ")
         return subprocess.run(
-            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=30
+            ["sh", "-c", command], capture_output=True, text=True, check=False, timeout=900
         )
 
     return carry_out

@@ -63,4 +63,4 @@ def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         "COLUMNS": "120",
     }
     gpufleet = Path(sys.executable).with_name("gpufleet")
-    return warm.completed([gpufleet, "verify", *arguments], folder, environment, 120)
+    return warm.completed([gpufleet, "verify", *arguments], folder, environment)
