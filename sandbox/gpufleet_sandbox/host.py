@@ -61,14 +61,14 @@ class Host:
         return bool(self.engine.inspect(self.state.container)["State"]["Status"] == "paused")
 
     def run(
-        self, command: str, *, check: bool = True, timeout: float = 120, stdin: str | None = None
+        self, command: str, *, check: bool = True, timeout: float = 900, stdin: str | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell command as root. With `check`, a non-zero status raises SandboxError."""
         return self.engine.shell(
             self.state.container, command, check=check, timeout=timeout, stdin=stdin
         )
 
-    def output(self, command: str, *, timeout: float = 120) -> str:
+    def output(self, command: str, *, timeout: float = 900) -> str:
         """The command's standard output, stripped."""
         return self.run(command, timeout=timeout).stdout.strip()
 
@@ -97,7 +97,7 @@ class Host:
         return ["ssh", "-F", "/dev/null", *flags, f"{self.state.user}@{self.address}", *words]
 
     def ssh(
-        self, command: str, *, check: bool = True, timeout: float = 120
+        self, command: str, *, check: bool = True, timeout: float = 900
     ) -> subprocess.CompletedProcess[str]:
         """Run a command over SSH, as the product does."""
         return run(self.ssh_command(command), check=check, timeout=timeout)

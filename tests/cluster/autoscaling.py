@@ -31,7 +31,7 @@ from tests.monitoring.programs import Prometheus, start_prometheus
 
 LOCAL = "127.0.0.1"
 NAMESPACE = "default"  # of the adapter's Service
-READY_SECONDS = 180.0
+READY_SECONDS = 900.0
 LINE = (
     '{field}{{gpu="{gpu}",UUID="GPU-{gpu:08d}",pci_bus_id="00000000:{gpu:02X}:00.0",'
     'device="nvidia{gpu}",modelName="NVIDIA H100 80GB HBM3",Hostname="gpu-1"{more}}} {value:g}\n'

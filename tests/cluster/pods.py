@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 Pods = Callable[[str], list[Any]]
-SECONDS = 180.0  # limit; on an idle machine kwok and the controllers need one or two
+SECONDS = 900.0  # limit; on an idle machine kwok and the controllers need one or two
 
 
 def pod(labels: dict[str, str], **more: Any) -> dict[str, Any]:

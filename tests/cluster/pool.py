@@ -16,7 +16,7 @@ from gpufleet_sandbox.cluster.snapshot import Objects
 from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
 
-SECONDS = 180.0
+SECONDS = 900.0
 DISCOVERED = Path.home() / ".kube" / "cache" / "discovery"  # helm's cache of a server's APIs
 
 

@@ -26,7 +26,7 @@ from tests import warm
 ROOT = Path(__file__).resolve().parents[2]
 PYINFRA = Path(sys.executable).with_name("pyinfra")
 INVENTORY = "import json\ngpu_cluster = (['@local'], json.loads({data!r}))\n"
-SECONDS = 300
+SECONDS = 900
 STACK = ["kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin", "dcgm-exporter"]
 REAL_CHARTS = os.environ.get("GPUFLEET_CHARTS")  # a folder of the real charts' archives
 

@@ -29,7 +29,7 @@ from tests.cluster.stacking import PYINFRA, ROOT
 from tests.naming import RUN
 
 HOST = "ubuntu2404"  # containerd, one H100
-SECONDS = 300
+SECONDS = 900
 PLUGIN = "nvidia-device-plugin"
 
 

@@ -22,7 +22,7 @@ from tests.naming import RUN
 
 CONTROL, SECOND, OTHER = "ubuntu2404", "ubuntu2404-2", "debian12"  # H100, H100, L40S
 OLD, NEW = "580.178.04", "595.91.07"
-SECONDS = 300
+SECONDS = 900
 MARKS = ("gpufleet/upgrade", "ManagedByNVSentinel", "scale-down-disabled")
 INVENTORY = """\
 import json

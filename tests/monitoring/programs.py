@@ -16,7 +16,7 @@ from gpufleet_sandbox.cluster.processes import Process, end, free_ports, start
 from gpufleet_sandbox.debian import debian_program
 from gpufleet_sandbox.waiting import wait_until
 
-SECONDS = 180
+SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)

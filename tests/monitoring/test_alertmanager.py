@@ -20,7 +20,7 @@ from gpufleet_sandbox.waiting import wait_until
 
 NAMES = ("default", "critical", "warning", "info")
 ALERTS = {alert.name: alert for alert in load_alerts().alerts}
-SECONDS = 180
+SECONDS = 900
 # Debian's program looks for its templates in /usr/share, and its package is not installed: in a
 # mount namespace of its own they seem to be there.
 WITH_TEMPLATES = (
