@@ -131,14 +131,14 @@ def expanded(catalog: AlertCatalog, text: str) -> str:
 
 
 def prometheus_rule(
-    groups: list[dict[str, Any]], namespace: str, labels: Mapping[str, str]
+    groups: list[dict[str, Any]], namespace: str, labels: Mapping[str, str], name: str = RULE_NAME
 ) -> dict[str, Any]:
     """The rules as an object for the operator. `labels`: by which a Prometheus takes it."""
-    own = {"app.kubernetes.io/name": RULE_NAME, "app.kubernetes.io/managed-by": "gpufleet"}
+    own = {"app.kubernetes.io/name": name, "app.kubernetes.io/managed-by": "gpufleet"}
     return {
         "apiVersion": API_VERSION,
         "kind": "PrometheusRule",
-        "metadata": {"name": RULE_NAME, "namespace": namespace, "labels": {**own, **labels}},
+        "metadata": {"name": name, "namespace": namespace, "labels": {**own, **labels}},
         "spec": {"groups": groups},
     }
 

@@ -10,6 +10,8 @@ from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
+from gpufleet.monitoring.extra_rules import RULE_NAME as EXTRA
+from gpufleet.monitoring.extra_rules import extra_groups
 from gpufleet.monitoring.monitors import (
     MonitorPlan,
     match_labels,
@@ -30,21 +32,27 @@ def plan_alerts(
     monitors: MonitorPlan,
     collected: Collection[str] | None,
 ) -> tuple[ObjectSet, list[Finding]]:
-    """One PrometheusRule, or none if alerts are disabled or no operator reads them.
+    """A PrometheusRule of gpufleet's and one of the user's files, as far as they are wanted; none
+    if no operator reads them.
 
     `collected`: the fields that our exporter collects, or None for another exporter.
     """
     catalog = load_alerts()
     found: list[Finding] = []
     objects = []
-    if wanted.enabled and wanted.alerts and (monitors.install or facts.serves(RULE_CRD)):
+    operated = monitors.install or facts.serves(RULE_CRD)
+    if wanted.enabled and operated and (wanted.alerts or wanted.extra_rules):
         labels, found = _labels(wanted, facts, monitors)
         found += not_read(
             wanted, facts, "PrometheusRule", wanted.namespace, install=monitors.install
         )
-        found += _silent(catalog, collected)
-        groups = rule_groups(catalog, wanted.runbook_base)
-        objects = [prometheus_rule(groups, wanted.namespace, labels)]
+        if wanted.alerts:
+            found += _silent(catalog, collected)
+            groups = rule_groups(catalog, wanted.runbook_base)
+            objects.append(prometheus_rule(groups, wanted.namespace, labels))
+        if wanted.extra_rules:
+            groups = extra_groups(wanted.extra_rules)
+            objects.append(prometheus_rule(groups, wanted.namespace, labels, EXTRA))
     path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/prometheusrules"
     return ObjectSet(wanted.namespace, path, PART, tuple(objects)), found
 

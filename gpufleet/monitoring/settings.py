@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from gpufleet.core.settings import RoleSettings, Url, matching
 from gpufleet.exporter.settings import Counters
 from gpufleet.helm.settings import Name, Values
+from gpufleet.monitoring.extra_rules import RulesFiles
 
 NodePort = Annotated[int, Field(ge=1, le=65535)]
 Quantity = Annotated[
@@ -110,6 +111,12 @@ class MonitoringSettings(RoleSettings):
     )
     alerts: bool = Field(
         True, description="Create the GPU alerts, if the cluster has the Prometheus Operator."
+    )
+    extra_rules: RulesFiles = Field(
+        [],
+        description="Rules files of yours, with `groups` as Prometheus reads them: their path from "
+        "the working directory, or a list. They become a PrometheusRule of their own, if the "
+        "cluster has the Prometheus Operator.",
     )
     rule_labels: dict[str, str] = Field(
         {}, description="Labels of the alert rules, as an existing Prometheus selects them."

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,6 +110,15 @@ def test_settings_of_an_example_are_accepted(block: Block) -> None:
                 assert unknown(value, paths(CHARTS[key])) == [], key
 
 
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working directory with the files that examples of keys name."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "rules" / "site.yaml").write_text("groups: []\n")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("page", sorted(documents()))
 def test_settings_within_a_sentence_are_accepted(page: str) -> None:
     for key, text in INLINE.findall(documents()[page]):
@@ -116,6 +126,7 @@ def test_settings_within_a_sentence_are_accepted(page: str) -> None:
             assert refused(key, ast.literal_eval(text)) == "", f"{key} = {text}"
 
 
+@pytest.mark.usefixtures("repository")
 @pytest.mark.parametrize("key", sorted(examples()))
 def test_the_reference_has_valid_examples(key: str) -> None:
     assert key in keys(), "no such key"
