@@ -12,12 +12,13 @@ from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
 from gpufleet.gpu_stack.reliances import conflicts
+from gpufleet.gpu_stack.removal import left_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, STACK, chart_values
 from gpufleet.helm.chart_choice import choose_charts, has_feature
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
-from gpufleet.kube.facts import ClusterFacts, ClusterNode
+from gpufleet.kube.facts import ClusterFacts, ClusterNode, ReleaseRef
 from gpufleet.monitoring.adapter import adapter_url, plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
@@ -120,6 +121,9 @@ def plan_stack(
         catalog,
         vars(settings.device_plugin) | vars(monitoring),
     )
+    if not any(finding.blocks for finding in build.findings):  # those name such releases, too
+        planned = [ReleaseRef(each.namespace, each.name) for each in releases]
+        build.findings += left_releases(settings, facts, planned)
     return StackPlan(
         releases=releases,
         gpu_nodes=known,

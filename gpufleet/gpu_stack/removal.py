@@ -137,6 +137,19 @@ def is_installed(found: HelmRelease) -> bool:
     return is_ours(found) and ADOPTED_LABEL not in found.labels
 
 
+def left_releases(
+    settings: ClusterSettings, facts: ClusterFacts, wanted: Collection[ReleaseRef]
+) -> Iterator[Finding]:
+    """A finding for each release that gpufleet installed and a plan no longer has."""
+    for ref in our_releases(settings):
+        found = facts.release(ref.namespace, ref.name)
+        if found and found.status != "uninstalled" and is_installed(found) and ref not in wanted:
+            chart = f"{found.chart} {found.chart_version}"
+            yield findings.RELEASE_LEFT(
+                release=ref, chart=chart, name=ref.name, namespace=ref.namespace
+            )
+
+
 def _disrupted(
     settings: ClusterSettings,
     releases: Collection[HelmRelease],

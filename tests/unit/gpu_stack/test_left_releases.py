@@ -1,0 +1,46 @@
+"""Releases of gpufleet that the inventory no longer asks for are named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpufleet.helm.release import ADOPTED_LABEL
+from gpufleet.kube.facts import HelmRelease
+from tests.unit.gpu_stack.gpu_clusters import FACTS, OURS, named, stack
+
+EXPORTER = named("dcgm-exporter", "monitoring", OURS)
+
+
+def left(*releases: HelmRelease, **data: Any) -> list[str]:
+    plan = stack(replace(FACTS, releases=releases), **data)
+    return [found.remedy for found in plan.findings if found.code == "GF980"]
+
+
+def test_a_component_that_was_turned_off_is_named_with_its_command() -> None:
+    (remedy,) = left(EXPORTER, monitoring_exporter=False)
+    assert "`helm uninstall dcgm-exporter -n monitoring`" in remedy
+    assert left(EXPORTER) == []
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        named("dcgm-exporter", "monitoring", {}),
+        named("dcgm-exporter", "monitoring", {**OURS, ADOPTED_LABEL: "true"}),
+        named("dcgm-exporter", "elsewhere", OURS),
+        replace(EXPORTER, status="uninstalled"),
+    ],
+    ids=["of others", "taken over", "in another namespace", "uninstalled"],
+)
+def test_what_gpufleet_did_not_install_there_is_not_named(release: HelmRelease) -> None:
+    assert left(release, monitoring_exporter=False) == []
+
+
+def test_what_a_blocker_names_is_not_named_twice() -> None:
+    plugin = named("nvidia-device-plugin", "kube-system", OURS)
+    plan = stack(replace(FACTS, releases=(plugin,)), cluster_stack="gpu-operator")
+    assert [found.code for found in plan.findings if plugin.name in found.message + found.remedy]
+    assert left(plugin, cluster_stack="gpu-operator") == []
