@@ -5,21 +5,14 @@ Source: the chart file structure and the rules for dependencies and CRDs in Helm
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import Any
 
 import yaml
 
 from gpufleet.core.merge import merged
 from gpufleet.kube.manifests import load_manifests
-
-_USED = re.compile(rb"\.Values((?:\.[A-Za-z_]\w*)+)|index \$?\.Values((?: +\"[^\"]+\")+)")
-_TESTS = (b"if ", b"if(", b"else")  # actions that only ask whether there is a value
-
-Path = tuple[str, ...]
 
 
 class BrokenChart(ValueError):
@@ -46,15 +39,10 @@ class ChartContent:
     values: Mapping[str, Any]  # defaults
     crds: tuple[Mapping[str, Any], ...]  # in its folder crds/, without subcharts
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
-    used: tuple[Path, ...] = ()  # sorted paths of values used in its templates
-    rendered: frozenset[Path] = frozenset()  # those that are more than asked for: a map is whole
 
     def known_values(self) -> dict[str, Any]:
-        """Its default values, including subcharts under their keys and their conditions.
-
-        Values used in templates are known too: some charts list them only in comments.
-        """
-        known = _with_names(self.values, self.used)
+        """Its default values, including subcharts under their keys and their conditions."""
+        known = dict(self.values)
         conditions: dict[str, Any] = {}
         for sub in self.subcharts:
             own = known.get(sub.key)
@@ -64,11 +52,6 @@ class ChartContent:
                 _add(conditions, path)
         return merged(conditions, known)
 
-    def open_values(self) -> frozenset[Path]:
-        """Paths below which its templates take any key: maps that they render or go through."""
-        inner = {(sub.key, *path) for sub in self.subcharts for path in sub.chart.open_values()}
-        return self.rendered | inner
-
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Its CRDs and those of the subcharts that `values`, merged over the defaults, enable."""
         yield from self.crds
@@ -77,20 +60,6 @@ class ChartContent:
             if _is_on(sub.condition, effective):
                 inner = effective.get(sub.key)
                 yield from sub.chart.all_crds(inner if isinstance(inner, Mapping) else {})
-
-
-def _with_names(known: Mapping[str, Any], paths: Iterable[Path]) -> dict[str, Any]:
-    """`known` with an entry at each of the sorted paths. An empty map accepts any key and stays
-    empty. Each map is copied once: a chart may name ten thousand values."""
-    found = dict(known)
-    for key, group in groupby(paths, lambda path: path[0]):
-        below = found.get(key)
-        rests = [path[1:] for path in group]
-        if key not in found:
-            found[key] = _with_names({}, rests) if rests[0] else {}
-        elif isinstance(below, Mapping) and below:
-            found[key] = _with_names(below, [rest for rest in rests if rest])
-    return found
 
 
 def _add(values: dict[str, Any], path: str) -> None:
@@ -125,7 +94,6 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
     metadata = _load(files, "Chart.yaml")
     if not isinstance(metadata.get("name"), str) or "version" not in metadata:
         raise BrokenChart("Chart.yaml lacks name or version")
-    used = _used(files)
     return ChartContent(
         name=metadata["name"],
         version=str(metadata["version"]),
@@ -133,8 +101,6 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
         values=_load(files, "values.yaml"),
         crds=tuple(_crds(files)),
         subcharts=_uses(files, metadata),
-        used=tuple(sorted(used)),
-        rendered=frozenset(path for path, rendered in used.items() if rendered),
     )
 
 
@@ -152,28 +118,6 @@ def _uses(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> tuple[Subc
             paths = tuple(part.strip() for part in condition.split(",") if part.strip())
             found.append(Subchart(key, paths, chart))
     return tuple(found)
-
-
-def _used(files: Mapping[str, bytes]) -> dict[Path, bool]:
-    """Paths of values in the templates, and whether an action does more with the value than ask for
-    it; `global` is shared by all charts and accepts any key."""
-    found: dict[Path, bool] = {}
-    for path, text in files.items():
-        for part in text.split(b"{{") if path.startswith("templates/") else ():
-            is_test = part.lstrip(b"- \n").startswith(_TESTS)
-            for name in _names(part):
-                if name[0] != "global":
-                    found[name] = found.get(name, False) or not is_test
-    return found
-
-
-def _names(text: bytes) -> Iterator[Path]:
-    """The values in a part of a template: .Values.a.b, or index .Values "a" "b.c"."""
-    for dotted, quoted in _USED.findall(text):
-        if dotted:
-            yield tuple(dotted.decode()[1:].split("."))
-        else:
-            yield tuple(re.findall(r'"([^"]+)"', quoted.decode()))
 
 
 def _subcharts(files: Mapping[str, bytes]) -> dict[str, dict[str, bytes]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches, unified_diff
 from typing import Any
 
@@ -13,10 +13,12 @@ import yaml
 from gpufleet.core.findings import Finding
 from gpufleet.core.masks import masked
 from gpufleet.core.visible import one_line
-from gpufleet.helm.chart import ChartContent, Path
+from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
 
 Values = Mapping[str, Any]
+Path = tuple[str, ...]
+NEAR = 0.75  # similarity of two keys that differ by a typo: 1 is equal
 
 
 def same_values(old: Values, new: Values) -> bool:
@@ -64,32 +66,28 @@ def _yaml(values: Any) -> list[str]:
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
-    """A finding for every key that the chart does not know, with the one that may be meant."""
+    """A finding for every key that the chart does not know and that resembles one that it knows:
+    charts list some of their values only in comments and templates."""
     known = chart.known_values()
     return [
         findings.VALUE_UNKNOWN(
-            key=".".join(path),
-            chart=f"{chart.name} {chart.version}",
-            suggestion=_suggestion(path, value, known, chart.name),
+            key=".".join(path), chart=f"{chart.name} {chart.version}", suggestion=suggestion
         )
-        for path, value in _unknown(values, known, chart.open_values())
+        for path, value in _unknown(values, known)
+        if (suggestion := _suggestion(path, value, known, chart.name))
     ]
 
 
-def _unknown(
-    values: Values, known: Values, open_values: Collection[Path], path: Path = ()
-) -> Iterator[tuple[Path, Any]]:
+def _unknown(values: Values, known: Values, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """Paths missing in `known`, and what stands there. A map that is empty in `known` accepts any
-    key, and so do the maps at `open_values`."""
+    key."""
     for key, value in values.items():
         here = (*path, str(key))
-        if here in open_values:
-            continue
         if key not in known:
             if here != ("global",):
                 yield here, value
         elif isinstance(value, Mapping) and isinstance(known[key], Mapping) and known[key]:
-            yield from _unknown(value, known[key], open_values, here)
+            yield from _unknown(value, known[key], here)
 
 
 def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
@@ -105,5 +103,7 @@ def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
         for key, inner in known.items()
         if isinstance(inner, Mapping) and last in inner
     ]
-    meant = deeper if len(deeper) == 1 else get_close_matches(last, map(str, known), n=1)
+    meant = (
+        deeper if len(deeper) == 1 else get_close_matches(last, map(str, known), n=1, cutoff=NEAR)
+    )
     return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""

@@ -52,40 +52,6 @@ def test_what_a_chart_says_of_itself() -> None:
     assert (found.name, found.version, found.app_version) == ("stack", "1.2.3", "v0.9")
 
 
-def test_what_templates_name_is_known() -> None:
-    template = (
-        "{{ if .Values.list }}{{ toYaml $.Values.list | nindent 4 }}{{ end }}"
-        "{{ .Values.second.port }} {{ with (.Values.fresh.inner.one) }}{{ .Values.fresh.two }}"
-        "{{ .Values.crds.enabled.deeper }} {{ .Values.global.registry }}"
-    )
-    changes = {
-        "templates/y.yaml": template,
-        "charts/nfd/templates/z.yaml": "{{ .Values.worker.config.free }} {{ .Values.tls.key }}",
-    }
-    known, before = chart(**changes).known_values(), chart().known_values()
-    assert known == {
-        **before,
-        "list": {},
-        "fresh": {"inner": {"one": {}}, "two": {}},
-        "discovery": {**before["discovery"], "tls": {"key": {}}},
-        "second": {**before["second"], "tls": {"key": {}}, "port": {}},
-    }
-
-
-def test_below_a_map_that_templates_render_any_key_is_known() -> None:
-    template = (
-        "{{- if and .Values.tested (gt .Values.tested.count 1) }}"
-        "{{ toYaml .Values.rendered }}{{ end }}"
-        '{{- range $key, $value := index .Values "my.ini" }}{{ end }}{{- with .Values.inner.map }}'
-        '{{- else if .Values.other }}{{- $x := index $.Values "two" "levels" }}'
-    )
-    found = chart(**{"templates/y.yaml": template, "charts/nfd/templates/z": "{{ .Values.pod }}"})
-    assert found.open_values() == {
-        ("rendered",), ("my.ini",), ("inner", "map"), ("two", "levels"),
-        ("discovery", "pod"), ("second", "pod"),
-    }  # fmt: skip
-
-
 def test_subcharts_stand_below_their_names() -> None:
     known = chart().known_values()
     assert known["discovery"] == {"install": False, "image": "ours", "worker": {"config": {}}}
