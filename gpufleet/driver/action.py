@@ -140,13 +140,10 @@ def disruption(
         before += f" ({facts.loaded_flavour or facts.installed_flavour})"
         after += f" ({choice.modules})"
     if facts.gpu_pods:
-        pods = counted(facts.gpu_pods, "pod")
-        return [findings.KUBERNETES_GPU_PODS(before=before, after=after, pods=pods)]
-    work = gpu_work(facts, spared)
-    if work:
-        names = ", ".join(str(process) for process in work[:5])
-        return [findings.GPU_BUSY(before=before, after=after, work=names)]
-    return []
+        names = counted(facts.gpu_pods, "GPU pod")
+    else:
+        names = ", ".join(str(process) for process in gpu_work(facts, spared)[:5])
+    return [findings.GPU_BUSY(before=before, after=after, work=names)] if names else []
 
 
 def lower_driver(

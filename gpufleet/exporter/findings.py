@@ -31,18 +31,13 @@ PORT_TAKEN = blocker(
     "{who} already listens on {address}, the exporter's address.",
     "Set exporter_port to another port, or stop the other process.",
 )
-NO_PACKAGES = blocker(
+CANNOT_RUN = blocker(
     "GF583",
-    "No exporter packages",
-    "exporter_mode is {mode}, but there is no exporter package for this host: {why}.",
-    'Set exporter_mode = "docker" and check that docker runs here{or_else}.',
-)
-NO_DOCKER = blocker(
-    "GF584",
-    "Exporter cannot run as a container",
-    "The exporter is configured to run in docker, but {why}.{packages}",
-    "Install docker and let gpufleet configure its nvidia runtime (toolkit_enabled, "
-    'toolkit_runtimes), or set exporter_mode = "systemd" where packages exist.',
+    "Exporter cannot run here",
+    "The exporter cannot run {how}: {why}.",
+    "For a container, install docker and let gpufleet configure its nvidia runtime "
+    '(toolkit_enabled, toolkit_runtimes). Otherwise set exporter_mode = "systemd" where packages '
+    "exist.",
 )
 UNKNOWN_VERSION = blocker(
     "GF585",

@@ -144,13 +144,11 @@ def _mode(
     conflicts = [name for name in catalog.exporter.packages.conflicts if name in facts.packages]
     if settings.mode == "systemd":
         if refused:
-            or_else = "" if not undockered else f" (now {undockered})"
-            why = found.NO_PACKAGES(mode='"systemd"', why=refused, or_else=or_else)
-            return "systemd", "", (why,)
+            return "systemd", "", (found.CANNOT_RUN(how="from packages", why=refused),)
         other = (found.OTHER_DCGM(packages=", ".join(conflicts)),) if conflicts else ()
         return "systemd", "Packages are requested (exporter_mode).", other
     if settings.mode == "docker":
-        problem = (found.NO_DOCKER(why=undockered, packages=""),) if undockered else ()
+        problem = (found.CANNOT_RUN(how="in docker", why=undockered),) if undockered else ()
         return "docker", "A container is requested (exporter_mode).", problem
     refused = refused or (f"{', '.join(conflicts)} is installed" if conflicts else "")
     before = facts.provenance.entry(ExporterEntry)
@@ -159,8 +157,8 @@ def _mode(
     if not refused:
         return "systemd", "Packages are available for this host.", ()
     if undockered:
-        problem = (found.NO_DOCKER(why=undockered, packages=f" Nor are packages: {refused}."),)
-        return "docker", "", problem
+        why = f"{undockered}; no packages: {refused}"
+        return "docker", "", (found.CANNOT_RUN(how="in docker", why=why),)
     return "docker", f"No packages: {refused}.", ()
 
 

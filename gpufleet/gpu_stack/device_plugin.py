@@ -116,9 +116,9 @@ def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
 
 
 def _without_effect(own: list[str]) -> list[Finding]:
-    install = "remove it and set device_plugin_enabled = True"
-    keys = ", ".join(own)
-    return [findings.NOT_INSTALLED(keys=keys, chart=PLUGIN, install=install)] if own else []
+    instead, keys = "remove it and set device_plugin_enabled = True", ", ".join(own)
+    found = findings.NO_EFFECT(keys=keys, chart=PLUGIN, lacks="is not installed", instead=instead)
+    return [found] if own else []
 
 
 def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limited: str) -> Finding:

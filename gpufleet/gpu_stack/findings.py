@@ -28,13 +28,6 @@ INSTALLED_TWICE = warning(
     "release {chart} if it exists.",
 )
 
-NOT_INSTALLED = warning(
-    "GF915",
-    "Settings of a component that is not installed have no effect",
-    "{keys} apply to gpufleet's {chart}, which is not installed.",
-    "Remove them and configure the other one, if any, or {install}.",
-)
-
 NFD_IN_PLUGIN = blocker(
     "GF916",
     "Two NFDs requested",
@@ -216,14 +209,6 @@ HELM_WOULD_DELETE = blocker(
     "(grafana.persistence.annotations), and run `gpufleet apply` for this cluster first.",
 )
 
-NOT_FOR_OPERATOR = warning(
-    "GF887",
-    "Settings have no effect with the GPU Operator",
-    "{keys} apply to the device plugin and exporter releases; gpu-operator {version} does not use "
-    "them.",
-    "Set the operator's own values in gpu_operator_values.",
-)
-
 SHARES_NOT_MEASURED = info(
     "GF912",
     "Metrics of pods that share a GPU are incomplete",
@@ -242,4 +227,11 @@ OPERATOR_NOT_SCRAPED = warning(
     "gpu-operator {version} creates no ServiceMonitor for its dcgm-exporter.",
     'Let gpufleet install Prometheus (monitoring_prometheus = "install"), which gets the job '
     "gpu-metrics, or add a job for the Service nvidia-dcgm-exporter, port 9400, to yours.",
+)
+
+NO_EFFECT = warning(
+    "GF887",
+    "Settings have no effect",
+    "{keys} have no effect: {chart} {lacks}.",
+    "Remove them and configure the component that is there, if any, or {instead}.",
 )

@@ -118,7 +118,11 @@ def _report_ignored_settings(build: StackBuilder, version: str) -> None:
         given["device_plugin_time_slicing"] = plugin.time_slicing
     keys = [key for key, value in given.items() if value]
     if keys:
-        build.findings.append(findings.NOT_FOR_OPERATOR(keys=", ".join(keys), version=version))
+        lacks, instead = f"{version} does not use them", "set its values in gpu_operator_values"
+        found = findings.NO_EFFECT(
+            keys=", ".join(keys), chart=OPERATOR, lacks=lacks, instead=instead
+        )
+        build.findings.append(found)
 
 
 def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:

@@ -173,8 +173,10 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
         given = [key for key in ONLY_FOR_STACK if getattr(wanted, key)] if wanted.enabled else []
         if given:
             keys = ", ".join(f"{wanted.prefix}{key}" for key in given)
-            install = 'set monitoring_prometheus = "install"'
-            build.findings.append(findings.NOT_INSTALLED(keys=keys, chart=STACK, install=install))
+            instead, lacks = 'set monitoring_prometheus = "install"', "is not installed"
+            build.findings.append(
+                findings.NO_EFFECT(keys=keys, chart=STACK, lacks=lacks, instead=instead)
+            )
         return None
     values = chart_values(
         "monitoring/kube-prometheus-stack.yaml",

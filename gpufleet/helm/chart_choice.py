@@ -161,12 +161,12 @@ def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Find
     for entry in said:
         if not version_tuple(entry.first) <= asked <= version_tuple(entry.last or "99"):
             last = f" to {entry.last}" if entry.last else " and newer"
-            yield findings.CHART_UNDOCUMENTED(
-                chart=name, version=version, minor=minor, documented=f"{entry.first}{last}"
-            )
+            why = f"documented for Kubernetes {entry.first}{last}, not for {minor}"
+            yield findings.CHART_UNTESTED(chart=name, version=version, why=why)
     newest = max((*chart.installed, *(pick.version for pick in chart.picks)), key=version_tuple)
     if version_tuple(version) > version_tuple(newest):
-        yield findings.CHART_UNKNOWN(chart=name, version=version, newest=newest)
+        why = f"newer than {newest}, the newest version in the catalog"
+        yield findings.CHART_UNTESTED(chart=name, version=version, why=why)
 
 
 def _hits(hit: Break, version: str, minor: str) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.findings.releases import NOWHERE
 from gpufleet.helm.readiness import report_left_out, with_labels
 from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_ours
 from gpufleet.helm.scheduling import fitting, why_none
@@ -123,7 +122,7 @@ def left_out(
         usable = [node for node in nodes if node.usable]
         if usable and not fitting(placement, usable):
             why = why_none(placement, usable)
-            yield NOWHERE(daemonset=name, release=plan.release.ref, reason=why)
+            yield findings.NO_PODS(Severity.BLOCKER, daemonset=name, reason=why)
         else:
             yield from report_left_out(f"{plan.release.namespace}/{name}", placement, nodes)
 

@@ -144,12 +144,13 @@ def explain_uninstall(stderr: str, release: ReleaseRef, context: str) -> Finding
     error = _middle_out(" ".join(text.split()))
     if speaks_of_permissions(error):
         return missing_permissions(context, [error])
-    return findings.UNINSTALL_FAILED(
-        release=release,
-        error=error or NO_ERROR,
-        name=release.name,
-        namespace=release.namespace,
-    )
+    return removal_failed(release, error or NO_ERROR)
+
+
+def removal_failed(release: ReleaseRef, error: str) -> Finding:
+    manually = f"helm uninstall {release.name} -n {release.namespace} --debug"
+    state = f"Fix the cause and run again: the removal continues. Manually: {manually}"
+    return findings.HELM_FAILED(what="Removal", release=release, error=error, state=state)
 
 
 def _last_error(stderr: str) -> str:

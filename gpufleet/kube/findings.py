@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker
 
-KUBECONFIG_MISSING = blocker(
-    "GF860",
-    "No kubeconfig",
-    "No kubeconfig file found: {paths}.",
-    "Set cluster_kubeconfig to a kubeconfig for the cluster, or set KUBECONFIG.",
-)
 KUBECONFIG_INVALID = blocker(
     "GF861",
     "Invalid kubeconfig",
     "Kubeconfig {path} cannot be used: {reason}.",
-    "Check it with: kubectl --kubeconfig {path} get nodes",
+    "Set cluster_kubeconfig or KUBECONFIG to one that works: kubectl --kubeconfig {path} get nodes",
 )
 CONTEXT_UNKNOWN = blocker(
     "GF862",

@@ -38,10 +38,6 @@ class KubeconfigError(Exception):
     """An unusable kubeconfig; the text says why."""
 
 
-class NoKubeconfig(KubeconfigError):
-    """None of the files exists."""
-
-
 class UnknownContext(KubeconfigError):
     """An unknown context; `known`: the names of the existing ones."""
 
@@ -89,7 +85,7 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
     except OSError as error:  # a folder of another user
         raise KubeconfigError(str(error)) from error
     if not files:
-        raise NoKubeconfig("no file exists")
+        raise KubeconfigError("no file exists")
     merged: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
     current = ""
     for path in files:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.findings import choice, hosts
@@ -79,22 +79,28 @@ def _fields(settings: KubernetesSettings, known: Kubernetes, minor: str) -> Iter
     given = {"kubelet": settings.kubelet, "kube_proxy": settings.kube_proxy}
     for setting, fields in given.items():
         for each in known.too_new(setting, fields, minor):
-            kind = choice.FIELD_IGNORED if each.unknown == "ignores" else choice.FIELD_REFUSED
+            ignored = each.unknown == "ignores"
+            effect = (
+                f"{minor} ignores it" if ignored else f"its component of {minor} does not start"
+            )
+            severity = Severity.WARNING if ignored else Severity.BLOCKER
             name = f"{each.field} = {each.value}" if each.value else each.field
             key = f"{settings.prefix}{setting}"
-            yield kind(key=key, field=name, since=each.since, version=minor)
+            yield choice.FIELD_TOO_NEW(
+                severity, key=key, field=name, since=each.since, effect=effect
+            )
 
 
 def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Finding]:
     runtime, minimum = facts.runtimes.get("containerd"), known.containerd(minor)
     if runtime is None:
-        yield choice.NO_CONTAINERD(minimum=minimum)
+        none = "none, and gpufleet installs none here"
+        yield choice.CONTAINERD_MISSING(version=minor, minimum=minimum, found=none)
         return
     if not runtime.running:
         yield choice.CONTAINERD_STOPPED()
     if version_tuple(runtime.version) < version_tuple(minimum):
-        there = runtime.version
-        yield choice.CONTAINERD_TOO_OLD(version=minor, minimum=minimum, installed=there)
+        yield choice.CONTAINERD_MISSING(version=minor, minimum=minimum, found=runtime.version)
 
 
 def others(

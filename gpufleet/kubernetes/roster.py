@@ -39,7 +39,7 @@ def roster(
     else:
         yield from _differences(settings, context, first)
     if not (joined or leads or sources(context, part)):
-        yield found.CONTROL_PLANE_MISSING(control_plane=first)
+        yield found.NO_CONTROL_PLANE_READY(control_plane=first)
 
 
 def sources(context: RoleContext, part: Part) -> tuple[str, ...]:

@@ -24,22 +24,6 @@ METRICS_API_DOWN = blocker(
     "API must respond.",
 )
 
-NO_MONITOR_CRD = blocker(
-    "GF874",
-    "ServiceMonitor not served by the cluster",
-    "monitoring_scrape requests a ServiceMonitor, but the API does not serve that kind: no "
-    "Prometheus Operator is installed.",
-    'Set monitoring_prometheus = "install", or monitoring_scrape = "scrape-config" and add the '
-    "job to your Prometheus.",
-)
-
-NO_PROMETHEUS = blocker(
-    "GF875",
-    "No existing Prometheus",
-    'monitoring_prometheus = "existing", but the cluster has no Prometheus resource.',
-    'Set monitoring_prometheus = "install" or "none".',
-)
-
 MONITOR_NOT_SELECTED = warning(
     "GF876",
     "Prometheus does not select the exporter",
@@ -135,4 +119,12 @@ NOT_SCRAPABLE = info(
     description="kube-prometheus-stack scrapes each part at an address of its node. kubeadm's "
     "defaults are loopback addresses; `gpufleet cluster create` sets `kubernetes_metrics_address`. "
     "Values such as `kubeEtcd.enabled` in `monitoring_values` take precedence.",
+)
+
+NO_PROMETHEUS = blocker(
+    "GF874",
+    "No Prometheus in the cluster",
+    "{setting} requires a Prometheus and its operator in the cluster, which has no {kind}.",
+    'Set monitoring_prometheus = "install"; or set it to "none", with monitoring_scrape = '
+    '"scrape-config", and add the job to your Prometheus.',
 )

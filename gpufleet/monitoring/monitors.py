@@ -78,10 +78,12 @@ def plan_monitors(
     )
     problems: list[Finding] = []
     if wanted.enabled and wanted.prometheus == "existing" and not there:
-        problems.append(findings.NO_PROMETHEUS())
+        setting = 'monitoring_prometheus = "existing"'
+        problems.append(findings.NO_PROMETHEUS(setting=setting, kind="Prometheus resource"))
     has_crd = install or facts.serves(MONITOR_CRD)
     if wanted.scrape == "service-monitor" and not has_crd:
-        problems.append(findings.NO_MONITOR_CRD())
+        setting = 'monitoring_scrape = "service-monitor"'
+        problems.append(findings.NO_PROMETHEUS(setting=setting, kind="kind ServiceMonitor"))
     scrape = _scrape(wanted, has_crd and offered, install)
     selector = prometheus_selector(wanted, facts, "serviceMonitorSelector", install=install)
     labels = dict(wanted.monitor_labels)

@@ -11,8 +11,8 @@ from pyinfra.api import Host
 from pyinfra.api.arguments import all_global_arguments
 from pyinfra.connectors.ssh import connector_data_meta
 
-from gpufleet.core.findings import Finding
-from gpufleet.core.findings.settings import DATA_UNUSED, NEAR_MISS, NO_SUCH_GROUP
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.findings.settings import DATA_UNUSED, NEAR_MISS
 from gpufleet.core.inventory import letters_of
 
 NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
@@ -65,9 +65,10 @@ def groups_meant(
     for name in names:
         meant = _group_meant(name, every)
         if meant is None:
-            found.append(DATA_UNUSED(name=name))
+            found.append(DATA_UNUSED(name=name, question=""))
         elif meant in groups:
-            found.append(NO_SUCH_GROUP(name=name, meant=meant))
+            question = f"Did you mean {meant}? "
+            found.append(DATA_UNUSED(Severity.WARNING, name=name, question=question))
     return found
 
 

@@ -11,15 +11,6 @@ DRIFT = warning(
     "`gpufleet plan` shows all of it, `gpufleet apply` changes the host.",
 )
 
-REBOOT = warning(
-    "GF716",
-    "Reboot required",
-    "{why}: a reboot, or for a driver also a reload of its modules, puts it to use.",
-    "Reboot the host when convenient; `gpufleet upgrade` does it with GPU work drained.",
-    description="What is installed on the host is not what runs: a driver whose modules are not "
-    "loaded, or a newer kernel.",
-)
-
 BEHIND = warning(
     "GF717",
     "Newer version available",
@@ -36,18 +27,13 @@ OUTLIER = warning(
     "Find out whether the difference is intended: `gpufleet doctor INVENTORY --limit HOST`.",
 )
 
-RUNTIME_OVER = warning(
+RUNTIME_OLD = warning(
     "GF719",
-    "Container runtime is end of life",
-    "{name} {minor} reached its end of life on {date}.",
-    "Upgrade the package: a newer minor version gets fixes.",
-)
-
-RUNTIME_INSECURE = warning(
-    "GF724",
-    "Container runtime with known vulnerabilities",
-    "{name} {version} has known vulnerabilities.",
-    "{remedy}",
+    "Container runtime without fixes",
+    "{name} {version} {why}.",
+    "Upgrade the package to {fixed}.",
+    description="The minor version of a container runtime reached its end of life, or this version "
+    "has known vulnerabilities.",
 )
 
 BUSY = info(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import date
 
 from gpufleet.core.distributions import Distribution
+from gpufleet.core.entries import Entry, Sourced, loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import Branch
@@ -20,7 +21,6 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
 from gpufleet.status import findings
-from gpufleet.status.data_models import load_runtimes
 from gpufleet.status.models import Note
 from gpufleet.toolkit.findings import choice as of_toolkit
 from gpufleet.toolkit.resolve import resolve_toolkit
@@ -35,6 +35,38 @@ FOREIGN_DRIVER = "Update it with what installed it: the image, an installer, a c
 NEWER_TOOLKIT = (
     'Set toolkit_version = "{newest}", or remove it, then `gpufleet upgrade INVENTORY --toolkit`.'
 )
+
+
+class Minor(Sourced):
+    """A minor version of a runtime."""
+
+    minor: str
+    end_of_life: date | None = None
+    floor: str = ""  # lowest version without a known vulnerability
+    insecure: bool = False  # vulnerable, and no fixed version of the minor is known
+
+
+class MaintainedRuntime(Sourced):
+    """A runtime as its makers maintain it, in packages of theirs."""
+
+    name: str
+    packages: tuple[str, ...]
+    minors: tuple[Minor, ...]
+
+    def minor_of(self, version: str) -> Minor | None:
+        """The entry of a version; None where there is none for it."""
+        short = ".".join(version.split(".")[:2])
+        return next((entry for entry in self.minors if entry.minor == short), None)
+
+
+class MaintainedRuntimes(Entry):
+    """runtime_support.yaml"""
+
+    as_of: date
+    runtimes: tuple[MaintainedRuntime, ...]
+
+
+load_runtimes = loader(MaintainedRuntimes, "status/runtime_support")
 
 
 def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
@@ -135,13 +167,17 @@ def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
         if minor is None:
             continue
         if minor.end_of_life and minor.end_of_life < today:
-            date_of_end = minor.end_of_life.isoformat()
-            over = findings.RUNTIME_OVER(name=known.name, minor=minor.minor, date=date_of_end)
+            why = f"reached its end of life on {minor.end_of_life.isoformat()}"
+            newer = "a newer minor version, which gets fixes"
+            over = findings.RUNTIME_OLD(name=known.name, version=minor.minor, why=why, fixed=newer)
             yield Note("end-of-life", over)
         fixed = f"{minor.floor} or newer" if minor.floor else "a minor version that gets fixes"
         below = minor.floor and version_tuple(runtime.version) < version_tuple(minor.floor)
         if minor.insecure or below:
-            finding = findings.RUNTIME_INSECURE(
-                name=known.name, version=runtime.version, remedy=f"Upgrade the package to {fixed}."
+            finding = findings.RUNTIME_OLD(
+                name=known.name,
+                version=runtime.version,
+                why="has known vulnerabilities",
+                fixed=fixed,
             )
             yield Note("vulnerable", finding)

@@ -114,14 +114,15 @@ def _findings(
 ) -> Iterator[Finding]:
     toolkit = catalog.toolkit
     if _refuses(distribution, version):
+        reason = distribution.toolkit.reason
+    elif version_tuple(version) < version_tuple(toolkit.oldest):
+        reason = f"the oldest version in the repository is {toolkit.oldest}"
+    else:
+        reason = ""
+    if reason:
         yield kinds.TOOLKIT_REFUSED(
-            version=version,
-            title=distribution.title,
-            reason=distribution.toolkit.reason,
-            newest=newest,
+            version=version, title=distribution.title, reason=reason, newest=newest
         )
-    if version_tuple(version) < version_tuple(toolkit.oldest):
-        yield kinds.TOOLKIT_TOO_OLD(version=version, oldest=toolkit.oldest, newest=newest)
     elif version not in {entry.version for entry in toolkit.versions}:
         yield kinds.TOOLKIT_UNKNOWN_VERSION(
             version=version, date=toolkit.as_of, newest=toolkit.newest

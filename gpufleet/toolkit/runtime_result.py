@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import Runtime
-from gpufleet.toolkit.config import containerd, containerd_layers, references
+from gpufleet.toolkit.config import containerd, containerd_layers
 from gpufleet.toolkit.config.containerd_options import BINARY, read_option
 from gpufleet.toolkit.config.edits import Data, has, lookup, same
 from gpufleet.toolkit.config.layers import PLACES, Layers
 from gpufleet.toolkit.config.model import Merged
-from gpufleet.toolkit.config.references import References
 from gpufleet.toolkit.config.tables import base_runtime, parsed
 from gpufleet.toolkit.findings import results as found
 from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context
 
+References = dict[str, str]  # name of a runtime -> the setting that uses it
+# dockerd knows runc, and a shim by its name or path, without an entry
+# (docs.docker.com/engine/daemon/alternative-runtimes).
+_SHIM_MARKS = (".", "/")
 NAME = "nvidia"
 CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
-_LOW_LEVEL = ("runc", "crun")
+_LOW_LEVEL = ("runc", "crun")  # one is built into CRI-O, by its version (crio.conf(5))
 _UNCHOSEN = ("", *_LOW_LEVEL)  # defaults that nobody chose
 _PROGRAM = {"docker": "path", "crio": "runtime_path"}
 _EFFECT = {
@@ -44,10 +47,29 @@ class Result:
         """Runtimes that are named and not defined: before the change, and new ones."""
         fills_maps, name = self.context.has("config-v3"), self.context.runtime.name
         old, new = (
-            references.undefined(name, layers.table, fills_maps)
-            for layers in (self.before, self.after)
+            find_undefined(name, layers.table, fills_maps) for layers in (self.before, self.after)
         )
         return old, {name: setting for name, setting in new.items() if name not in old}
+
+
+def find_undefined(runtime: str, table: Data, fills_maps: bool) -> References:
+    """The undefined names in one runtime's whole configuration, each with the setting.
+
+    `fills_maps`: containerd keeps its built-in runc when a file names another one (2.0 and newer).
+    """
+    places = PLACES[runtime]
+    default = str(lookup(table, places.default) or "")
+    runtimes = lookup(table, places.runtimes) or {}
+    if lookup(table, containerd.OLD_DEFAULT) and not fills_maps:
+        return {}
+    built_in = {
+        "docker": default in ("", containerd.BUILT_IN)
+        or any(mark in default for mark in _SHIM_MARKS),
+        "containerd": default in ("", containerd.BUILT_IN) and (fills_maps or not runtimes),
+        "crio": default in _UNCHOSEN,
+    }[runtime]
+    name = default or containerd.BUILT_IN
+    return {} if built_in or name in runtimes else {name: places.default[-1]}
 
 
 def result_of(path: str, text: str | None, context: Context) -> Result:
@@ -150,18 +172,21 @@ def _cdi(path: str, result: Result) -> list[Finding]:
         if context.has("cdi-default") or other == path:
             return []
         plugin = containerd_layers.plugin_of(context.text(other), context.newest_version)
-        return [found.CDI_NOT_ENABLED(runtime=runtime, file=path, other=other, plugin=plugin)]
+        change = f'Add enable_cdi = true to [plugins."{plugin}"] in {other} and restart {runtime}'
+        does = f"cannot enable it, because {other} replaces its settings of the CRI plugin"
+        return [found.CDI_OFF(runtime=runtime, file=path, does=does, change=change)]
     if lookup(result.after.table, place) is True:
         return []
     file, setting = result.after.file_of(place), ".".join(place)
-    return [found.CDI_SWITCHED_OFF(file=file, name="nvidia.com/gpu", setting=setting)]
+    change = f"Remove {setting} from {file} to let gpufleet enable CDI"
+    return [found.CDI_OFF(runtime=runtime, file=file, does="disables it", change=change)]
 
 
 def _dangling(result: Result) -> list[Finding]:
     """A runtime that was named and not defined before this run, and still is."""
     context, runtime = result.context, result.context.runtime.name
     known, _ = result.undefined
-    left = references.undefined(runtime, result.after.table, context.has("config-v3"))
+    left = find_undefined(runtime, result.after.table, context.has("config-v3"))
     file = result.after.file_of(PLACES[runtime].default) or result.after.last
     return [
         found.RUNTIME_UNDEFINED(

@@ -269,6 +269,6 @@ def test_an_unusable_file_of_logins(
         path.write_text(text)
         path.chmod(mode)
     run = place.apply({}, source=http(offered, path))
-    assert words in run.finding("GF814").message
+    assert words in run.finding("GF326").message
     assert PASSWORD not in str(run)
     assert offered.requested == []

@@ -117,7 +117,7 @@ def test_a_server_that_is_too_old(cluster: Cluster) -> None:
 
 def test_no_kubeconfig(tmp_path: Path) -> None:
     found = problem(KubeAccess(str(tmp_path / "none")))
-    assert found.code == "GF860"
+    assert found.code == "GF861"
     assert str(tmp_path / "none") in found.message
 
 

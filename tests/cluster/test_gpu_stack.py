@@ -61,7 +61,7 @@ def test_grafanas_password_is_neither_printed_nor_changed(current: Bench) -> Non
     assert after.data == secret.data
     checks = current.verify(monitoring_grafana_node_port=32322)
     assert checks["grafana_port"]["outcome"] == "passed"
-    assert current.verify(monitoring_grafana_node_port=32323)["grafana_port"]["code"] == "GF799"
+    assert current.verify(monitoring_grafana_node_port=32323)["grafana_port"]["code"] == "GF758"
 
 
 def test_a_dry_run_shows_all_changes_and_makes_none(current: Bench) -> None:

@@ -128,8 +128,8 @@ def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_pa
 @pytest.mark.parametrize(
     ("image", "check", "code"),
     [
-        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF793"),
-        ("dcgm-exporter", "exporter_on_every_gpu_node", "GF793"),
+        ("nvidia-device-plugin", "plugin_on_every_gpu_node", "GF758"),
+        ("dcgm-exporter", "exporter_on_every_gpu_node", "GF758"),
     ],
 )
 def test_a_check_fails_for_its_own_fault(current: Bench, image: str, check: str, code: str) -> None:

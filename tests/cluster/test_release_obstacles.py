@@ -136,7 +136,7 @@ def test_a_daemonset_without_pods_names_the_label(place: Site) -> None:
     values = {"daemonset": {"enabled": True, "nodeSelector": {"nvidia.com/mps.capable": "true"}}}
     missing = "none of the 3 nodes has the label nvidia.com/mps.capable=true"
     run = place.apply(values, ready=Readiness({"one": NODES}, timeout=3))
-    assert missing in run.finding("GF816").message
+    assert missing in run.finding("GF838").message
     untouched(place, run)
     soon = {"nvidia.com/mps.capable": "true"}  # by something that this run installs
     run = place.apply(values, ready=Readiness({"one": NODES}, timeout=3, labels=soon))

@@ -231,7 +231,7 @@ def test_packages_go_away_in_the_middle(site: Site) -> None:
 def test_images_are_gone_before_the_control_plane_starts(site: Site) -> None:
     with site.serving({"mode": "404", "path": "^/v2/"}):
         done = site.apply()
-    assert kinds(done) == {PLANE: {"GF946"}, FIRST: {"GF959"}, SECOND: {"GF959"}}
+    assert kinds(done) == {PLANE: {"GF946"}, FIRST: {"GF944"}, SECOND: {"GF944"}}
     assert "ImagePull" in done.output
     remedied(done, PLANE)
 
@@ -261,7 +261,7 @@ def test_a_host_is_lost_and_a_kubelet_does_not_start_during_a_join(site: Site) -
         second.run(f"rm {broken}; systemctl daemon-reload")
     assert done.failures() == [FIRST, SECOND], done.output
     assert "no response for" in done.output
-    assert "GF947" in kinds(done)[SECOND]
+    assert "GF946" in kinds(done)[SECOND]
     assert "unknown flag: --no-such-flag" in "\n".join(done.report[SECOND]["errors"])
     remedied(done, FIRST)
     site.assert_converges()

@@ -90,7 +90,7 @@ def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
     cluster.need(there, "there is no release of these charts")
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
     wrong = wrong_versions(cluster.data, server, there)
-    cluster.expect(not wrong, kinds.CHART_VERSION, "the inventory's versions", "; ".join(wrong))
+    cluster.expect(not wrong, kinds.NOT_AS_APPLIED, "the inventory's versions", "; ".join(wrong))
 
 
 def _is_managed(cluster: Cluster, chart: str, key: str) -> bool:
@@ -118,7 +118,7 @@ def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
         "gpufleet has not installed the device plugin, and another one advertises the GPUs",
     )
     without = missing(cluster, PLUGIN)
-    cluster.expect(not without, kinds.STACK_PODS, "a ready pod each", f"none on {without}")
+    cluster.expect(not without, kinds.NOT_AS_APPLIED, "a ready pod each", f"none on {without}")
 
 
 def test_operator_is_ready(cluster: Cluster) -> None:
@@ -147,7 +147,7 @@ def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
         "gpufleet has not installed an exporter, and another one serves metrics",
     )
     without = missing(cluster, EXPORTER)
-    cluster.expect(not without, kinds.STACK_PODS, "a ready pod each", f"none on {without}")
+    cluster.expect(not without, kinds.NOT_AS_APPLIED, "a ready pod each", f"none on {without}")
 
 
 @pytest.fixture(scope="module")
@@ -299,5 +299,5 @@ def test_grafana_port(cluster: Cluster) -> None:
         for entry in service.spec.ports
     }
     cluster.expect(
-        port in found, kinds.GRAFANA_CLOSED, f"port {port}", f"{sorted(map(str, found))}"
+        port in found, kinds.NOT_AS_APPLIED, f"port {port}", f"{sorted(map(str, found))}"
     )

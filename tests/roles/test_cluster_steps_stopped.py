@@ -58,7 +58,7 @@ def test_a_write_that_is_refused_ends_the_run(
     ("deploy", "release", "said"),
     [
         (install, "nvidia-device-plugin", "Installation of release {} failed: it broke"),
-        (take_away, "nvidia-device-plugin", "Release {} could not be uninstalled: it broke"),
+        (take_away, "nvidia-device-plugin", "Removal of release {} failed: it broke"),
     ],
 )
 def test_a_call_of_helm_that_fails_ends_the_run(

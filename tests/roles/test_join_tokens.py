@@ -42,7 +42,7 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
     ),
     (None, [], True, "GF294", "did not create one: it printed nothing."),
     (PARTS[:2], [], True, "GF294", "cp-01"),
-    (None, [], False, "GF959", "cp-01"),
+    (None, [], False, "GF944", "cp-01"),
 ])  # fmt: skip
 def test_why_there_is_no_token(
     plane: Any, lines: list[str] | None, errors: list[str], connected: bool, code: str, said: str

@@ -164,7 +164,7 @@ def test_without_any_nothing_joins(monkeypatch: pytest.MonkeyPatch) -> None:
         bench.run(joins(plans()))
     assert "kubeadm cp-2" not in bench.calls
     part = next(each for each in bench.report.gather() if each.name == "@fake/cp-2")
-    assert "GF959" in [finding.code for finding in part.findings]
+    assert "GF944" in [finding.code for finding in part.findings]
 
 
 def removed(*, whole: bool) -> list[KubernetesRemoval]:

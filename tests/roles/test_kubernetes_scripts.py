@@ -57,7 +57,7 @@ def test_why_a_kubelet_does_not_start_is_said(tmp_path: Path, status: int, said:
     config = tmp_path / "join.yaml"
     config.write_text("token: abc")
     words = (str(tmp_path / "begun"), str(tmp_path / "joined"), "join", str(config), "")
-    command = script("kubernetes/kubeadm", "GF947 failed", *words)
+    command = script("kubernetes/kubeadm", "GF946 failed", *words)
     unit = f'#!/bin/sh\n[ "$1" != is-active ] || exit {status}\n'
     found = run(
         tmp_path, command.get_raw_value(), kubeadm=KUBEADM, journalctl=JOURNAL, systemctl=unit
@@ -73,8 +73,8 @@ def test_a_full_disk_is_no_failure_without_a_word(tmp_path: Path) -> None:
     config = tmp_path / "join.yaml"
     config.touch()
     words = (str(tmp_path / "gone" / "begun"), str(tmp_path / "joined"), "join", str(config), "")
-    command = script("kubernetes/kubeadm", "GF947 failed", *words)
+    command = script("kubernetes/kubeadm", "GF946 failed", *words)
     found = run(tmp_path, command.get_raw_value(), kubeadm=KUBEADM, systemctl="#!/bin/sh\n")
-    assert found.stderr.startswith("GF947 failed\n  | ")
+    assert found.stderr.startswith("GF946 failed\n  | ")
     assert "begun" in found.stderr
     assert not config.exists()

@@ -240,15 +240,15 @@ def test_a_removal_is_of_hosts_and_clusters(bench: Bench) -> None:
         file.write(f"gpu_cluster = [('@fake/lab', {missing!r})]\n")
     done = bench.run("remove", "-y")
     assert (done.status, done.statuses()) == (1, {"@fake/one": "failed", "@fake/lab": "failed"})
-    assert "GF860" in done.output
+    assert "GF861" in done.output
     assert done.report
     hosts = done.report["hosts"]
     assert {name: part["kind"] for name, part in hosts.items()} == {
         "@fake/one": "node",
         "@fake/lab": "cluster",
     }
-    assert [found["code"] for found in hosts["@fake/lab"]["findings"]] == ["GF860"]
-    assert "GF860" not in str(hosts["@fake/one"])
+    assert [found["code"] for found in hosts["@fake/lab"]["findings"]] == ["GF861"]
+    assert "GF861" not in str(hosts["@fake/one"])
 
 
 def test_a_removal_of_a_host_that_is_a_cluster_too_stops_with_it(bench: Bench) -> None:
@@ -261,7 +261,7 @@ def test_a_removal_of_a_host_that_is_a_cluster_too_stops_with_it(bench: Bench) -
     assert done.status == 1
     assert done.report
     found = done.report["hosts"]["@fake/both"]["findings"]
-    assert [each["code"] for each in found] == ["GF860"]
+    assert [each["code"] for each in found] == ["GF861"]
 
 
 def doctor(*words: str) -> subprocess.CompletedProcess[str]:

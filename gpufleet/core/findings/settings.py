@@ -49,17 +49,10 @@ MISSPELT_GROUP = blocker(
     "Rename the group to gpu_cluster; or, if these hosts are GPU nodes, put them into gpu_nodes.",
 )
 
-NO_SUCH_GROUP = warning(
-    "GF205",
-    "Misspelt name of a group",
-    "There is data for group {name}, which has no hosts; it has no effect.",
-    "Did you mean {meant}? A file in group_data must have exactly the name of its group.",
-)
-
 DATA_UNUSED = info(
-    "GF208",
+    "GF205",
     "Data for a group without hosts",
     "There is data for group {name}, which has no hosts in this inventory; it has no effect.",
-    "If the name is misspelt, correct it: a file in group_data must have exactly the name of its "
-    "group. Data for a group of another inventory can stay.",
+    "{question}A file in group_data must have exactly the name of its group. Data for a group of "
+    "another inventory can stay.",
 )

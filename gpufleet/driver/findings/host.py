@@ -88,9 +88,11 @@ REBOOT_NEEDED = warning(
     "GF524",
     "Reboot required",
     "{why}.",
-    'Reboot the host when convenient, or set node_reboot = "if_needed".',
-    description="The driver's new modules cannot be loaded into the running kernel. The message "
-    "gives the reason: the old modules are in use, or another driver is bound to the GPU.",
+    'Reboot the host when convenient, or set node_reboot = "if_needed". `gpufleet upgrade` reboots '
+    "with GPU work drained.",
+    description="What is installed on the host is not what runs: a newer kernel, or a driver whose "
+    "modules cannot be loaded into the running kernel. The message gives the reason: the old "
+    "modules are in use, or another driver is bound to the GPU.",
 )
 
 GPU_BUSY = blocker(
@@ -98,16 +100,7 @@ GPU_BUSY = blocker(
     "GPUs are in use",
     "Changing the driver from {before} to {after} would interrupt running GPU work ({work}).",
     "Run `gpufleet upgrade`, which waits for the work and drains nodes; or stop it and run again; "
-    "or set "
-    "driver_allow_disruption = True for this host to let the work be killed.",
-)
-
-KUBERNETES_GPU_PODS = blocker(
-    "GF531",
-    "GPU pods run on this Kubernetes node",
-    "Changing the driver from {before} to {after} would interrupt {pods} with GPUs on this node.",
-    "Run `gpufleet upgrade`, which drains the node, keeps the device plugin away and returns "
-    "the node. Or set driver_allow_disruption = True for this host to let the pods be killed.",
+    "or set driver_allow_disruption = True for this host to let the work be killed.",
 )
 
 LOWER_DRIVER = blocker(

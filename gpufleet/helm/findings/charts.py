@@ -18,18 +18,14 @@ CHART_MADE_TO_FIT = warning(
     "disabled: {error}.",
     'Set cluster_charts = "careful" for a version that needs no such change.',
 )
-CHART_UNDOCUMENTED = warning(
+CHART_UNTESTED = warning(
     "GF803",
-    "Kubernetes version outside the chart's documented range",
-    "{chart} {version} is documented for Kubernetes {documented}, not for {minor}.",
-    'It may work; with cluster_charts = "careful" gpufleet stays inside the documented range '
-    "where possible.",
-)
-CHART_UNKNOWN = warning(
-    "GF804",
-    "Chart newer than the catalog",
-    "{chart} {version} is newer than {newest}, the newest version in the catalog.",
-    "Try it on a test cluster first: gpufleet sandbox cluster up.",
+    "Chart version outside its documented range, or newer than the catalog",
+    "{chart} {version} is {why}.",
+    "It may work: try it on a test cluster first (gpufleet sandbox cluster up). cluster_charts = "
+    '"careful" stays inside the documented range where possible.',
+    description="Upstream documents this version of the chart for other minors of Kubernetes, or "
+    "the catalog does not have it yet.",
 )
 UNKNOWN_KUBERNETES = warning(
     "GF805",
@@ -64,10 +60,4 @@ DIGEST_WRONG = blocker(
     "Checksum mismatch for {what} from {source}: {error}. It was not used.",
     "If it is your mirror or repository, upload the right archive, and regenerate the index of "
     "charts (helm repo index). Otherwise find out what modifies downloads in transit.",
-)
-LOGIN_FILE = blocker(
-    "GF814",
-    "Credentials file cannot be used",
-    "{path}, set in cluster_chart_logins, cannot be used: {reason}.",
-    "Write lines `machine HOST login USER password PASSWORD`, then chmod 600 {path}",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, info, warning
+from gpufleet.core.findings import blocker, warning
 
 NAME_TAKEN = blocker(
     "GF830",
@@ -93,16 +93,10 @@ OFFERS_NOTHING = warning(
 NO_PODS = warning(
     "GF838",
     "DaemonSet has no pods",
-    "DaemonSet {daemonset} has 0 desired pods: {reason}.",
+    "DaemonSet {daemonset} has no pods: {reason}.",
     "Label the nodes as it requires (kubectl label node NODE KEY=VALUE; node-feature-discovery "
-    "does so automatically), or change its node selector or tolerations.",
-)
-HELM_SKEW = info(
-    "GF839",
-    "helm version outside its support range",
-    "helm {helm} supports Kubernetes {low} to {high}; the cluster runs {server}. It is called in "
-    "a way that works there.",
-    "No action required.",
+    "does so automatically), or correct nodeSelector, affinity or tolerations in the values of its "
+    "release. A DaemonSet that no GPU node fits stops its release.",
 )
 HELM_FAILED = blocker(
     "GF840",
@@ -160,13 +154,6 @@ ROLLED_BACK = warning(
     "failed.",
     "Fix the cause and run again.",
 )
-ROLLBACK_FAILED = blocker(
-    "GF849",
-    "Rollback failed",
-    "Release {release} could not be rolled back to revision {revision}: {error}",
-    "Run again: the release is recovered first. Manually: helm rollback {name} {revision} -n "
-    "{namespace}",
-)
 FIELD_DROPPED = warning(
     "GF850",
     "API server dropped a field",
@@ -204,13 +191,6 @@ NEWER_INSTALLED = warning(
     "Release {release} is of chart {installed}, newer than the selected {version}. It was not "
     "changed.",
     "Pin version {version} to downgrade, or {newer} to stay on it.",
-)
-UNINSTALL_FAILED = blocker(
-    "GF807",
-    "Release could not be uninstalled",
-    "Release {release} could not be uninstalled: {error}",
-    "Fix the cause and run again: the removal continues where it stopped. Manually: helm uninstall "
-    "{name} -n {namespace} --debug",
 )
 RELEASE_UNREADABLE = blocker(
     "GF820",
@@ -257,13 +237,6 @@ NODES_LEFT_OUT = warning(
     "DaemonSet {daemonset} has no pod on these GPU nodes: {nodes}.",
     "No action required if that is intended. Otherwise label the nodes (kubectl label node NODE "
     "KEY=VALUE), or change nodeSelector, affinity or tolerations in the values of its release.",
-)
-NOWHERE = blocker(
-    "GF816",
-    "DaemonSet fits no GPU node",
-    "DaemonSet {daemonset} of release {release} would have no pod: {reason}.",
-    "Correct nodeSelector, affinity or tolerations in the values of the release, or label the "
-    "nodes: kubectl label node NODE KEY=VALUE",
 )
 OPERATOR_SILENT = warning(
     "GF818",

@@ -20,12 +20,12 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.limits import CHART, MIB, UNPACKED_CHART
 from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.findings.charts import LOGIN_FILE
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.chart_repository import archive_from_repository
 from gpufleet.helm.output import explain_pull
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.findings import LOGIN_FILE
 from gpufleet.packages.logins import RepositoryLogin
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
@@ -159,7 +159,8 @@ def find_login(file: str, url: str) -> RepositoryLogin | None:
     try:
         return read_logins(file).find(url)
     except LoginFileError as error:
-        raise ClusterProblem(LOGIN_FILE(path=error.path, reason=error.reason)) from error
+        found = LOGIN_FILE(path=error.path, setting="cluster_chart_logins", reason=error.reason)
+        raise ClusterProblem(found) from error
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.paths import cache_dir
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.findings.releases import HELM_FAILED
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
@@ -27,6 +26,7 @@ from gpufleet.helm.output import (
     explain_uninstall,
     is_gone,
     is_kept,
+    removal_failed,
 )
 from gpufleet.helm.plan import (
     Controller,
@@ -123,12 +123,8 @@ class Cluster:
         if result.ok or is_gone(result.stderr):
             return None
         if result.code is None:
-            return HELM_FAILED(
-                what="Removal",
-                release=release.ref,
-                error=f"it did not end within {timeout} s: {error_line(result.stderr)}",
-                state="Fix the cause and run again: the removal continues where it stopped.",
-            )
+            late = f"it did not end within {timeout} s: {error_line(result.stderr)}"
+            return removal_failed(release.ref, late)
         return explain_uninstall(result.stderr, release.ref, self.facts.context)
 
 

@@ -173,13 +173,13 @@ class ReleaseRun:
                 findings.ROLLED_BACK(release=release.ref, revision=revision, chart=chart)
             )
             return
+        manually = f"helm rollback {release.name} {revision} -n {release.namespace}"
         outcome.fail(
-            findings.ROLLBACK_FAILED(
+            findings.HELM_FAILED(
+                what=f"Rollback to revision {revision}",
                 release=release.ref,
-                revision=revision,
                 error=_said(result),
-                name=release.name,
-                namespace=release.namespace,
+                state=f"Run again: the release is recovered first. Manually: {manually}",
             )
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import (
     Kubeconfig,
     KubeconfigError,
-    NoKubeconfig,
     UnknownContext,
     kubeconfig_paths,
     open_client,
@@ -55,9 +53,6 @@ class KubeAccess:
         paths = kubeconfig_paths(self.kubeconfig)
         try:
             return read_kubeconfig(paths, self.context)
-        except NoKubeconfig as error:
-            shown = paths.replace(os.pathsep, ", ")
-            raise ClusterProblem(findings.KUBECONFIG_MISSING(paths=shown)) from error
         except UnknownContext as error:
             raise ClusterProblem(_unknown_context(paths, error.name, error.known)) from error
         except KubeconfigError as error:

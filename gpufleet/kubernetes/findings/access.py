@@ -14,16 +14,9 @@ ACCESS_UNUSABLE = blocker(
 KUBECONFIG_NOT_WRITTEN = blocker(
     "GF293",
     "Kubeconfig not written",
-    "{path} on this machine cannot be written: {problem}.",
+    "{path} on this machine was not written: {problem}.",
     "Correct the path or its permissions, or set kubernetes_kubeconfig to another one, and run "
     "again. The cluster itself is up.",
-)
-KUBECONFIG_OTHERS = blocker(
-    "GF954",
-    "Kubeconfig file belongs to something else",
-    "{path} on this machine does not contain only the access to this cluster, so it was not "
-    "replaced.",
-    "Move the file, or set kubernetes_kubeconfig to another path. The cluster itself is up.",
 )
 GPU_PODS_RUN = blocker(
     "GF955",

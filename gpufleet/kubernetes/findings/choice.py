@@ -30,27 +30,12 @@ CGROUPS_V1_ACCEPTED = warning(
     "v1.",
     "Move the host to cgroup v2 before the next minor.",
 )
-NO_CONTAINERD = blocker(
-    "GF934",
-    "containerd is not installed",
-    "Kubernetes requires containerd {minimum} or newer. The host has none, and gpufleet does not "
-    "install it here: it knows no such package for the distribution, or containerd_install "
-    "forbids it.",
-    "Install the package containerd (or containerd.io) first, or leave containerd_install at "
-    '"auto".',
-)
 CONTAINERD_STOPPED = blocker(
     "GF291",
     "containerd is not running",
     "Kubernetes requires containerd, which is installed on this host and does not run.",
     "Start it: `systemctl --no-reload enable --now containerd`. If it stops again: journalctl -u "
     "containerd.",
-)
-CONTAINERD_TOO_OLD = blocker(
-    "GF935",
-    "containerd is too old",
-    "Kubernetes {version} requires containerd {minimum} or newer; the host has {installed}.",
-    "Upgrade containerd, or set kubernetes_version to an older minor.",
 )
 CRI_DISABLED = blocker(
     "GF945",
@@ -88,16 +73,18 @@ KERNEL_TOO_OLD = blocker(
     "Move the host to a newer release of its distribution, or set kubernetes_version to a minor "
     "before {since}, or to {below} or newer.",
 )
-FIELD_IGNORED = warning(
+
+FIELD_TOO_NEW = blocker(
     "GF995",
-    "Setting is unknown to this Kubernetes",
-    "{key} has {field}, which requires Kubernetes {since}; {version} ignores it.",
+    "Setting is too new for this Kubernetes",
+    "{key} has {field}, which requires Kubernetes {since}; {effect}.",
     "Remove it from {key}, or set kubernetes_version to {since} or newer.",
 )
-FIELD_REFUSED = blocker(
-    "GF996",
-    "Setting is too new for this Kubernetes",
-    "{key} has {field}, which requires Kubernetes {since}. With {version}, its component does not "
-    "start.",
-    "Remove it from {key}, or set kubernetes_version to {since} or newer.",
+
+CONTAINERD_MISSING = blocker(
+    "GF934",
+    "containerd is not installed or too old",
+    "Kubernetes {version} requires containerd {minimum} or newer; the host has {found}.",
+    "Install or upgrade it (package containerd or containerd.io), leave containerd_install at "
+    '"auto", or set kubernetes_version to an older minor.',
 )

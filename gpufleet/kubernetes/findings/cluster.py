@@ -48,12 +48,6 @@ NO_ENDPOINT = blocker(
     "Leave one host in the group control_plane, or destroy the cluster and create it again with "
     "kubernetes_endpoint.",
 )
-CONTROL_PLANE_MISSING = blocker(
-    "GF944",
-    "Control plane is not part of the run",
-    "To join, the host needs a token from {control_plane}, which is not part of this run.",
-    "Run again with --limit {control_plane} in addition.",
-)
 CLUSTER_DIFFERS = blocker(
     "GF960",
     "Setting of the cluster differs between hosts",
@@ -97,4 +91,13 @@ NODE_ELSEWHERE = blocker(
     "whose control plane was destroyed since.",
     "Take the host out of that cluster first: gpufleet cluster destroy, with the inventory of that "
     "cluster where there is one.",
+)
+
+NO_CONTROL_PLANE_READY = blocker(
+    "GF944",
+    "Control plane is not part of the run, or failed",
+    "To join, the host needs a token from {control_plane}, which is not part of this run or failed "
+    "in it.",
+    "Correct the errors of {control_plane} if any, then run again with --limit {control_plane} in "
+    "addition.",
 )

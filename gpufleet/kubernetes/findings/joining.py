@@ -4,13 +4,6 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, warning
 
-CONTROL_JOIN_FAILED = blocker(
-    "GF084",
-    "Control plane did not join the cluster",
-    "The command kubeadm join failed. Its output and the logs of its pods follow.",
-    "Correct the cause and run again: the host is reset first. The etcd member of a control plane "
-    "that is lost for good has to be removed before: docs/how-to/bare-hosts.md.",
-)
 CERTIFICATES_STAY = warning(
     "GF085",
     "Certificates of the join are still in the cluster",
@@ -37,30 +30,20 @@ NODE_STAYS = blocker(
     "The host has left the cluster, but its Node could not be deleted. The output follows.",
     "Correct the cause and run again, or run kubectl delete node and remove {path} on the host.",
 )
-CONTROL_PLANE_FAILED = blocker(
-    "GF959",
-    "Control plane failed",
-    "To join, the host needs a token from {control_plane}, which failed in this run.",
-    "Correct the errors of {control_plane} and run again.",
-)
 NO_TOKEN = blocker(
     "GF294",
     "No join token from the control plane",
     "The host needs a token to join, and {control_plane} did not create one: {answer}.",
     "On {control_plane}, check that the API server runs (journalctl -u kubelet), then run again.",
 )
-INIT_FAILED = blocker(
+KUBEADM_FAILED = blocker(
     "GF946",
-    "Control plane did not start",
-    "The command kubeadm init failed. Its output and the logs of its pods follow.",
-    "Correct the cause and run again: the host is reset first.",
+    "kubeadm failed",
+    "The command kubeadm {verb} failed. Its output follows, and the logs of its pods if any.",
+    "Correct the cause and run again: a host that has not joined is reset first. The etcd member "
+    "of a control plane that is lost for good has to be removed before: docs/how-to/bare-hosts.md.",
 )
-JOIN_FAILED = blocker(
-    "GF947",
-    "Host did not join the cluster",
-    "The command kubeadm join failed. Its output follows.",
-    "Correct the cause and run again: the host is reset first.",
-)
+
 NETWORK_FAILED = blocker(
     "GF948",
     "Pod network not installed",
@@ -72,10 +55,4 @@ NOT_READY = blocker(
     "Node is not Ready",
     "The node, or the network of its pods, is not Ready after {seconds} s. Its condition follows.",
     "See `journalctl -u kubelet` on the host, correct the cause and run again.",
-)
-RESET_FAILED = blocker(
-    "GF952",
-    "Host still in its cluster",
-    "The command kubeadm reset failed. Its output follows.",
-    "Correct the cause and run again.",
 )

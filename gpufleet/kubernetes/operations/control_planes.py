@@ -51,7 +51,7 @@ def join(
         if problem:
             yield problem
             return
-        message = explain(host.name, found.CONTROL_JOIN_FAILED())
+        message = explain(host.name, found.KUBEADM_FAILED(verb="join"))
         yield from joining.kubeadm_join(plan, settings, token, message, NETWORKED)
     finally:
         if stays := withdraw(source):

@@ -79,7 +79,7 @@ def start(
         answers = cluster.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
         yield script("kubernetes/unanswered", explain(host.name, answers), endpoint)
     text = init_configuration(settings, version() or plan.version, plan.api)
-    yield from _kubeadm("init", text, plan, explain(host.name, found.INIT_FAILED()))
+    yield from _kubeadm("init", text, plan, explain(host.name, found.KUBEADM_FAILED(verb="init")))
 
 
 @operation
@@ -106,7 +106,9 @@ def join(
     if problem:
         yield problem
         return
-    yield from kubeadm_join(plan, settings, token, explain(host.name, found.JOIN_FAILED()))
+    yield from kubeadm_join(
+        plan, settings, token, explain(host.name, found.KUBEADM_FAILED(verb="join"))
+    )
 
 
 def ahead(installed: str, token: JoinToken) -> StringCommand | None:
@@ -178,7 +180,8 @@ def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
     try:
         there = file.read_text("utf-8", "replace") if file.is_file() else ""
         if not may_replace(there, text):
-            raise Stopped(access.KUBECONFIG_OTHERS(path=path))
+            problem = "it has something other than only the access to this cluster"
+            raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem=problem))
         if leads or not there.strip():
             write_private(file, text)
     except OSError as error:
@@ -242,7 +245,8 @@ def reset(needed: bool, network: str) -> Commands:
 def reset_command(network: str, member: str = "") -> StringCommand:
     """The command that resets a host. `member`: the message if the host leaves a cluster and its
     etcd member cannot be removed."""
-    messages = (explain(host.name, each()) for each in (found.RESET_FAILED, cluster.OTHER_CLUSTER))
+    failed = found.KUBEADM_FAILED(verb="reset")
+    messages = (explain(host.name, each) for each in (failed, cluster.OTHER_CLUSTER()))
     done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
     return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done, UPLOADS)
 

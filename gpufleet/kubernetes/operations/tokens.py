@@ -19,6 +19,7 @@ from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
 from gpufleet.kubernetes.findings import joining as found
+from gpufleet.kubernetes.findings.cluster import NO_CONTROL_PLANE_READY
 from gpufleet.kubernetes.kubeadm import JoinToken, certificates_configuration
 
 TOKEN_MINUTES = 15
@@ -77,7 +78,7 @@ def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[s
             problems += error.findings
     if problems and len(sources) == 1:
         raise Stopped(*problems)
-    raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=" or ".join(sources)), *problems)
+    raise Stopped(NO_CONTROL_PLANE_READY(control_plane=" or ".join(sources)), *problems)
 
 
 def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -> JoinToken:
@@ -86,7 +87,7 @@ def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -
     ok, output = run(there, framed(asked), **how)
     lines = answer(output.stdout_lines) if ok else None
     if not lines and not is_connected(there):
-        raise Stopped(found.CONTROL_PLANE_FAILED(control_plane=there.name))
+        raise Stopped(NO_CONTROL_PLANE_READY(control_plane=there.name))
     said = dict(line.partition(" ")[::2] for line in lines or ())
     if not said.keys() >= TOKEN_PARTS:
         said_last = quote_last_line(NAMES_TOKEN.sub("", "\n".join(output.stderr_lines)))

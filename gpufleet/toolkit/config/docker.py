@@ -52,7 +52,8 @@ def unmerge(
     mark, body = _split(text)
     merged = unmerge_settings(body, record, file, "docker", fmt=JSON)
     if merged.text is not None and not merged.text.strip() and not reads.blank:
-        notes = (*merged.notes, found.BLANK_REPLACED(file=file))
+        empty = found.REWRITTEN(Severity.INFO, file=file, has="would be empty", how="as {}")
+        notes = (*merged.notes, empty)
         merged = replace(merged, text=BLANK, notes=notes)
     return _marked(merged, text, mark, reads, file)
 
@@ -64,7 +65,8 @@ def _marked(merged: Merged, text: str | None, mark: str, reads: Reads, file: str
     if merged.text is None:
         return merged
     bom = mark if reads.mark else ""
-    notes = () if mark == bom else (found.MARK_DROPPED(file=file),)
+    dropped = found.REWRITTEN(file=file, has="starts with a byte order mark", how="without it")
+    notes = () if mark == bom else (dropped,)
     new = bom + merged.text
     return replace(merged, text=new, changed=new != text, notes=(*merged.notes, *notes))
 

@@ -6,7 +6,7 @@ from gpufleet.core.findings import blocker, info, warning
 
 TOOLKIT_REFUSED = blocker(
     "GF160",
-    "Container toolkit version not available for the distribution",
+    "Container toolkit version not available",
     "Container toolkit {version} cannot be installed on {title}: {reason}.",
     'Set toolkit_version = "{newest}", or remove it.',
 )
@@ -31,13 +31,6 @@ TOOLKIT_UNTESTED = info(
     "{title} is not a platform on which NVIDIA tests the container toolkit; its packages install "
     "there.",
     "No action required.",
-)
-
-TOOLKIT_TOO_OLD = blocker(
-    "GF164",
-    "Container toolkit version no longer in the repository",
-    "Container toolkit {version} is not in the repository, whose oldest version is {oldest}.",
-    'Set toolkit_version = "{newest}", or remove it.',
 )
 
 TOOLKIT_ARCHITECTURE = blocker(

@@ -66,18 +66,9 @@ NEEDED_BY_OTHERS = warning(
     "No action required; remove it together with {user}.",
 )
 
-MARK_DROPPED = warning(
+REWRITTEN = warning(
     "GF437",
-    "Byte order mark removed",
-    "{file} starts with a byte order mark, which this version of dockerd rejects; the file is "
-    "written without it.",
-    "No action required; save the file as UTF-8 without a byte order mark.",
-)
-
-BLANK_REPLACED = info(
-    "GF438",
-    "Empty configuration replaced with an empty object",
-    "Without gpufleet's settings, {file} would be empty, and this version of dockerd does not "
-    "start with an empty file. It now contains the equivalent {{}}.",
-    "No action required.",
+    "Text that dockerd rejects was replaced",
+    "{file} {has}, which this version of dockerd rejects; it is written {how}.",
+    "No action required; save the file as UTF-8 without a byte order mark, with at least {{}}.",
 )

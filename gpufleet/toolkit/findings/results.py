@@ -53,19 +53,12 @@ DEFAULT_OVERRIDDEN = warning(
     "Remove {setting} from {file}, or set toolkit_default_runtime = False.",
 )
 
-CDI_SWITCHED_OFF = warning(
+CDI_OFF = warning(
     "GF408",
-    "CDI disabled in the runtime's configuration",
-    "{file} disables CDI. The setting is kept, so `{name}` devices cannot be requested by CDI "
-    "name.",
-    "Remove {setting} from {file} to let gpufleet enable CDI, or set toolkit_cdi = False.",
-)
-
-CDI_NOT_ENABLED = warning(
-    "GF443",
-    "CDI is not enabled",
-    "CDI is off in {runtime}, and {file} cannot enable it: {other} replaces its settings of the "
-    "CRI plugin. The nvidia runtime works without CDI.",
-    'Add enable_cdi = true to [plugins."{plugin}"] in {other} and restart {runtime}, or set '
+    "CDI is off in the runtime's configuration",
+    "CDI is off in {runtime}: {file} {does}. The nvidia runtime works without CDI; "
+    "`nvidia.com/gpu` devices cannot be requested by CDI name.",
+    "{change}, or set toolkit_cdi = False.",
+    advice="Remove the setting that disables CDI, or enable it in the named file, or set "
     "toolkit_cdi = False.",
 )

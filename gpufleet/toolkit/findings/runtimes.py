@@ -86,60 +86,14 @@ NO_RUNTIME = info(
     "Run again after installing a runtime.",
 )
 
-SNAP_DOCKER = warning(
+OTHER_ENGINE = info(
     "GF166",
-    "Docker is a snap",
-    "docker here is a snap, which has a container toolkit of its own and reads "
-    "/var/snap/docker/current/config/daemon.json; gpufleet configures docker from packages.",
-    "To keep the snap, see whether its toolkit works: docker run --rm --gpus all ubuntu nvidia-smi "
-    "(https://github.com/canonical/docker-snap). To have gpufleet configure docker, replace it: "
-    "`snap remove docker`, which removes its containers and images, then install docker.io or "
-    "docker-ce, and run again.",
-)
-
-MICROK8S = info(
-    "GF445",
-    "MicroK8s has its own containerd",
-    "MicroK8s is installed. Its containerd reads "
-    "/var/snap/microk8s/current/args/containerd-template.toml, which gpufleet does not change.",
-    "Run `microk8s enable nvidia` on one node of the cluster: it installs NVIDIA's GPU Operator.",
-)
-
-K0S = info(
-    "GF446",
-    "k0s has its own containerd",
-    "k0s is installed. Its containerd reads /etc/k0s/containerd.toml and the files of "
-    "/etc/k0s/containerd.d, which gpufleet does not change.",
-    "Add the runtime nvidia in a file of /etc/k0s/containerd.d (k0s 1.27.1 or newer), then restart "
-    "k0s (https://docs.k0sproject.io/stable/runtime/).",
-)
-
-ROOTLESS_DOCKER = info(
-    "GF167",
-    "Docker without root",
-    "A user runs docker without root; its configuration is the user's "
-    "(~/.config/docker/daemon.json), which gpufleet does not change.",
-    "As that user: nvidia-ctk runtime configure --runtime=docker "
-    "--config=$HOME/.config/docker/daemon.json; systemctl --user restart docker. If no other "
-    "runtime on the host uses GPUs, as root: nvidia-ctk config --set "
-    "nvidia-container-cli.no-cgroups --in-place; otherwise use CDI devices "
-    "(docker run --device nvidia.com/gpu=all), which docker has from 25 on.",
-)
-
-DOCKER_DESKTOP = warning(
-    "GF168",
-    "Docker Desktop has no GPUs",
-    "Docker Desktop runs containers in a virtual machine, which has no GPUs on Linux.",
-    "Install docker-ce or docker.io beside it, run again, and use its context: docker context use "
-    "default.",
-)
-
-PODMAN = info(
-    "GF169",
-    "Podman uses CDI devices",
-    "Podman is installed. It needs no configuration: it reads the CDI specifications of the "
-    "toolkit.",
-    "No action required: `podman run --device nvidia.com/gpu=all IMAGE` has the GPUs.",
+    "Container engine that gpufleet does not configure",
+    "{what}; gpufleet does not configure it.",
+    "{how}",
+    description="docker as a snap, docker without root, Docker Desktop, MicroK8s, k0s or Podman is "
+    "on the host. gpufleet configures docker from packages, containerd and CRI-O.",
+    advice="The finding says how containers of this engine get GPUs.",
 )
 
 RUNTIME_NOT_MANAGED = info(

@@ -8,7 +8,8 @@ NODE_UNKNOWN = blocker(
     "GF067",
     "Node of the host is not known",
     "It is not known which node the host is, or whether it is one: {reason}. No node was drained.",
-    "Add its cluster to the group gpu_cluster, or set kubernetes_kubeconfig for its control plane. "
+    "Restore access to its cluster, add it to the group gpu_cluster, or set kubernetes_kubeconfig "
+    "for its control plane. "
     "Name the host as its node, or set ssh_hostname to an address of it. Delete the node from the "
     "clusters that the host has left. Copies of one image need a machine ID each: `rm -f "
     "/etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup`, then reboot.",
@@ -28,15 +29,6 @@ CHECK_REFUSED = blocker(
     "{problem}. The node was not changed.",
     "If a quota or a webhook is named above, allow the pod. If its image cannot be pulled, set "
     "upgrade_gpu_image to one that the nodes can reach.",
-)
-
-MAYBE_A_NODE = blocker(
-    "GF285",
-    "Cannot check whether the host is a node",
-    "The nodes of context {context} cannot be listed, and no other cluster has this host as a "
-    "node, so it is not known whether to drain it. {problem}",
-    "Restore access to the cluster. If the host is not one of its nodes, use an inventory without "
-    "that cluster.",
 )
 
 NODE_REFUSED = blocker(

@@ -67,7 +67,9 @@ def find_nodes(
                 found = _find_in(api, access, with_id, known_as)
         except ClusterProblem as error:
             context = access.context or "of the kubeconfig"
-            silent.append(findings.MAYBE_A_NODE(context=context, problem=error.findings[0].message))
+            why = error.findings[0].message.rstrip(".")
+            reason = f"the nodes of context {context} cannot be listed ({why})"
+            silent.append(findings.NODE_UNKNOWN(reason=reason))
             continue
         for host, candidate in found.items():
             candidates.setdefault(host, []).append(candidate)

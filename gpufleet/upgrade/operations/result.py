@@ -8,14 +8,14 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
-from gpufleet.driver.findings.host import GPU_BUSY, KUBERNETES_GPU_PODS
+from gpufleet.driver.findings.host import GPU_BUSY
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, REBOOT_FAILED
 from gpufleet.run.report import BAD, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
 
 REASON = 300  # characters
 # another run is at work on the host, or its GPUs are in use
-BUSY = (IN_USE, GPU_BUSY, KUBERNETES_GPU_PODS, ANOTHER_RUN, CHANGED_SINCE)
+BUSY = (IN_USE, GPU_BUSY, ANOTHER_RUN, CHANGED_SINCE)
 BUSY_CODES = frozenset(kind.code for kind in BUSY)
 STOPPED = "GF012"  # says only that another finding stops the host
 

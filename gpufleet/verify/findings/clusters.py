@@ -25,17 +25,13 @@ GPUS_MISSING = check(
     "discovery times device_plugin_time_slicing.",
     "Read the device plugin's log on that node, and run `nvidia-smi` there.",
 )
-CHART_VERSION = check(
+NOT_AS_APPLIED = check(
     "GF758",
-    "Release has another chart version",
+    "GPU stack differs from the inventory",
     "Each release of the GPU stack must be deployed in the chart version that "
-    "cluster_chart_versions or the catalog selects.",
-    "Run `gpufleet apply` for this cluster.",
-)
-STACK_PODS = check(
-    "GF793",
-    "Device plugin or exporter missing on GPU nodes",
-    "The device plugin and dcgm-exporter must have a ready pod on every GPU node.",
+    "cluster_chart_versions or the catalog selects, the device plugin and dcgm-exporter must have "
+    "a ready pod on every GPU node, and Grafana's Service the node port that "
+    "monitoring_grafana_node_port sets.",
     "Run `gpufleet apply` for this cluster.",
 )
 GPU_POD = check(
@@ -79,12 +75,6 @@ NO_POD_LABELS = check(
     "Metrics lack pod labels",
     "Metrics of a GPU that a pod uses must carry the labels of that pod.",
     "Check that the exporter reads the kubelet's pod-resources socket.",
-)
-GRAFANA_CLOSED = check(
-    "GF799",
-    "Grafana not reachable as configured",
-    "Grafana's Service must have the node port that monitoring_grafana_node_port sets.",
-    "Run `gpufleet apply` for this cluster.",
 )
 OPERATOR_STATE = check(
     "GF784",

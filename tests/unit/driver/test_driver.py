@@ -149,7 +149,7 @@ def test_running_gpu_work_blocks_a_change(converged: NodeFacts, data: dict[str, 
 def test_gpu_pods_block_a_change_and_name_the_upgrade(converged: NodeFacts) -> None:
     plan = plan_for(replace(converged, kubelet=True, gpu_pods=2), driver_version="580.178.04")
     (finding,) = [finding for finding in plan.findings if finding.blocks]
-    assert finding.code == "GF531"
+    assert finding.code == "GF530"
     assert "drain" in finding.remedy
 
 

@@ -123,9 +123,9 @@ def test_settings_of_our_plugin_are_obeyed_or_reported() -> None:
     plan = stack(offering("nvidia.com/gpu"), device_plugin_time_slicing=4)
     assert (PLUGIN in names(plan), codes(plan)) == (True, {"GF914"})
     seen = beside(daemon(*PLUGINS[0]), device_plugin_time_slicing=4)
-    assert (PLUGIN in names(seen), codes(seen)) == (False, {"GF871", "GF915"})
+    assert (PLUGIN in names(seen), codes(seen)) == (False, {"GF871", "GF887"})
     off = stack(device_plugin_enabled=False, device_plugin_values={"a": 1})
-    assert (PLUGIN in names(off), codes(off)) == (False, {"GF915"})
+    assert (PLUGIN in names(off), codes(off)) == (False, {"GF887"})
 
 
 @pytest.mark.parametrize(
@@ -141,10 +141,10 @@ def test_settings_of_our_plugin_are_obeyed_or_reported() -> None:
 )
 def test_settings_of_our_prometheus_are_obeyed_or_reported(key: str, value: Any) -> None:
     without = stack(monitoring_prometheus="none", **{key: value})
-    (found,) = [each for each in without.findings if each.code == "GF915"]
+    (found,) = [each for each in without.findings if each.code == "GF887"]
     assert key in found.message
     for plan in (stack(**{key: value}), stack(monitoring_prometheus="none")):
-        assert "GF915" not in codes(plan)
+        assert "GF887" not in codes(plan)
 
 
 def test_an_explicit_setting_wins() -> None:

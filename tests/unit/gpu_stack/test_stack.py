@@ -159,7 +159,7 @@ def test_a_prometheus_that_is_there_is_joined_with_the_labels_it_selects() -> No
 def test_a_monitor_needs_its_kind() -> None:
     plan = stack(monitoring_prometheus="none", monitoring_scrape="service-monitor")
     assert [finding.code for finding in plan.blockers] == ["GF874"]
-    assert [f.code for f in stack(monitoring_prometheus="existing").blockers] == ["GF875"]
+    assert [f.code for f in stack(monitoring_prometheus="existing").blockers] == ["GF874"]
 
 
 def test_the_exporter_gets_memory_by_gpus() -> None:

@@ -113,7 +113,7 @@ def test_newest_passes_values_that_make_a_chart_fit() -> None:
 def test_a_pin_is_spelt_as_in_the_index_and_a_newer_one_is_reported() -> None:
     assert choice("gpu-operator", "1.36", pin="26.7.0").version == "v26.7.0"
     (finding,) = choice("kube-prometheus-stack", "1.36", pin="92.15.0").findings
-    assert finding.code == "GF804"
+    assert finding.code == "GF803"
 
 
 @pytest.mark.parametrize("version", ["1.24", "v1.24.17", "v1.24.17-eks-036c24b", "1.24.9-gke.100"])

@@ -119,9 +119,9 @@ def uninstall_output(helm: str, case: str) -> str:
 @pytest.mark.parametrize("helm", ["helm3", "helm4"])
 def test_a_failed_uninstall_is_explained_by_helms_debug_output(helm: str) -> None:
     found = explain_uninstall(uninstall_output(helm, "debug"), RELEASE.ref, "sandbox")
-    assert found.code == "GF807"
+    assert found.code == "GF840"
     assert found.message == (
-        "Release space/one could not be uninstalled: unable to build kubernetes objects for delete:"
+        "Removal of release space/one failed: unable to build kubernetes objects for delete:"
         ' resource mapping not found for name: "one" namespace: "" from "": no matches for kind'
         ' "Thing" in version "example.com/v1" ensure CRDs are installed first'
     )
@@ -146,4 +146,4 @@ def test_permissions_that_an_uninstall_lacks_are_named() -> None:
     assert (found.code, "delete secrets in namespace space" in found.message) == ("GF866", True)
     hook = "Error: uninstallation completed with 1 error(s): timed out waiting for the condition"
     found = explain_uninstall(hook, RELEASE.ref, "sandbox")
-    assert (found.code, "timed out waiting" in found.message) == ("GF807", True)
+    assert (found.code, "timed out waiting" in found.message) == ("GF840", True)

@@ -245,5 +245,5 @@ def test_a_plan_names_left_out_nodes_before_anything_is_changed() -> None:
     assert set(found) == {"GF817", "GF809"}
     assert "b (it does not have the label pool=inference)." in found["GF809"]
     assert planned({"x": "y"}, [node("a", labels={})]) == {}  # this run labels it
-    assert set(planned({"pool": "none"}, nodes)) == {"GF817", "GF816"}
+    assert set(planned({"pool": "none"}, nodes)) == {"GF817", "GF838"}
     assert set(planned({"pool": "none"}, [nodes[2]])) == {"GF817"}

@@ -16,7 +16,6 @@ import pytest
 
 from gpufleet.kube.kubeconfig import (
     KubeconfigError,
-    NoKubeconfig,
     UnknownContext,
     impersonation,
     kubeconfig_paths,
@@ -121,7 +120,7 @@ def test_the_place_of_an_error_is_shown_without_what_stands_there(tmp_path: Path
 
 
 def test_none_and_an_unknown_context(tmp_path: Path) -> None:
-    with pytest.raises(NoKubeconfig):
+    with pytest.raises(KubeconfigError):
         read_kubeconfig(str(tmp_path / "none"))
     with pytest.raises(UnknownContext) as caught:
         read_kubeconfig(files(tmp_path, config("b"), config("a")), "c")

@@ -38,7 +38,7 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cluster_host": replace(ROOM, cgroups=1)}, {}, "GF932"),
     ({"cluster_host": replace(ROOM, cgroups=1)}, {"version": "1.34"}, ""),
     ({"cluster_host": replace(ROOM, cgroups=1)}, {"kubelet": {"failCgroupV1": False}}, "GF933"),
-    ({"runtimes": {"containerd": replace(CONTAINERD, version="1.4.13")}}, {}, "GF935"),
+    ({"runtimes": {"containerd": replace(CONTAINERD, version="1.4.13")}}, {}, "GF934"),
     ({"cluster_host": replace(ROOM, paths=frozenset({"/etc/kubernetes/pki/ca.crt"}))}, {}, "GF940"),
     ({"cluster_host": replace(ROOM, swap=("/dev/sda2",))}, {}, "GF936"),
     (

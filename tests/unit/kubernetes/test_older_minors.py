@@ -82,11 +82,11 @@ def test_the_catalog_has_every_minor_between_its_ends() -> None:
     ("1.32", {"release": "4.19.0-1"}, {}, []),
     ("1.34", OLD_CGROUPS, {}, []),
     ("1.35", OLD_CGROUPS, {}, ["GF932"]),
-    ("1.28", {"containerd": "1.5.9"}, {}, ["GF935"]),
+    ("1.28", {"containerd": "1.5.9"}, {}, ["GF934"]),
     ("1.28", {"containerd": "1.6.0"}, {}, []),
     ("1.30", OLD_CGROUPS, {"kubelet": {"failCgroupV1": False}}, ["GF995"]),
     ("1.31", OLD_CGROUPS, {"kubelet": {"failCgroupV1": False}}, []),
-    ("1.30", {}, {"kube_proxy": {"mode": "nftables"}}, ["GF996"]),
+    ("1.30", {}, {"kube_proxy": {"mode": "nftables"}}, ["GF995"]),
     ("1.30", {}, {"kube_proxy": {"mode": "iptables"}}, []),
     ("1.31", {}, {"kube_proxy": {"mode": "nftables"}}, []),
 ], ids=str)  # fmt: skip

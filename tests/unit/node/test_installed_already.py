@@ -32,7 +32,7 @@ def test_a_toolkit_that_the_repository_no_longer_has(there: bool) -> None:
     packages = {name: Package(name, f"{GONE}-1", "amd64") for name in names}
     plan = toolkit_of(replace(converged_host(), packages=packages))
     assert (plan.action == "none") == there
-    (finding,) = [each for each in plan.findings if each.code == "GF164"]
+    (finding,) = [each for each in plan.findings if each.code == "GF160"]
     assert finding.blocks != there
 
 

@@ -54,4 +54,4 @@ def test_a_misspelt_group_of_ones_own_is_a_warning_for_its_hosts_alone() -> None
 @pytest.mark.parametrize("name", ["storage", "rack2", "gpu_training_europe"])
 def test_data_for_a_group_of_another_inventory_is_an_info(name: str) -> None:
     (found,) = groups_meant([name], ["rack1"], ["gpu_training", "rack1", "all"])
-    assert (found.code, found.severity.value) == ("GF208", "info")
+    assert (found.code, found.severity.value) == ("GF205", "info")

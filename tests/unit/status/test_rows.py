@@ -176,10 +176,10 @@ def test_the_toolkit_and_the_distribution_are_judged() -> None:
 @pytest.mark.parametrize(
     ("version", "package", "expected"),
     [
-        ("1.7.27", "containerd.io", {"end-of-life": ["GF719"], "vulnerable": ["GF724"]}),
+        ("1.7.27", "containerd.io", {"end-of-life": ["GF719"], "vulnerable": ["GF719"]}),
         ("2.3.5", "containerd.io", {"end-of-life": [], "vulnerable": []}),
-        ("1.6.39", "containerd.io", {"end-of-life": ["GF719"], "vulnerable": ["GF724"]}),
-        ("2.3.4", "containerd.io", {"end-of-life": [], "vulnerable": ["GF724"]}),
+        ("1.6.39", "containerd.io", {"end-of-life": ["GF719"], "vulnerable": ["GF719"]}),
+        ("2.3.4", "containerd.io", {"end-of-life": [], "vulnerable": ["GF719"]}),
         ("9.9.9", "containerd.io", {"end-of-life": [], "vulnerable": []}),
         ("1.7.27", "containerd", {"end-of-life": [], "vulnerable": []}),  # the distribution's own
     ],
@@ -205,7 +205,7 @@ def test_a_runtime_that_does_not_run_is_not_the_runtime() -> None:
 
 def test_a_driver_that_is_not_the_loaded_one_needs_a_reboot() -> None:
     found = row(healthy(module_on_disk=ModuleOnDisk("595.91.07", "NVIDIA")))
-    assert codes(found, "reboot") == ["GF716"]
+    assert codes(found, "reboot") == ["GF524"]
     assert f"Driver 595.91.07 is installed, {NEWEST} is loaded" in text(found, "reboot")
 
 
@@ -245,7 +245,7 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(facts: NodeFacts, new
         facts = replace(facts, kernel=replace(facts.kernel, architecture="aarch64"))
         newer = ""
     assert newer_kernel(facts) == newer
-    assert codes(row(facts), "reboot") == (["GF716"] if newer else [])
+    assert codes(row(facts), "reboot") == (["GF524"] if newer else [])
     host = seen("gpu-01", facts)
     (found,) = details([host], fleet(host), load_catalog(), NOW)
     assert found.has["kernel"]["newer"] == (newer or None)

@@ -56,7 +56,7 @@ def test_rhel7_may_keep_an_insecure_version_with_a_warning() -> None:
 
 
 def test_other_versions() -> None:
-    assert codes(choose("ubuntu2204", version="1.13.5"))[0] == "GF164"
+    assert codes(choose("ubuntu2204", version="1.13.5"))[0] == "GF160"
     assert codes(choose("ubuntu2204", version="1.99.0")) == ["GF162"]
 
 

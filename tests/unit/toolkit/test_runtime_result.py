@@ -169,7 +169,7 @@ class TestCdiIsAnExtra:
 
     def test_it_does_not_block_a_host_that_has_the_runtime(self) -> None:
         done = planned(host("1.7.28", dict(self.FILES)))
-        assert (done.change, codes_of(done)) == (None, ["GF406", "GF443"])
+        assert (done.change, codes_of(done)) == (None, ["GF406", "GF408"])
         assert not any(finding.blocks for finding in done.findings)
         assert f'[plugins."{OLD}"] in {NVIDIA_CTK}' in done.findings[1].remedy
 

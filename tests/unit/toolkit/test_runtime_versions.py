@@ -8,8 +8,8 @@ import pytest
 
 from gpufleet.facts.model import Package, Runtime, Service
 from gpufleet.facts.sections.services import parse_runtimes
-from gpufleet.toolkit.config import references
 from gpufleet.toolkit.config.json_text import MAX_DEPTH
+from gpufleet.toolkit.runtime_result import find_undefined
 from tests.unit.hosts import bare_host
 from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal, reported
 from tests.unit.toolkit.test_toolkit import (
@@ -40,7 +40,7 @@ class TestDockerBefore23:
         done = removal(facts)
         assert done.change is not None
         assert done.change.after == "{}\n"
-        assert reported(done) == [("GF438", False)]
+        assert reported(done) == [("GF437", False)]
 
     def test_one_that_was_emptied_since_either(self) -> None:
         facts = provisioned(docker_host('{"debug": true}', version=OLD))
@@ -191,7 +191,7 @@ def test_null_is_a_key_that_is_not_there() -> None:
     done = plan(docker_host('{"log-driver": "json-file", "runtimes": null, "features": null}'))
     assert codes(done) == []
     assert done.runtimes[0].change is not None
-    assert references.undefined("docker", {"runtimes": None, "default-runtime": None}, True) == {}
+    assert find_undefined("docker", {"runtimes": None, "default-runtime": None}, True) == {}
 
 
 def test_a_number_of_many_digits_is_a_number() -> None:

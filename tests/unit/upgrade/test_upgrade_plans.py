@@ -151,7 +151,7 @@ def test_another_unfinished_run_is_named(there: dict[str, Any]) -> None:
 
 
 def test_a_run_whose_node_is_not_found_does_not_go_on() -> None:
-    lost = view("h", state=state("changing", out=True), unplaced="GF285 …")
+    lost = view("h", state=state("changing", out=True), unplaced="GF067 …")
     with pytest.raises(Stopped) as error:
         plan(lost)
     assert code(error) == "GF074"
