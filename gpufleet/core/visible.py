@@ -45,13 +45,6 @@ def each_line(text: str) -> str:
     return "\n".join(map(one_line, text.split("\n")))
 
 
-def indented(text: str) -> str:
-    """A text of several lines that another process composed: visible, and no line but the first
-    begins as one of gpufleet's own."""
-    first, *others = map(one_line, text.split("\n"))
-    return "\n".join([first, *(line if line[:2] == "  " else f"{BAR}{line}" for line in others)])
-
-
 def printed(value: object, form: Callable[[object], str] = repr) -> str:
     """The repr of a value of an inventory, or its str: an object's own may raise."""
     try:

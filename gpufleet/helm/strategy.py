@@ -5,9 +5,7 @@ from __future__ import annotations
 from datetime import date
 
 from gpufleet.core.entries import Entry, Sourced, loader
-from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
-from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import HelmStrategy, HelmVersion
 from gpufleet.kube.facts import HelmRelease, ServerVersion
 
@@ -16,12 +14,6 @@ class HelmLimit(Sourced):
     """A version limit of a feature of helm or the API server."""
 
     version: str  # "1.20": major and minor
-
-
-class HelmSkew(Sourced):
-    """Kubernetes minors that each helm minor is supported on: helm -> lowest, highest."""
-
-    ranges: dict[str, tuple[str, str]]
 
 
 class HelmDownload(Sourced):
@@ -43,7 +35,6 @@ class HelmCatalog(Entry):
     client_side_below: HelmLimit
     watch_list_off_up_to: HelmLimit
     crds_replaced_up_to: HelmLimit
-    skew: HelmSkew
     download: HelmDownload
 
 
@@ -78,12 +69,3 @@ def helm_strategy(
         flags.append("--force-conflicts")
         reasons.append("fields changed by another manager are overwritten")
     return HelmStrategy(tuple(flags), environment, tuple(reasons))
-
-
-def skew(helm: HelmVersion, server: ServerVersion, catalog: HelmCatalog) -> list[Finding]:
-    """A finding if this helm is not supported on this server."""
-    known = catalog.skew.ranges.get(str(helm))
-    at = (server.major, server.minor)
-    if known is None or version_tuple(known[0]) <= at <= version_tuple(known[1]):
-        return []
-    return [findings.HELM_SKEW(helm=helm, low=known[0], high=known[1], server=server)]
