@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
-from gpufleet.facts.model import NodeFacts
+from gpufleet.core.versions import version_tuple
+from gpufleet.facts.model import ClusterHost, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.containerd import CERTS
-from gpufleet.kubernetes.identity import elsewhere, newer
+from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
@@ -163,6 +164,26 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def main_packages(self, catalog: KubernetesCatalog) -> tuple[str, ...]:
         return ("kubelet",)
+
+
+def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
+    """Whether a node's cluster is another than that of the first control plane: they have no
+    authority in common, or that one has no cluster."""
+    if JOINED not in host.paths or not host.authorities:
+        return
+    known = plane.authorities if JOINED in plane.paths else frozenset()
+    unknown = JOINED in plane.paths and not known
+    if not unknown and host.authorities.isdisjoint(known):
+        yield found.NODE_ELSEWHERE(control_plane=plane.name)
+
+
+def newer(version: str, plane: NodeFacts) -> Iterator[Finding]:
+    """A finding if the host would get a newer minor than its control plane has."""
+    kubelet = plane.packages.get("kubelet")
+    if kubelet is None or JOINED not in plane.cluster_host.paths:
+        return
+    if version_tuple(version)[:2] > version_tuple(kubelet.upstream)[:2]:
+        yield found.VERSION_AHEAD(installed=version, cluster=kubelet.upstream)
 
 
 ROLE = KubernetesRole()

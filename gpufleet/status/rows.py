@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
@@ -25,17 +25,27 @@ from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps, unusable
 from gpufleet.status import findings
 from gpufleet.status.models import Flag, Fleet, Note, Row, Seen
-from gpufleet.status.peers import compared
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
 from gpufleet.status.unused import not_in_use
-from gpufleet.status.upgrades import upgrade_left
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
+from gpufleet.upgrade.host_state import FILE, parse_state
 
 KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # another version than the settings select
 NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
 NO_ANSWER = {kind.code for kind in (FACTS_UNREADABLE, UNEXPECTED)}
 SHOWN = 3  # steps in a sentence
+Key = Callable[[Row], str]
+OF_MODEL: dict[str, Key] = {
+    "The number of GPUs": lambda row: str(row.gpus),
+    "The driver": lambda row: row.driver or "none",
+    "The distribution": lambda row: row.os,
+}
+OF_SYSTEM: dict[str, Key] = {  # among hosts with the same distribution, too
+    "The kernel": lambda row: row.kernel,
+    "The container toolkit": lambda row: row.toolkit or "none",
+    "The container runtime": lambda row: row.runtime_text or "none",
+}
 
 
 def fleet_of(
@@ -165,3 +175,50 @@ def _by_facts(
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
         yield Note("busy", findings.BUSY(holder=holder or "another run of gpufleet"))
+
+
+def upgrade_left(facts: NodeFacts) -> Finding | None:
+    """The upgrade that the host is in, by the state file of the run on the host."""
+    try:
+        state = parse_state(facts.texts.get(FILE, ""))
+    except ValueError:
+        return findings.UPGRADE(what=f"{FILE} has no valid state of a run")
+    if state is None or (state.ended and not state.out_of_service):
+        return None
+    since = datetime.fromtimestamp(state.since, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    what = f"run {state.run}, {state.kind} to {state.target}: {state.phase.value} since {since}"
+    return findings.UPGRADE(what=f"{what}; {state.why}" if state.why else what)
+
+
+def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The same rows, with a note where a host differs from more than half of its peers."""
+    found: dict[str, list[Note]] = defaultdict(list)
+    for members in _alike(rows, lambda row: row.model):
+        for name, note in _outliers(members, OF_MODEL):
+            found[name].append(note)
+        for same in _alike(members, lambda row: row.os):
+            for name, note in _outliers(same, OF_SYSTEM):
+                found[name].append(note)
+    return tuple(row.with_notes(tuple(found[row.name])) for row in rows)
+
+
+def _alike(rows: Sequence[Row], key: Key) -> list[list[Row]]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row.model:  # a host that was not reached has none
+            groups[key(row)].append(row)
+    return list(groups.values())
+
+
+def _outliers(rows: Sequence[Row], keys: dict[str, Key]) -> Iterator[tuple[str, Note]]:
+    for what, key in keys.items():
+        (usual, share), *_ = Counter(map(key, rows)).most_common(1)
+        if share * 2 <= len(rows):  # of two hosts nobody knows which one is the exception
+            continue
+        for row in rows:
+            if key(row) != usual:
+                finding = findings.OUTLIER(
+                    what=what, found=key(row), usual=usual, share=share, total=len(rows),
+                    model=row.model,
+                )  # fmt: skip
+                yield row.name, Note("outlier", finding)

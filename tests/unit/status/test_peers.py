@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.facts.model import Kernel, PciDevice
 from gpufleet.status.models import Row
-from gpufleet.status.peers import compared
+from gpufleet.status.rows import compared
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
 H100 = PciDevice("0000:17:00.0", 0x2330, 0x030200)
