@@ -73,7 +73,7 @@ def plan_containerd(
         return Wanted(_wanted(data, required, context, record), (), "")
 
     skeleton = f"version = {desired.new_version}\n"
-    merged = merge_settings(text, skeleton, desired, record, wanted_of, "containerd")
+    merged = merge_settings(text, skeleton, desired, record, wanted_of)
     plan = _plan(facts, runtime, merged, text)
     if merged.blocked or merged.text is None:
         return plan, merged.notes
@@ -111,7 +111,7 @@ def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | N
     file = facts.files.get(path)
     if runtime is None or file is None or not record:
         return None
-    merged = unmerge_settings(file.content, record, path, "containerd")
+    merged = unmerge_settings(file.content, record, path)
     return _plan(facts, runtime, merged, file.content)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpufleet.core.visible import Count
 from gpufleet.toolkit.config import docker
 from gpufleet.toolkit.config.edits import has
 from gpufleet.toolkit.config.json_text import JSON
@@ -24,14 +25,14 @@ def with_activation(plan: RuntimePlan, context: Context) -> RuntimePlan:
     spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
     spare = spare and not context.settings.allow_disruption
     if not context.settings.restart:
-        note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason)
+        why = "toolkit_restart is off"
     elif spare and runtime.containers > 0:
-        note = found.RESTART_STOPS_CONTAINERS(
-            unit=runtime.unit, reason=reason, containers=runtime.containers
-        )
+        there = f"{Count(runtime.containers):container is|containers are}"
+        why = f"{there} running, which it would stop, as live-restore is disabled"
         activation = "reload" if plan.change else "none"
     else:
         return replace(plan, activation=need, reason=reason, spare=spare)
+    note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason, why=why)
     notes = (*plan.findings, note)
     return replace(plan, activation=activation, reason=reason, postponed=True, findings=notes)
 

@@ -243,7 +243,12 @@ def _inspect(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalo
     if settings.runtimes != "auto":
         for name in settings.runtimes:
             if name not in names:
-                findings.append(found.RUNTIME_MISSING(runtime=name))
+                missing = found.RUNTIMES_DIFFER(lists="lists", runtime=name, there="not installed")
+                findings.append(missing)
         for name in sorted(names - set(settings.runtimes)):
-            findings.append(found.RUNTIME_NOT_MANAGED(runtime=name))
+            findings.append(
+                found.RUNTIMES_DIFFER(
+                    Severity.INFO, lists="leaves out", runtime=name, there="installed"
+                )
+            )
     return findings

@@ -10,7 +10,7 @@ from gpufleet.facts.sections.services import RuntimeName
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.model import Merged, Record
-from gpufleet.toolkit.findings import runtimes as found
+from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
 from gpufleet.toolkit.runtime_change import Target, assemble, change_of
@@ -79,7 +79,7 @@ def _retracted(path: str, context: Context) -> Target:
     record, file = context.record(path), context.facts.files.get(path)
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
-        note = found.CONFIG_UNREADABLE(file=path, reason=reason)
+        note = CONFIG_INVALID(file=path, reason=reason)
         return Target(path, None, Merged(None, False, (note,), record))
     text = context.text(path)
     merged = _unmerged(text, record, path, context)

@@ -14,6 +14,7 @@ from gpufleet.toolkit.config.model import Merged, Record
 from gpufleet.toolkit.config.tables import parsed
 from gpufleet.toolkit.dockerd import dockerd_options
 from gpufleet.toolkit.findings import runtimes as found
+from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import RuntimeConfig
 from gpufleet.toolkit.runtime_change import Target, assemble
 from gpufleet.toolkit.runtime_layers import layers_of
@@ -38,7 +39,7 @@ def _plan(context: Context) -> RuntimePlan:
     file = context.facts.files.get(path)
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
-        return _untouched(path, (found.CONFIG_UNREADABLE(file=path, reason=reason),), context)
+        return _untouched(path, (CONFIG_INVALID(file=path, reason=reason),), context)
     if name == "containerd":
         disabling = containerd_layers.cri_disabled_in(context.facts.texts, path)
         if disabling:
@@ -130,7 +131,7 @@ def _left_to_its_owner(config: RuntimeConfig, context: Context) -> RuntimePlan:
         return plan
     if context.settings.restart:
         return replace(plan, activation="restart", reason=need)
-    note = found.RESTART_NEEDED(unit=runtime.unit, reason=need)
+    note = found.RESTART_NEEDED(unit=runtime.unit, reason=need, why="toolkit_restart is off")
     return replace(plan, reason=need, postponed=True, findings=(*plan.findings, note))
 
 

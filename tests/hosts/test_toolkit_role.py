@@ -230,7 +230,7 @@ def test_restarts_are_left_to_the_user_if_configured(
     settings = {"driver_version": EL7_NEW, "toolkit_restart": False}
     done = run_deploy("gpu_node", [host], **settings)
     assert done.returncode == 0, done.output
-    assert "GF414" in done.codes(host.name)
+    assert "GF413" in done.codes(host.name)
     assert [need.split(":")[0] for need in done.report["el7"]["needs"]] == [
         "restart containerd.service"
     ]
@@ -238,7 +238,7 @@ def test_restarts_are_left_to_the_user_if_configured(
     host.run("systemctl restart containerd")
     done = run_deploy("gpu_node", [host], **settings)
     assert done.report["el7"]["needs"] == [], "the user restarted it"
-    assert "GF414" not in done.codes(host.name)
+    assert "GF413" not in done.codes(host.name)
 
 
 @pytest.mark.extended

@@ -60,7 +60,7 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
     def wanted_of(data: Data) -> Wanted:
         return _wanted(data, desired, done)
 
-    return merge_settings(text, skeleton, desired, done, wanted_of, "containerd")
+    return merge_settings(text, skeleton, desired, done, wanted_of)
 
 
 def unmerge(
@@ -75,7 +75,7 @@ def unmerge(
     def needed_by(rest: Data, record: Record) -> dict[Path, str]:
         return _needed_by(rest, record, fills_maps)
 
-    return unmerge_settings(text, record, file, "containerd", needed_by)
+    return unmerge_settings(text, record, file, needed_by)
 
 
 def _needed_by(rest: Data, record: Record, fills_maps: bool) -> dict[Path, str]:

@@ -50,13 +50,13 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
     def wanted_of(data: Data) -> Wanted:
         return _wanted(data, desired, done)
 
-    return merge_settings(text, "", desired, done, wanted_of, "CRI-O")
+    return merge_settings(text, "", desired, done, wanted_of)
 
 
 def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
     """The drop-in without our recorded settings, or None if we created it."""
     # nothing depends on it: the file is parsed even if no setting is ours
-    return unmerge_settings(text, record, file, "CRI-O", lambda rest, record: {})
+    return unmerge_settings(text, record, file, lambda rest, record: {})
 
 
 def layers(texts: Mapping[str, str], main: str) -> Layers:

@@ -36,7 +36,7 @@ def merge(text: str | None, desired: DesiredRuntime, record: Record | None = Non
         return Wanted(*_wanted(data, body, desired, done))
 
     start = None if text is None else body
-    merged = merge_settings(start, "", desired, done, wanted_of, "docker", JSON)
+    merged = merge_settings(start, "", desired, done, wanted_of, JSON)
     return _marked(merged, text, mark, desired.reads, desired.file)
 
 
@@ -50,7 +50,7 @@ def unmerge(
     if text is None:
         return Merged(None, False)
     mark, body = _split(text)
-    merged = unmerge_settings(body, record, file, "docker", fmt=JSON)
+    merged = unmerge_settings(body, record, file, fmt=JSON)
     if merged.text is not None and not merged.text.strip() and not reads.blank:
         empty = found.REWRITTEN(Severity.INFO, file=file, has="would be empty", how="as {}")
         notes = (*merged.notes, empty)
@@ -128,11 +128,7 @@ def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
         unset = not has(data, path) or (value is None and len(path) == 1)
         if not unset and not isinstance(value, kind):
             reason = f"{'.'.join(path)} should be {'an object' if kind is dict else 'a string'}"
-            notes.append(
-                found.CONFIG_INVALID(
-                    file=desired.file, language="for dockerd", reason=reason, runtime="docker"
-                )
-            )
+            notes.append(found.CONFIG_INVALID(file=desired.file, reason=reason))
     return notes
 
 

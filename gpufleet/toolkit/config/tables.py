@@ -42,7 +42,6 @@ def merge_settings(
     desired: DesiredRuntime,
     record: Record,
     wanted_of: Callable[[Data], Wanted],
-    runtime: str,
     fmt: Format = TOML,
 ) -> Merged:
     """The text with the settings that `wanted_of` returns for its data; unchanged if blocked.
@@ -56,9 +55,8 @@ def merge_settings(
             return Merged(text, False, notes, record)
         settled = settle(start, wanted, record, fmt)
     except NotUnderstood as error:
-        note = found.CONFIG_INVALID(
-            file=desired.file, language=fmt.name, reason=error, runtime=runtime
-        )
+        reason = f"it is not valid {fmt.name}: {error}"
+        note = found.CONFIG_INVALID(file=desired.file, reason=reason)
         return Merged(text, False, (note,), record)
     except Refused as error:
         note = found.EDIT_REFUSED(file=desired.file, reason=error)
@@ -77,7 +75,6 @@ def unmerge_settings(
     text: str | None,
     record: Record,
     file: str,
-    runtime: str,
     needed_by: Callable[[Data, Record], dict[Path, str]] | None = None,
     fmt: Format = TOML,
 ) -> Merged:
@@ -95,7 +92,7 @@ def unmerge_settings(
             settled = retract(text, record, fmt, needed)
             settled = replace(settled, text=without_comment(settled.text))
     except NotUnderstood as error:
-        note = found.CONFIG_INVALID(file=file, language=fmt.name, reason=error, runtime=runtime)
+        note = found.CONFIG_INVALID(file=file, reason=f"it is not valid {fmt.name}: {error}")
         return Merged(text, False, (note,), record)
     notes = (
         *(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left),

@@ -7,8 +7,9 @@ from gpufleet.core.findings import blocker, info, warning
 CONFIG_INVALID = blocker(
     "GF401",
     "Invalid runtime configuration",
-    "{file} is not valid {language}: {reason}. It was not changed.",
-    "Repair the file, then run again.",
+    "{file} cannot be used: {reason}. It was not changed.",
+    "Repair it, then run again: a regular file of UTF-8 text that root can read (`iconv -f UTF-16 "
+    "-t UTF-8` converts UTF-16). Another main file of containerd: toolkit_containerd_config.",
 )
 
 DUPLICATE_KEYS = warning(

@@ -4,14 +4,6 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-CONFIG_UNREADABLE = blocker(
-    "GF402",
-    "Runtime configuration cannot be read",
-    "Cannot read {file}: {reason}.",
-    "Make it a regular file of UTF-8 text that root can read (`iconv -f UTF-16 -t UTF-8` converts "
-    "UTF-16). Another main file of containerd: toolkit_containerd_config.",
-)
-
 FLAG_CONFLICT = blocker(
     "GF404",
     "Option set in both the unit and daemon.json",
@@ -43,19 +35,12 @@ CLUSTER_DEFAULT_RUNTIME = warning(
     "Add `default-runtime: nvidia` to {config} and restart {unit}.",
 )
 
-RESTART_STOPS_CONTAINERS = warning(
-    "GF413",
-    "Restart would stop running containers",
-    "{unit} requires a restart ({reason}), but {containers:container is|containers are} running "
-    "and live-restore is disabled: a restart would stop them. It was skipped.",
-    "Drain the host and run again, or set toolkit_allow_disruption = True.",
-)
-
 RESTART_NEEDED = warning(
-    "GF414",
+    "GF413",
     "Runtime requires a restart",
-    "{unit} requires a restart ({reason}), and toolkit_restart is off.",
-    "Restart it when convenient: systemctl restart {unit}",
+    "{unit} requires a restart ({reason}), which was skipped: {why}.",
+    "Drain the host and run again with toolkit_restart on, or set toolkit_allow_disruption = True, "
+    "or restart it when convenient: systemctl restart {unit}",
 )
 
 CDI_UNSUPPORTED = info(
@@ -72,11 +57,11 @@ CDI_DUPLICATE = warning(
     "Remove {other}, unless another tool updates it.",
 )
 
-RUNTIME_MISSING = warning(
+RUNTIMES_DIFFER = warning(
     "GF419",
-    "Requested runtime is not installed",
-    "toolkit_runtimes lists {runtime}, which is not installed.",
-    "Install {runtime} first, or remove it from toolkit_runtimes.",
+    "toolkit_runtimes does not fit the host",
+    "toolkit_runtimes {lists} {runtime}, which is {there}.",
+    "List the installed runtimes whose containers need GPUs, or install {runtime}.",
 )
 
 NO_RUNTIME = info(
@@ -94,13 +79,6 @@ OTHER_ENGINE = info(
     description="docker as a snap, docker without root, Docker Desktop, MicroK8s, k0s or Podman is "
     "on the host. gpufleet configures docker from packages, containerd and CRI-O.",
     advice="The finding says how containers of this engine get GPUs.",
-)
-
-RUNTIME_NOT_MANAGED = info(
-    "GF421",
-    "Runtime not managed",
-    "{runtime} is installed but not listed in toolkit_runtimes.",
-    "Add it to toolkit_runtimes if its containers need GPUs.",
 )
 
 OLD_CONFIG_VERSION = warning(

@@ -24,8 +24,8 @@ NOT_KEPT = blocker(
     "Installed packages cannot be fetched",
     "The packages of the installed version {version} cannot be fetched into {folder}: the host "
     "could not be rolled back. It was not disturbed.",
-    "Use a repository that still has {version}, for example a mirror (driver_repo_url, "
-    "toolkit_repo_url).",
+    "Free the space that is named below, or use a repository that still has {version}, for example "
+    "a mirror (driver_repo_url, toolkit_repo_url).",
 )
 
 GPUS_MISSING = blocker(
@@ -79,13 +79,6 @@ IN_USE = blocker(
     "{work} started after the host was drained. Nothing was changed under it.",
     "Wait for it or end it. If the host was changed before, set driver_version to the "
     "earlier version and run `gpufleet apply INVENTORY --limit HOST --allow-driver-change`.",
-)
-
-NO_ROOM = blocker(
-    "GF076",
-    "No room for the packages to roll back to",
-    "The installed packages do not fit into {folder}. The host was not disturbed.",
-    "Free the space that is named below, then run `gpufleet upgrade` again.",
 )
 
 OWN_MACHINE = blocker(

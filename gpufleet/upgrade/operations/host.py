@@ -30,9 +30,8 @@ def keep(
     """
     yield wait_for_lock(job.lock_timeout)
     message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
-    full = explain(host.name, findings.NO_ROOM(folder=FOLDER))
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
-    about = (FOLDER, settings.run or "", version, message, full, job.manager)
+    about = (FOLDER, settings.run or "", version, message, job.manager)
     yield script("upgrade/keep", *about, str(settings.validation_timeout), *words)
 
 

@@ -1,7 +1,6 @@
-# keep.sh FOLDER RUN FROM MESSAGE FULL MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for a
-# roll-back without a repository, and note the health of this host. What RUN has fetched stays. It fails with FULL where
-# they do not fit.
-folder=$1 run=$2 from=$3 message=$4 full=$5 manager=$6 seconds=$7; shift 7
+# keep.sh FOLDER RUN FROM MESSAGE MANAGER SECONDS NAME=VERSION...: fetch the installed packages into FOLDER, for a
+# roll-back without a repository, and note the health of this host. What RUN has fetched stays.
+folder=$1 run=$2 from=$3 message=$4 manager=$5 seconds=$6; shift 6
 spare=65536 # KiB that stay free
 whole() { [ -e "$1/sums" ] && (cd "$1/packages" && sha256sum -c --status ../sums); }
 if [ "$(cat "$folder/run" 2>/dev/null)" = "$run" ] && whole "$folder"; then exit 0; fi
@@ -25,7 +24,7 @@ if [ $# -eq 0 ]; then wanted=0; else wanted=$(needed "$@"); fi
 free=$(df -Pk "$new" | awk 'NR == 2 { print $4 }')
 if [ "${free:-0}" -lt $((wanted + spare)) ]; then
     rm -rf "$new"
-    fail "$full" "free: $((${free:-0} / 1024)) MiB" "needed: $(((wanted + spare) / 1024 + 1)) MiB"
+    fail "$message" "free: $((${free:-0} / 1024)) MiB" "needed: $(((wanted + spare) / 1024 + 1)) MiB"
 fi
 # package names have no spaces: splitting is meant
 # shellcheck disable=SC2086

@@ -262,7 +262,7 @@ def test_a_file_that_cannot_be_read_stops_the_removal(there: bool) -> None:
     facts = provisioned(containerd_host(CRI_1, "1.7.24"))
     odd = {CONFIG: ManagedFile(CONFIG, None, error="it is not UTF-8 text")} if there else {}
     done = removal(replace(facts, files=odd))
-    assert reported(done) == [("GF402", True)]
+    assert reported(done) == [("GF401", True)]
     assert done.record
 
 

@@ -13,10 +13,7 @@ from tests.unit.documentation.documents import ROOT
 
 KINDS = [each for module in (hosts, nodes, runs) for each in vars(module).values()
          if isinstance(each, Kind)]  # fmt: skip
-OF_PACKAGES = (
-    hosts.NOT_KEPT, hosts.NOTHING_KEPT, hosts.NOT_RESTORED,
-    hosts.NO_ROOM,
-)  # fmt: skip
+OF_PACKAGES = (hosts.NOT_KEPT, hosts.NOTHING_KEPT, hosts.NOT_RESTORED)
 
 
 @pytest.mark.parametrize("kind", OF_PACKAGES, ids=lambda kind: kind.code)

@@ -38,7 +38,7 @@ def test_names_of_checks_are_whole_at_80_columns() -> None:
     result, host = Report(), "gpu-node-01.example.com"
     names = ["containerd-default-runtime", "fabric-manager", "gpu-count"]
     for name in names:
-        result.add(host, name, Result("failed", "GF402"))
+        result.add(host, name, Result("failed", "GF401"))
     text = result.table(80)
     assert [name for name in (host, *names) if name not in text] == []
     assert max(map(len, text.splitlines())) <= 80
