@@ -38,7 +38,7 @@ NO_TOKEN = blocker(
 )
 KUBEADM_FAILED = blocker(
     "GF946",
-    "kubeadm failed",
+    "Command kubeadm failed",
     "The command kubeadm {verb} failed. Its output follows, and the logs of its pods if any.",
     "Correct the cause and run again: a host that has not joined is reset first. The etcd member "
     "of a control plane that is lost for good has to be removed before: docs/how-to/bare-hosts.md.",
