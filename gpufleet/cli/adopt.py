@@ -22,7 +22,7 @@ from gpufleet.status.text import show_findings
 @limit_option
 @output_options
 def adopt(inventory: str, limit: tuple[str, ...]) -> None:
-    """Show what gpufleet keeps and changes on hosts that others set up.
+    """Show what stays and what changes on hosts that others set up.
 
     Changes nothing. For each host: the lines to add to INVENTORY, so that nothing that works is
     replaced; what then stays as it is; the steps of gpufleet apply; and what blocks it. Hosts that
