@@ -60,4 +60,4 @@ def show_all(console: Console, found: list[Detail], fleet: Fleet) -> None:
         show(console, fleet, each)
         hint = f"`gpufleet doctor {fleet.inventory} --limit HOST` shows one host in depth."
         console.print(Text(one_line(hint)))
-    show_findings(console, [(name, NOT_A_HOST()) for name in fleet.clusters])
+    show_findings(console, [(row.name, NOT_A_HOST()) for row in fleet.clusters])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
+from gpufleet.cli.cluster_parts import read_clusters
 from gpufleet.cli.detailed import DetailedCommand
 from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.reading import read_fleet
@@ -20,6 +22,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import REPORT_LOST
 from gpufleet.run.report_file import FileKind, prepare_file, say, why, write_file
+from gpufleet.status.clusters import cluster_rows
 from gpufleet.status.export import as_csv, as_json
 from gpufleet.status.groups import PROPERTIES, Property
 from gpufleet.status.metrics import PREFIX, metrics_text
@@ -86,8 +89,10 @@ def status(
     except Stopped as stopped:
         raise click.UsageError(str(stopped)) from stopped
     hosts, clusters = read_fleet(inventory, limit)
+    parts = read_clusters(inventory, clusters)
     now = int(time.time())
-    fleet = fleet_of(inventory, hosts, clusters, load_catalog(), now)
+    fleet = fleet_of(inventory, hosts, (), load_catalog(), now)
+    fleet = replace(fleet, clusters=cluster_rows(clusters, parts))
     written = page is None or write_file(page, lambda: as_html(fleet, now))
     written = _write_metrics(metrics, fleet, now) and written
     if as_json_:
@@ -117,8 +122,8 @@ def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:
 
 def exit_status(fleet: Fleet, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
     """How the command ends; with `drift` as terraform's -detailed-exitcode."""
-    if not all(row.reached for row in fleet.rows) or (drift and fleet.unclear):
+    if not all(row.reached for row in fleet.all_rows) or (drift and fleet.unclear):
         return ExitStatus.FAILED
-    if any(flag in row.flags for row in fleet.rows for flag in fail_on):
+    if any(flag in row.flags for row in fleet.all_rows for flag in fail_on):
         return ExitStatus.FAILED
     return ExitStatus.DRIFT if drift and fleet.drifted else ExitStatus.CONVERGED

@@ -45,7 +45,7 @@ def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
     return {
         **head(fleet.inventory, now),
         "hosts": {each.row.name: each.as_dict() for each in found},
-        "clusters": list(fleet.clusters),
+        "clusters": [row.name for row in fleet.clusters],
     }
 
 

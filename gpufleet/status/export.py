@@ -11,7 +11,7 @@ from typing import Any
 from gpufleet import __version__
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Group, Property, by_property
-from gpufleet.status.models import Fleet, Row
+from gpufleet.status.models import ClusterRow, Fleet, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
@@ -46,7 +46,7 @@ def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any
     return {
         **head(fleet.inventory, now),
         "hosts": {row.name: _host(row) for row in fleet.rows},
-        "clusters": list(fleet.clusters),
+        "clusters": {row.name: _cluster(row) for row in fleet.clusters},
         "group_by": by,
         "groups": groups if by else None,
     }
@@ -67,6 +67,16 @@ def _host(row: Row) -> dict[str, Any]:
         "steps": list(row.steps),
         "findings": [{"flag": note.flag, **note.finding.as_dict()} for note in row.notes],
         "accepted": [finding.as_dict() for finding in row.accepted],
+    }
+
+
+def _cluster(row: ClusterRow) -> dict[str, Any]:
+    return {
+        "reached": row.reached,
+        "releases": dict(row.releases),
+        "flags": list(row.flags),
+        "steps": list(row.steps),
+        "findings": [{"flag": note.flag, **note.finding.as_dict()} for note in row.notes],
     }
 
 

@@ -6,9 +6,16 @@ from gpufleet.core.findings import info, warning
 
 DRIFT = warning(
     "GF715",
-    "Host differs from its settings",
-    "The host differs from its settings: {steps}.",
-    "`gpufleet plan` shows all of it, `gpufleet apply` changes the host.",
+    "Host or cluster differs from its settings",
+    "The {kind} differs from its settings: {steps}.",
+    "`gpufleet plan` shows all of it, `gpufleet apply` changes the {kind}.",
+)
+
+CLUSTER_NOT_READ = warning(
+    "GF742",
+    "Cluster was not read",
+    "The plan of the cluster could not be made.",
+    "Run `gpufleet plan INVENTORY --limit {cluster}`, which says why.",
 )
 
 BEHIND = warning(

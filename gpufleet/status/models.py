@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any, Literal, get_args
@@ -70,6 +70,11 @@ class Note:
     finding: Finding
 
 
+def flags_of(notes: Iterable[Note]) -> tuple[Flag, ...]:
+    own = {note.flag for note in notes}
+    return tuple(flag for flag in FLAGS if flag in own)
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One host. Versions are "" where there is none, or where the host was not read."""
@@ -112,8 +117,7 @@ class Row:
 
     @property
     def flags(self) -> tuple[Flag, ...]:
-        own = {note.flag for note in self.notes}
-        return tuple(flag for flag in FLAGS if flag in own)
+        return flags_of(self.notes)
 
     @property
     def shown(self) -> tuple[Any, ...]:
@@ -143,24 +147,47 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """One cluster, by its plan."""
+
+    name: str
+    reached: bool = True
+    releases: tuple[tuple[str, str], ...] = ()  # gpufleet's: Helm release, version of its chart
+    steps: tuple[str, ...] = ()  # of its plan
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        return flags_of(self.notes)
+
+    @property
+    def releases_text(self) -> str:
+        return "\n".join(f"{name} {version}" for name, version in self.releases)
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """All hosts, and the clusters of the inventory, which are no hosts."""
 
     inventory: str
     rows: tuple[Row, ...]
-    clusters: tuple[str, ...] = ()
+    clusters: tuple[ClusterRow, ...] = ()
+
+    @property
+    def all_rows(self) -> tuple[Row | ClusterRow, ...]:
+        return (*self.rows, *self.clusters)
 
     @property
     def unclear(self) -> bool:
-        """Whether some host cannot be compared with its settings."""
-        return any(not row.reached or "blocked" in row.flags for row in self.rows)
+        """Whether some host or cluster cannot be compared with its settings."""
+        return any(not row.reached or "blocked" in row.flags for row in self.all_rows)
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing calls for an act: --quiet prints nothing."""
-        notes = [note for row in self.rows for note in row.notes]
+        notes = [note for row in self.all_rows for note in row.notes]
         return all(note.finding.severity is Severity.INFO for note in notes)
 
     @property
     def drifted(self) -> bool:
-        return any("drift" in row.flags for row in self.rows)
+        return any("drift" in row.flags for row in self.all_rows)

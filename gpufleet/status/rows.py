@@ -24,7 +24,7 @@ from gpufleet.host.findings import (
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, steps, unusable
 from gpufleet.status import findings
-from gpufleet.status.models import Flag, Fleet, Note, Row, Seen
+from gpufleet.status.models import ClusterRow, Flag, Fleet, Note, Row, Seen
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
 from gpufleet.status.unused import not_in_use
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
@@ -56,7 +56,7 @@ def fleet_of(
     rows = compared([_readable(host, catalog, now) for host in known])
     today = _day(now)
     shown = (row.accepting(host.accepted, today) for host, row in zip(known, rows, strict=True))
-    return Fleet(inventory, tuple(shown), tuple(clusters))
+    return Fleet(inventory, tuple(shown), tuple(map(ClusterRow, clusters)))
 
 
 def _named_twice(hosts: Iterable[Seen]) -> list[Seen]:
@@ -157,7 +157,7 @@ def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) 
         shown = "; ".join(row.steps[:SHOWN])
         left = len(row.steps) - SHOWN
         more = f"; and {counted(left, 'more step')}" if left > 0 else ""
-        yield Note("drift", findings.DRIFT(steps=shown + more))
+        yield Note("drift", findings.DRIFT(kind="host", steps=shown + more))
 
 
 def _by_facts(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.names import counted, folded, same_findings
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Group, Property, by_property, equal, whole
-from gpufleet.status.models import Flag, Fleet, Row
+from gpufleet.status.models import FLAGS, ClusterRow, Flag, Fleet, Row
 
 BAD = ("unreachable", "no-sudo", "unreadable", "blocked", "gpu-fault")  # flags in red
 WIDE = 140  # columns from which each host or group has one line
@@ -26,7 +27,8 @@ def show(
 ) -> None:
     """Print the table, findings with their hosts, and a summary. `found`: those to show in the
     place of why hosts have their flags."""
-    console.print(_table(equal(fleet.rows), wide=console.width >= WIDE))
+    if fleet.rows or not fleet.clusters:
+        console.print(_table(equal(fleet.rows), wide=console.width >= WIDE))
     _explain(console, fleet, found)
 
 
@@ -38,7 +40,10 @@ def show_groups(console: Console, fleet: Fleet, by: Property) -> None:
 
 def _explain(console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None) -> None:
     console.print()
-    notes = [(row.name, note.finding) for row in fleet.rows for note in row.notes]
+    if fleet.clusters:
+        console.print(_cluster_table(fleet.clusters))
+        console.print()
+    notes = [(row.name, note.finding) for row in fleet.all_rows for note in row.notes]
     show_findings(console, notes if found is None else found)
     for line in summary(fleet):
         console.print(Text(line), highlight=False)
@@ -63,11 +68,11 @@ def summary(fleet: Fleet) -> Iterator[str]:
     end = f"; {counted(accepted, 'accepted finding')}" if accepted else ""
     yield f"{counted(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}{end}"
     if fleet.clusters:
-        names = ", ".join(folded(fleet.clusters))
-        yield (
-            f"{counted(len(fleet.clusters), 'cluster')}, not shown: {names} "
-            "(`gpufleet plan`, `gpufleet verify`)"
-        )
+        clean = sum(not row.flags for row in fleet.clusters)
+        found = Counter(flag for row in fleet.clusters for flag in row.flags)
+        flags = [f"{found[flag]} {flag}" for flag in FLAGS if found[flag]]
+        counts = ", ".join([*flags, f"{clean} without a flag"])
+        yield f"{counted(len(fleet.clusters), 'cluster')}: {counts}"
 
 
 def _gpus(rows: Sequence[Row], gpus: int) -> str:
@@ -96,6 +101,15 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
             continue
         pairs = ((hosts, flags), (gpus, system), (driver, kernel), (toolkit, runtime))
         table.add_row(*(Text("\n").join(pair) for pair in pairs))
+    return table
+
+
+def _cluster_table(rows: Iterable[ClusterRow]) -> Table:
+    table = _plain(("CLUSTER", "RELEASES", "FLAGS"))
+    for row in rows:
+        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(NONE)
+        releases = Text("\n").join(map(_cell, row.releases_text.splitlines())) or Text(NONE)
+        table.add_row(_cell(row.name), releases, flags)
     return table
 
 

@@ -411,19 +411,19 @@ def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     assert "kernel" not in done.stdout
 
 
-def test_status_reads_hosts_and_names_clusters(bench: Bench) -> None:
+def test_status_reads_hosts_and_clusters(bench: Bench) -> None:
     closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
     bench.inventory.write_text(f"gpu_nodes = [('one', {closed})]\ngpu_cluster = ['@local']\n")
     words = [PYINFRA.with_name("gpufleet"), "status", str(bench.inventory)]
     for limit, status, end in (
         ([], 1, "1 host: 1 unreachable, 0 without a flag"),
-        (["--limit", "gpu_cl*"], 0, "0 hosts, 0 GPUs: 0 without a flag"),
+        (["--limit", "gpu_cl*"], 0, "1 cluster: 1 blocked, 0 without a flag"),
         (["--limit", "nosuch"], 4, ""),
     ):
         done = warm.completed([*words, *limit], ROOT, os.environ)
         assert done.returncode == status, done.stderr
         assert end in done.stdout
-        assert ("1 cluster, not shown: @local" in done.stdout) is (not limit or "gpu_cl*" in limit)
+        assert ("1 cluster: 1 " in done.stdout) is (not limit or "gpu_cl*" in limit)
         assert ("GF005 blocker one" in done.stdout) is (not limit)
         assert "Traceback" not in done.stderr
     assert f"GF702 --limit nosuch matches no host or group of {bench.inventory}" in done.stderr

@@ -23,6 +23,7 @@ DRIFTED = seen("gpu-02", bare())
 BLOCKED = seen("gpu-03", bare(), driver_brunch="580")
 FAULTY = seen("gpu-05", replace(healthy(), taken=("0000:65:00.0",)), driver_enabled=False)
 SILENT = silent("gpu-04")
+LAB = {"status": "converged", "releases": {}, "plan": {"steps": []}, "findings": []}
 
 
 @pytest.fixture
@@ -34,6 +35,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             return list(hosts), ["lab"]
 
         monkeypatch.setattr(status, "read_fleet", read)
+        monkeypatch.setattr(status, "read_clusters", lambda inventory, names: {"lab": LAB})
         return CliRunner().invoke(main, ["status", "inv.py", *words])
 
     return runs
@@ -112,7 +114,7 @@ def test_a_misspelt_drift_is_wrong_usage_as_the_page_says(run: Run) -> None:
 
 def test_json_and_csv_are_all_there_is_on_standard_output(run: Run) -> None:
     found = json.loads(run([CALM, DRIFTED], "--json", "--group-by", "model").stdout)
-    assert (list(found["hosts"]), found["clusters"]) == (["gpu-01", "gpu-02"], ["lab"])
+    assert (list(found["hosts"]), list(found["clusters"])) == (["gpu-01", "gpu-02"], ["lab"])
     assert found["groups"][0]["hosts"] == ["gpu-01", "gpu-02"]
     lines = run([CALM, DRIFTED], "--csv").stdout.splitlines()
     assert [line.split(",")[0] for line in lines] == ["host", "gpu-01", "gpu-02"]

@@ -32,7 +32,7 @@ def test_equal_hosts_share_a_line_and_a_finding_names_its_hosts() -> None:
     assert "GF005 blocker gpu-42: Connection failed: timed out" in text
     counts = "1 unreachable, 1 drift, 1 outlier, 40 without a flag"
     assert f"42 hosts, 41 GPUs on the 41 that answered: {counts}\n" in text
-    assert "1 cluster, not shown: lab" in text
+    assert "1 cluster: 1 without a flag" in text
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 139, 140, 200])

@@ -1,0 +1,35 @@
+"""What a plan says of clusters, for a command that shows them beside hosts."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpufleet.cli.deploy import arguments, deploy_file
+from gpufleet.cli.output import note
+from gpufleet.core.live import is_quiet
+from gpufleet.core.names import counted
+from gpufleet.core.process import Process
+from gpufleet.core.python import python_module
+
+
+def read_clusters(inventory: str, names: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The clusters of a plan's report, by name: run/report.schema.json. {} without a report."""
+    if not names:
+        return {}
+    if not is_quiet():
+        note(f"Reading {counted(len(names), 'cluster')}")
+    words = arguments(inventory, [deploy_file("preflight")], names, (), yes=True)
+    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
+        report = Path(folder, "report.json")
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+        Process([*python_module("pyinfra"), *words], environment=environment).wait()
+        try:
+            found: Mapping[str, Mapping[str, Any]] = json.loads(report.read_text("utf-8"))["hosts"]
+        except (OSError, ValueError, LookupError):
+            return {}
+    return found

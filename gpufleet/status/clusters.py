@@ -1,0 +1,44 @@
+"""The clusters of a fleet, by what their plan says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from gpufleet.core.findings import Finding, Severity
+from gpufleet.status.findings import CLUSTER_NOT_READ, DRIFT
+from gpufleet.status.models import ClusterRow, Note
+
+Part = Mapping[str, Any]  # of a cluster in the report of a plan: run/report.schema.json
+
+
+def cluster_rows(names: Iterable[str], parts: Mapping[str, Part]) -> tuple[ClusterRow, ...]:
+    """A row for each cluster; one without a part in the report was not read."""
+    return tuple(_row(name, parts.get(name)) for name in names)
+
+
+def _row(name: str, part: Part | None) -> ClusterRow:
+    if part is None:
+        unread = Note("unreachable", CLUSTER_NOT_READ(cluster=name))
+        return ClusterRow(name, reached=False, notes=(unread,))
+    installed = {each: versions["before"] for each, versions in part["releases"].items()}
+    reached = part["status"] != "not reached"
+    steps = tuple(part["plan"]["steps"])
+    return ClusterRow(
+        name,
+        reached=reached,
+        releases=tuple((each, version) for each, version in installed.items() if version),
+        steps=steps,
+        notes=tuple(_notes(part["findings"], steps, reached=reached)),
+    )
+
+
+def _notes(
+    findings: Iterable[Mapping[str, Any]], steps: Sequence[str], *, reached: bool
+) -> Iterator[Note]:
+    for each in findings:
+        found = Finding(**{**each, "severity": Severity(each["severity"])})
+        if found.severity is Severity.BLOCKER:
+            yield Note("blocked" if reached else "unreachable", found)
+    if steps:
+        yield Note("drift", DRIFT(kind="cluster", steps="; ".join(steps)))

@@ -1,0 +1,49 @@
+"""Clusters in `gpufleet status`, by what their plan reports."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from rich.console import Console
+
+from gpufleet.status.clusters import cluster_rows
+from gpufleet.status.export import as_json
+from gpufleet.status.models import Fleet
+from gpufleet.status.text import show
+
+NOW = 1_764_064_000
+BLOCKER = {"code": "GF820", "severity": "blocker", "message": "No.", "remedy": "Do."}
+
+
+def part(status: str = "converged", **more: Any) -> dict[str, Any]:
+    releases = {
+        "nvidia-device-plugin": {"before": "0.19.0", "after": "0.20.0"},
+        "dcgm-exporter": {"before": None, "after": "4.8.2"},
+    }
+    return {"status": status, "releases": releases, "plan": {"steps": []}, "findings": []} | more
+
+
+def test_a_cluster_has_the_flags_of_its_plan() -> None:
+    parts = {
+        "calm": part(),
+        "drifted": part("planned", plan={"steps": ["upgrade nvidia-device-plugin"]}),
+        "blocked": part("failed", findings=[BLOCKER]),
+        "away": part("not reached", findings=[BLOCKER]),
+    }
+    rows = cluster_rows([*parts, "unplanned"], parts)
+    assert {row.name: row.flags for row in rows} == {
+        "calm": (),
+        "drifted": ("drift",),
+        "blocked": ("blocked",),
+        "away": ("unreachable",),
+        "unplanned": ("unreachable",),
+    }
+    assert [row.reached for row in rows] == [True, True, True, False, False]
+    assert rows[0].releases == (("nvidia-device-plugin", "0.19.0"),), "as installed"
+    document = as_json(Fleet("inv.py", (), rows), NOW)["clusters"]
+    assert document["drifted"]["steps"] == ["upgrade nvidia-device-plugin"]
+    out = io.StringIO()
+    show(Console(file=out, width=80), Fleet("inv.py", (), rows))
+    assert "nvidia-device-plugin 0.19.0" in out.getvalue()
+    assert "5 clusters: 2 unreachable, 1 blocked, 1 drift, 1 without a flag" in out.getvalue()
