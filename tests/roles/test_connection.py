@@ -99,7 +99,9 @@ def test_a_session_is_refused_while_that_of_the_command_before_ends(
     monkeypatch.setattr(connection, "_connect", lambda connector: None)
     monkeypatch.setattr(connection, "_REFUSED", 0.2)
     monkeypatch.setattr(connection, "_AGAIN", 0.001)
-    connection._connect_or_say_why(SimpleNamespace(client=client))  # type: ignore[arg-type]
+    host = SimpleNamespace(data=SimpleNamespace(dict=dict))
+    connector: Any = SimpleNamespace(client=client, host=host)
+    connection._connect_or_say_why(connector)
     if opens:
         assert transport.open_session(timeout=7) == "session"
         assert asked == [((), {"timeout": 7})] * (refusals + 1)

@@ -82,7 +82,13 @@ def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
             version, "Dual MIT/GPL" if plan.choice.modules == "open" else "NVIDIA"
         ),
         library=version,
-        provenance=record_of(driver={"packages": dict.fromkeys(plan.packages, version), "gpus": 1}),
+        provenance=record_of(
+            driver={
+                "packages": dict.fromkeys(plan.packages, version),
+                "added": list(plan.packages),
+                "gpus": 1,
+            }
+        ),
         services={
             "nvidia-persistenced.service": Service(
                 "nvidia-persistenced.service", "loaded", "active", "enabled"

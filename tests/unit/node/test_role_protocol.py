@@ -130,7 +130,7 @@ def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
 def test_its_packages_and_files_go(role: CopyRole) -> None:
     entry = {"version": "2.5", "packages": {"gdrcopy": "2.5-1"}, "added": ["gdrcopy"]}
     package = Package("gdrcopy", "2.5-1", "amd64")
-    facts = replace(converged_host(), packages={"gdrcopy": package})
+    facts = replace(converged_host(), packages={"gdrcopy": package}, provenance=record_of())
     on = replace(facts, provenance=record_of(gdrcopy=entry, files={"/etc/gdr": "1"}))
     done = plan_removal(settings(), on, load_catalog())
     assert (done.packages, done.paths) == (("gdrcopy",), ("/etc/gdr",))

@@ -62,7 +62,7 @@ def test_work_that_began_after_the_drain_stops_a_change(
     subject: Subject, blocked: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
-    monkeypatch.setattr(steps, "current_node", lambda: node(work, **PLANS))
+    monkeypatch.setattr(steps, "current_node", lambda **how: node(work, **PLANS))
     monkeypatch.setattr(subject_steps, "change", lambda *args: pytest.fail("it was changed"))
     steps.change(SETTINGS.model_copy(update={"subject": subject}), lambda node: None)
     assert blocked == ["GF072"]
