@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
@@ -18,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from gpufleet.core.paths import expanded
 from gpufleet.core.yaml_events import LOADER
 
 RULE_NAME = "gpufleet-extra"
@@ -58,7 +58,7 @@ def extra_groups(paths: Sequence[str]) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
     for path in paths:
         try:
-            content = yaml.load(Path(path).expanduser().read_bytes(), LOADER)
+            content = yaml.load(expanded(path).read_bytes(), LOADER)
             _RulesFile.model_validate(content)
         except OSError as error:
             raise ValueError(f"has {path!r}: {error.strerror}") from error
