@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from gpufleet.cli.deploy import arguments, deploy_file
 from gpufleet.cli.output import note
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import counted
 from gpufleet.core.process import Process
@@ -27,7 +31,13 @@ def read_clusters(inventory: str, names: Sequence[str]) -> Mapping[str, Mapping[
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
-        Process([*python_module("pyinfra"), *words], environment=environment).wait()
+        run = Process([*python_module("pyinfra"), *words], environment=environment)
+        try:
+            run.wait()
+        except KeyboardInterrupt:
+            run.end()
+            click.echo("Interrupted.", err=True)
+            sys.exit(ExitStatus.INTERRUPTED)
         try:
             found: Mapping[str, Mapping[str, Any]] = json.loads(report.read_text("utf-8"))["hosts"]
         except (OSError, ValueError, LookupError):

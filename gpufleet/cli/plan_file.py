@@ -55,7 +55,7 @@ def decided(host: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def prepare_plan(path: str) -> Path:
-    """Where the plan goes; raises click.UsageError for a file that is not to be replaced."""
+    """The path of the plan. Raises click.UsageError if the file must not be replaced."""
     try:
         return prepare_file(path, "--out", KIND)
     except Stopped as stopped:
@@ -63,7 +63,7 @@ def prepare_plan(path: str) -> Path:
 
 
 def write_plan(path: Path, inventory: str, hosts: Hosts | None) -> bool:
-    """Write the plan, mode 0600; False where there is none, or it cannot be written."""
+    """Write the plan with mode 0600. False if there is none, or it cannot be written."""
     return hosts is not None and write_file(path, lambda: plan_text(inventory, hosts))
 
 

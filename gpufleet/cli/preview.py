@@ -36,8 +36,8 @@ def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[in
 
 
 def preview_before_run(command: Sequence[str]) -> Hosts | None:
-    """The hosts of a preview that a run follows; ends the process where there is no plan. What
-    hosts lack is read again by the run."""
+    """Show a preview and return its hosts; end the process if there is no plan. The run that
+    follows reads the hosts again."""
     status, hosts = run_preview(command, own_report=True)
     if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
         sys.exit(status)
@@ -45,5 +45,5 @@ def preview_before_run(command: Sequence[str]) -> Hosts | None:
 
 
 def planned_hosts(hosts: Hosts | None) -> int | None:
-    """How many hosts and clusters would change; None if that is not known."""
+    """The number of hosts and clusters that would change; None if it is not known."""
     return None if hosts is None else sum(bool(host["plan"]["steps"]) for host in hosts.values())

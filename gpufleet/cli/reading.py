@@ -43,7 +43,7 @@ class Shown(Progress):
 
 
 def read_fleet(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
-    """Hosts and names of clusters; ends the process with the reason where they cannot be read."""
+    """Hosts and names of clusters. Ends the process with the reason if they cannot be read."""
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 

@@ -33,10 +33,10 @@ from gpufleet.status.text import show, show_groups
 
 PAGE = FileKind("a page of `gpufleet status`", (b'content="gpufleet status',))
 EPILOG = (
-    "Exit status: 0 every host responded, whatever was found; 1 a host did not respond, or has a "
+    "Exit status: 0 every host and cluster responded, whatever was found; 1 one did not, or has a "
     "flag of --fail-on; 2 usage error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 "
-    "no host differs from its settings; 1 a host did not respond or is blocked, or usage error; 2 "
-    "a host differs."
+    "none differs from its settings; 1 one did not respond or is blocked, or usage error; 2 one "
+    "differs."
 )
 
 

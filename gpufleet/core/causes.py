@@ -54,7 +54,7 @@ class Found:
 def find_cause(lines: Sequence[str]) -> Found | None:
     """The cause that an output names last: what a program printed earlier did not end it.
 
-    None where it names none that is known.
+    None if it names no known cause.
     """
     for line in reversed(lines[-MAX_LINES:]):
         searched = line[:MAX_LINE_CHARS]

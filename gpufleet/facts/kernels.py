@@ -15,7 +15,7 @@ _KERNEL = re.compile(r"kernel(?P<series>\d+\.\d+)?(-core)?")
 
 
 def newer_kernel(facts: NodeFacts) -> str:
-    """The newest installed kernel of the running one's flavour; "" if that is the running one."""
+    """The newest installed kernel of the running kernel's flavour; "" if that one runs."""
     running = facts.kernel.release
     found = [*_of_debian(facts), *_of_rpm(facts)]
     newest = max(found, key=version_order, default="")

@@ -18,7 +18,7 @@ class Impact:
     restarts: Mapping[str, int | None] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     sources: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
-    unloads: bool = False  # the driver that is loaded; no program can use a GPU meanwhile
+    unloads: bool = False  # the loaded driver: no program can use a GPU until it is back
     reboot: Reboot = "none"
     pods: int = 0  # with GPUs, on the host now
 

@@ -54,7 +54,7 @@ class MaintainedRuntime(Sourced):
     minors: tuple[Minor, ...]
 
     def minor_of(self, version: str) -> Minor | None:
-        """The entry of a version; None where there is none for it."""
+        """The entry of a version; None if it has none."""
         short = ".".join(version.split(".")[:2])
         return next((entry for entry in self.minors if entry.minor == short), None)
 

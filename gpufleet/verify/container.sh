@@ -6,6 +6,7 @@ clean() {
     if [ -n "$root" ]; then rm -r "$root"; fi
 }
 trap clean EXIT
+trap 'exit 129' HUP INT TERM # dash leaves EXIT out otherwise
 
 make_root() { # the least that a container needs to list /dev
     root=$(mktemp -d /var/lib/gpufleet-verify.XXXXXX) || return

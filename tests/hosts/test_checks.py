@@ -85,8 +85,8 @@ def connections() -> Iterator[Connections]:
 
 
 def failing_checks(connections: Connections) -> dict[str, str]:
-    """Check -> message of each check that fails now. A container fails of most that is broken
-    beneath it: it counts where nothing else fails."""
+    """Check -> message of each check that fails now. Most faults of a host break its containers,
+    too: the check of containers counts only if no other fails."""
     ((name, data),) = nodes(SANDBOX)
     target = Target(name, ("gpu_nodes",), data)
     found = failures(Node(target, connections.open(target)))

@@ -31,8 +31,8 @@ def test_provenance(node: Node) -> None:
 
 
 def test_as_wanted(node: Node) -> None:
-    """A driver is recorded where one is enabled, or one of another source is loaded, as the
-    inventory sets it."""
+    """If a driver is enabled, one is recorded as the inventory sets it, or one of another source is
+    loaded."""
     if node.provenance and node.is_wanted("driver"):
         there = bool(node.driver.get("version")) or node.has_kept_driver
         node.expect(there, kinds.AS_WANTED, "a driver (driver_enabled)", "none recorded")

@@ -1,0 +1,39 @@
+"""The plan of clusters that `gpufleet status` reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gpufleet.cli import cluster_parts
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.process import Process
+
+
+def test_an_interrupt_ends_the_plan_and_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended: list[bool] = []
+
+    class Interrupted(Process):
+        def wait(self, tick: object = None) -> None:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+        def end(self) -> None:
+            super().end()
+            ended.append(not self.runs)
+
+    monkeypatch.setattr(cluster_parts, "Process", Interrupted)
+    with pytest.raises(SystemExit) as stopped:
+        cluster_parts.read_clusters("inv.py", ["lab"])
+    assert stopped.value.code == ExitStatus.INTERRUPTED
+    assert ended == [True]
+    assert capsys.readouterr().err.endswith("Interrupted.\n")
+
+
+def test_without_a_report_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert cluster_parts.read_clusters("missing.py", ["lab"]) == {}
+    assert cluster_parts.read_clusters("missing.py", []) == {}
