@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 from pyinfra import host
+from pyinfra.api import StringCommand
 
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
 from gpufleet.facts.model import NodeFacts
@@ -24,6 +25,9 @@ def configure(
     """
     Write and activate a runtime's new configuration; restore the old one on failure.
 
+    Both are one command, which goes on on the host if the controller is killed: a file that is
+    written would otherwise look right to the next run, while the runtime has the old settings.
+
     + facts: of the host, for the output of --diff
     + wanted: the change and its activation, or a function that returns them when the step runs;
       None without such a runtime
@@ -41,14 +45,16 @@ def configure(
     if note:  # a removal stays recorded until it is complete
         backups[note] = f"{BACKUPS}/{mark}{note}"
         yield from _note(plan, note, mark, backups[note])
+    noted, steps = (note, backups.get(note, "")), []
     for number, change in enumerate(plan.changes):
-        yield from _put(
-            plan, change, f"{mark}-{number}", backups[change.path], (note, backups.get(note, ""))
-        )
+        staged = f"{INCOMING}/{mark}-{number}" if change.after is not None else ""
+        if change.after is not None:
+            yield upload(change.after.encode(), staged)
+        steps.append(_put(plan, change, staged, backups[change.path], noted))
     if plan.activation != "none":
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
         began = explain(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit)) if plan.spare else ""
-        yield script(
+        activate = script(
             "toolkit/activate",
             plan.unit,
             plan.activation,
@@ -59,6 +65,8 @@ def configure(
             began,
             *(word for pair in backups.items() for word in pair),
         )
+        steps.append(activate)
+    yield StringCommand(*steps, _separator=" && ")
 
 
 def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
@@ -70,13 +78,10 @@ def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
 
 
 def _put(
-    plan: RuntimePlan, change: ConfigChange, mark: str, backup: str, note: tuple[str, str]
-) -> Commands:
-    staged = ""
-    if change.after is not None:
-        staged = f"{INCOMING}/{mark}"
-        yield upload(change.after.encode(), staged)
-    yield script(
+    plan: RuntimePlan, change: ConfigChange, staged: str, backup: str, note: tuple[str, str]
+) -> StringCommand:
+    """The command that replaces one file by the staged one; "" removes it."""
+    return script(
         "toolkit/runtime_config",
         change.path,
         staged,
