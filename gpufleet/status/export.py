@@ -15,7 +15,7 @@ from gpufleet.status.models import ClusterRow, Fleet, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
-           "kernel", "os", "reached", "flags", "codes")  # fmt: skip
+           "kernel", "os", "reached", "flags", "codes", "kind", "releases")  # fmt: skip
 GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names")
 FORMULA = "=+-@"  # what spreadsheets take for the beginning of a formula, full-width forms too
 SEPARATOR = ";"  # of cells, where a comma is in numbers
@@ -81,12 +81,13 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
 
 
 def as_csv(fleet: Fleet, by: Property | None = None) -> str:
-    """A line per host, or per group; lists are separated by blanks."""
+    """A line per host and cluster, or per group of hosts; lists are separated by blanks."""
     if by:
         head_line: tuple[str, ...] = (by, *GROUP_COLUMNS[1:])
         lines = [_group_line(group) for group in by_property(fleet, by)]
     else:
         head_line, lines = COLUMNS, [_host_line(row) for row in fleet.rows]
+        lines += [_cluster_line(row) for row in fleet.clusters]
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head_line)
@@ -95,11 +96,22 @@ def as_csv(fleet: Fleet, by: Property | None = None) -> str:
 
 
 def _host_line(row: Row) -> tuple[object, ...]:
-    codes = dict.fromkeys(note.finding.code for note in row.notes)
     return (
         row.name, " ".join(row.groups), row.model, row.gpus, row.driver, row.loaded, row.toolkit,
-        row.runtime_text, row.kernel, row.os, row.reached, " ".join(row.flags), " ".join(codes),
+        row.runtime_text, row.kernel, row.os, row.reached, " ".join(row.flags), _codes(row),
+        "host", "",
     )  # fmt: skip
+
+
+def _cluster_line(row: ClusterRow) -> tuple[object, ...]:
+    of_hosts = [""] * (COLUMNS.index("reached") - 1)
+    releases = SEPARATOR.join(f"{name} {version}" for name, version in row.releases)
+    flags = " ".join(row.flags)
+    return (row.name, *of_hosts, row.reached, flags, _codes(row), "cluster", releases)
+
+
+def _codes(row: Row | ClusterRow) -> str:
+    return " ".join(dict.fromkeys(note.finding.code for note in row.notes))
 
 
 def _group_line(group: Group) -> tuple[object, ...]:

@@ -16,6 +16,16 @@ def metrics_text(fleet: Fleet, now: int) -> str:
         for row in fleet.rows
         for flag in FLAGS
     ]
+    cluster_flags = [
+        ({"cluster": row.name, "flag": flag}, float(flag in row.flags))
+        for row in fleet.clusters
+        for flag in FLAGS
+    ]
+    releases = [
+        ({"cluster": row.name, "release": name, "version": version}, 1.0)
+        for row in fleet.clusters
+        for name, version in row.releases
+    ]
     read = [row for row in fleet.rows if row.reached]
     gpus = [({"host": row.name, "model": row.model}, float(row.gpus)) for row in read]
     text = metrics.metrics_text(
@@ -24,6 +34,8 @@ def metrics_text(fleet: Fleet, now: int) -> str:
             ("flag", "Whether the host has the flag.", flags),
             ("gpus", "GPUs on the PCI bus of the host.", gpus),
             ("host_info", "Versions on the host.", [(_versions(row), 1.0) for row in read]),
+            ("cluster_flag", "Whether the cluster has the flag.", cluster_flags),
+            ("cluster_release_info", "Helm releases of gpufleet in the cluster.", releases),
             ("timestamp_seconds", "When gpufleet status read the hosts.",
              [({"inventory": fleet.inventory}, float(now))]),
         ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -12,7 +12,7 @@ from gpufleet.core.names import counted, folded, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Property, by_property, equal, whole
-from gpufleet.status.models import MEANINGS, Fleet
+from gpufleet.status.models import FLAGS, MEANINGS, Fleet
 from gpufleet.status.text import BAD, summary
 
 BARS = 12  # of one chart; the rest is one bar
@@ -30,7 +30,9 @@ class Bar:
 def as_html(fleet: Fleet, now: int) -> str:
     """The page. `now`: seconds since 1970."""
     flags = whole(fleet).flags
-    notes = ((row.name, note.finding) for row in fleet.rows for note in row.notes)
+    notes = ((row.name, note.finding) for row in fleet.all_rows for note in row.notes)
+    clusters = {row.name for row in fleet.clusters}
+    found = {flag for row in fleet.all_rows for flag in row.flags}
     charts = {
         "GPUs by model": _bars(_gpus(fleet)),
         "Hosts by driver": _bars(_sizes(fleet, "driver")),
@@ -39,7 +41,7 @@ def as_html(fleet: Fleet, now: int) -> str:
     }
     groups = [(_names(row.name for row in rows), len(rows), rows[0]) for rows in equal(fleet.rows)]
     findings = [
-        (finding, _names(names), counted(len(names), "host"))
+        (finding, _names(names), _counted(names, clusters))
         for finding, names in same_findings(notes)
     ]
     return render_page(
@@ -50,11 +52,19 @@ def as_html(fleet: Fleet, now: int) -> str:
         lines=list(summary(fleet)),
         charts=charts,
         groups=groups,
+        clusters=fleet.clusters,
         findings=findings,
-        meanings={flag: MEANINGS[flag] for flag in flags},
+        meanings={flag: MEANINGS[flag] for flag in FLAGS if flag in found},
         bad=BAD,
         one_line=one_line,
     )
+
+
+def _counted(names: Sequence[str], clusters: Collection[str]) -> str:
+    """Such as "2 hosts, 1 cluster"."""
+    of_clusters = sum(name in clusters for name in names)
+    counts = {"host": len(names) - of_clusters, "cluster": of_clusters}
+    return ", ".join(counted(number, word) for word, number in counts.items() if number)
 
 
 def _names(names: Iterable[str]) -> str:
