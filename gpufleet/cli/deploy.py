@@ -85,6 +85,9 @@ OPTIONS = click.argument(
 @click.option(
     "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where apply has changes."
 )
+@click.option(
+    "--check", is_flag=True, help="Ask each host's repositories for versions and download sizes."
+)
 @click.option("--out", metavar="FILE", help="Write the plan for `apply --plan`.")
 @WORKERS
 @SCHEDULER
@@ -97,6 +100,7 @@ def plan(
     inventory: str,
     limit: tuple[str, ...],
     detailed: bool,
+    check: bool,
     out: str | None,
     workers: int | None,
     scheduler: str,
@@ -111,10 +115,11 @@ def plan(
         from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
 
         _not_in_parts("--out", out)
+        _not_in_parts("--check", check)
         request = Request(inventory, limit, options, workers, scheduler)
         run_in_parts(request, "plan", detailed=detailed)
-    how = PlanOptions(detailed, prepare_plan(out) if out else None)
-    run(inventory, lambda _: ["preflight"], limit, options, how=how)
+    how = PlanOptions(check, detailed, prepare_plan(out) if out else None)
+    run(inventory, lambda _: [how.deploy], limit, options, how=how)
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
@@ -155,11 +160,11 @@ def apply(
 
         _not_in_parts("--plan", planned)
         run_in_parts(Request(inventory, limit, options, workers, scheduler), "apply", ask)
-    how = PlanOptions(approved=read_plan(Path(planned)) if planned else None)
+    how = read_plan(Path(planned)) if planned else NO_OPTIONS
     run(inventory, needed, limit, options, ask, how=how)
 
 
-def _not_in_parts(option: str, given: str | None) -> None:
+def _not_in_parts(option: str, given: str | bool | None) -> None:
     if given:
         raise click.UsageError(f"{option} is not possible with --workers.")
 
@@ -238,14 +243,14 @@ def run(
         )
         ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
-        shown = arguments(inventory, [deploy_file("preflight")], limit, options, yes=True)
+        shown = arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
         require_plan(how.approved, preview_before_run([*_pyinfra(), *shown]))
     words = arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
         status, hosts = run_preview([*_pyinfra(), *words])
-        if how.out and not write_plan(how.out, inventory, hosts):
+        if how.out and not write_plan(how, inventory, hosts):
             sys.exit(status or ExitStatus.FAILED)
         if how.detailed:
             end_detailed(status, planned_hosts(hosts))

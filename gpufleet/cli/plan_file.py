@@ -28,21 +28,28 @@ OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # how busy a host 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """`detailed`: the status says whether a plan has changes; `out`: the file that it goes to;
-    `approved`: the hosts of the plan that a run has to keep to."""
+    """`check`: hosts ask their repositories; `detailed`: the status says whether a plan has
+    changes; `out`: the file that it goes to; `approved`: the hosts of the plan that a run has to
+    keep to."""
 
+    check: bool = False
     detailed: bool = False
     out: Path | None = None
     approved: Hosts | None = None
+
+    @property
+    def deploy(self) -> str:
+        return "check" if self.check else "preflight"
 
 
 NO_OPTIONS = PlanOptions()
 
 
-def plan_text(inventory: str, hosts: Hosts) -> str:
+def plan_text(inventory: str, hosts: Hosts, *, check: bool = False) -> str:
     """The plan of a preview, as JSON."""
     decisions = {name: decided(host) for name, host in hosts.items()}
     whole = {"gpufleet_plan": SCHEMA, "gpufleet": __version__, "inventory": inventory}
+    whole |= {"check": check}
     return json.dumps(whole | {"hosts": decisions}, indent=2) + "\n"
 
 
@@ -62,9 +69,11 @@ def prepare_plan(path: str) -> Path:
         raise click.UsageError(str(stopped)) from stopped
 
 
-def write_plan(path: Path, inventory: str, hosts: Hosts | None) -> bool:
+def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
     """Write the plan with mode 0600. False if there is none, or it cannot be written."""
-    return hosts is not None and write_file(path, lambda: plan_text(inventory, hosts))
+    if how.out is None or hosts is None:
+        return False
+    return write_file(how.out, lambda: plan_text(inventory, hosts, check=how.check))
 
 
 def require_plan(planned: Hosts, now: Hosts | None) -> None:
@@ -76,21 +85,23 @@ def require_plan(planned: Hosts, now: Hosts | None) -> None:
         sys.exit(ExitStatus.FAILED)
 
 
-def read_plan(path: Path) -> Hosts:
-    """What a plan decided. Raises click.UsageError for another file."""
+def read_plan(path: Path) -> PlanOptions:
+    """What a plan decided, and whether repositories were asked. Raises click.UsageError for another
+    file."""
     try:
         found = json.loads(path.read_text("utf-8"))
         if found["gpufleet_plan"] != SCHEMA:
             raise ValueError("its schema is of another version")
         hosts: Hosts = {name: {**host, "steps": [*host["steps"]]}
                         for name, host in found["hosts"].items()}  # fmt: skip
+        check = bool(found["check"])
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or "the file is no plan of this gpufleet"
         raise click.UsageError(
             f"Cannot use --plan {one_line(str(path))}: {why}. "
             "Make it with `gpufleet plan INVENTORY --out FILE`."
         ) from error
-    return hosts
+    return PlanOptions(check, approved=hosts)
 
 
 def differences(planned: Hosts, now: Hosts) -> list[Finding]:

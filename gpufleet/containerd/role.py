@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,8 @@ from gpufleet.containerd.plan import PACKAGED, ContainerdPlan, plan_containerd
 from gpufleet.containerd.settings import ContainerdSettings
 from gpufleet.core.findings import Finding
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import PackageTransaction
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.protocol import (
-    ASKED_LATER,
     Removal,
     RemovalContext,
     Role,
@@ -65,7 +64,7 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def steps(self, plan: ContainerdPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
-            f"install {plan.package}{ASKED_LATER}": plan.needed,
+            f"install {plan.package}{repository_answer(plan.transaction)}": plan.needed,
             f"start {plan.unit} with the CRI plugin": plan.settles,
         }
         return named(self.name, done)
@@ -82,13 +81,19 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def versions(
         self, plan: ContainerdPlan, entry: ContainerdEntry
     ) -> tuple[str | None, str | None]:
-        return plan.before, plan.before  # what is installed is known to the repository alone
+        # what is installed is known to the repository alone
+        return plan.before, plan.transaction.version if plan.needed else plan.before
 
     def repository(self, plan: ContainerdPlan) -> RepositoryPlan | None:
         return plan.repository
 
-    def installs(self, plan: ContainerdPlan) -> bool:
-        return plan.needed
+    def transactions(self, plan: ContainerdPlan) -> tuple[PackageTransaction, ...]:
+        return (plan.transaction,)
+
+    def with_transactions(
+        self, plan: ContainerdPlan, found: Sequence[PackageTransaction]
+    ) -> ContainerdPlan:
+        return replace(plan, transaction=found[0])
 
     def writes(self, path: str, catalog: ContainerdCatalog) -> bool:
         layouts = catalog.containerd.docker.layouts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,10 +30,9 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.packages.findings import UNFINISHED
 from gpufleet.packages.repository import RepositoryPlan
-from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
-    ASKED_LATER,
     Faults,
     Removal,
     RemovalContext,
@@ -107,6 +106,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
                 context,
                 driver=plan.target,
                 installs=plan.target or plan.choice.branch,
+                loads_driver=plan.loads,
                 repository=plan.repository if plan.choice.source == "nvidia" else None,
             )
         loaded = context.facts.loaded_driver
@@ -122,18 +122,18 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
 
     def steps(self, plan: DriverPlan, context: RoleContext) -> list[str]:
         known = plan.choice.newest_known
-        target = f"{plan.target or f'the newest of branch {plan.choice.branch}'}{ASKED_LATER}"
+        target = f"{plan.target or f'the newest of branch {plan.choice.branch}'}"
         if known and not plan.target:
             target += f"; the newest known to the catalog is {known}"
         modules = f"{plan.choice.modules} modules"
         moves = plan.loads
         files, prerequisites = self.files(plan), plan.transaction.prerequisites
-        packages = counted(len(plan.packages), "package")
+        said = repository_answer(plan.transaction)
         done = {
             f"enable {' '.join(plan.choice.components)} of the distribution": plan.components,
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
             f"install {', '.join(prerequisites)}": plan.changes_packages and prerequisites,
-            f"{plan.action} the driver: {target}, {modules}, {packages}": plan.changes_packages,
+            f"{plan.action} the driver: {target}, {modules}{said}": plan.changes_packages,
             f"write {', '.join(file.path for file in files)}": files,
             "hold the driver packages": plan.hold,
             "rebuild the initramfs": plan.initramfs,
@@ -142,6 +142,11 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             f"start {', '.join(plan.services)}": plan.services,
         }
         return named(self.name, done)
+
+    def outcome(
+        self, settings: DriverSettings, plan: DriverPlan, context: RoleContext
+    ) -> RoleResult:
+        return conclude(settings, context.facts, plan)
 
     def describe(self, plan: DriverPlan) -> dict[str, Any]:
         return {
@@ -206,11 +211,13 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             findings=busy,
         )
 
-    def installs(self, plan: DriverPlan) -> bool:
-        return plan.changes_packages
+    def transactions(self, plan: DriverPlan) -> tuple[PackageTransaction, ...]:
+        return (plan.transaction,)
 
-    def missing_prerequisites(self, plan: DriverPlan) -> tuple[str, ...] | None:
-        return plan.transaction.prerequisites if plan.changes_packages else None
+    def with_transactions(
+        self, plan: DriverPlan, found: Sequence[PackageTransaction]
+    ) -> DriverPlan:
+        return replace(plan, transaction=found[0])
 
 
 def conclude(

@@ -74,7 +74,7 @@ class ExporterPlan:
 
     @property
     def converged(self) -> bool:
-        """Whether there is nothing to do, unless the driver changes."""
+        """Whether there is nothing to do."""
         return not (self.changes_packages or self.hold or self.files or self.retire or self.restart)
 
 
@@ -227,7 +227,8 @@ def _plan(
             for unit in units(other, catalog)
             if record.mode == other and (unit in own or _runs(facts, unit))
         ),
-        restart=not (waits or (right and runs and not (files or moves or changed))),
+        restart=context.loads_driver
+        or not (waits or (right and runs and not (files or moves or changed))),
         waits=waits,
         reasons=(),
     )

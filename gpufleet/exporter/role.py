@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -13,7 +13,7 @@ from gpufleet.exporter.plan import ExporterPlan, plan_exporter
 from gpufleet.exporter.settings import ExporterSettings
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.packages.transaction import PackageTransaction, still_held
+from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, named
 from gpufleet.role.result import RoleResult, digests
@@ -57,7 +57,9 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
 
     def steps(self, plan: ExporterPlan, context: RoleContext) -> list[str]:
         done: dict[str, object] = {
-            f"install {', '.join(each.packages)} at {each.asked}": each.needed
+            f"install {', '.join(each.packages)} at {each.asked}" + repository_answer(each): (
+                each.needed
+            )
             for each in plan.packages
         }
         done |= {
@@ -67,6 +69,11 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
             f"start {', '.join(plan.units)} on {plan.address}": not plan.converged,
         }
         return named(self.name, done)
+
+    def outcome(
+        self, settings: ExporterSettings, plan: ExporterPlan, context: RoleContext
+    ) -> RoleResult:
+        return conclude(settings, context.facts, plan, context.driver, waits=False)
 
     def describe(self, plan: ExporterPlan) -> dict[str, Any]:
         return {
@@ -97,8 +104,13 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         running = (unit for unit in there if not plan.converged and services[unit].runs)
         return Impact(dict.fromkeys(running))
 
-    def installs(self, plan: ExporterPlan) -> bool:
-        return plan.changes_packages
+    def transactions(self, plan: ExporterPlan) -> tuple[PackageTransaction, ...]:
+        return plan.packages
+
+    def with_transactions(
+        self, plan: ExporterPlan, found: Sequence[PackageTransaction]
+    ) -> ExporterPlan:
+        return replace(plan, packages=tuple(found))
 
     def services(self, entry: ExporterEntry) -> tuple[str, ...]:
         return tuple(entry.units)

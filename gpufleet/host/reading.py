@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar, cast
 
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
@@ -18,17 +18,26 @@ from gpufleet.host.sudo import run
 from gpufleet.host.trouble import refusal
 
 T = TypeVar("T")
+Within = Callable[[StringCommand], StringCommand]
 
 
-def read(fact: type[FactBase[T]], *args: Any) -> T:
-    """What a fact finds on the host of this operation, or of this deploy.
+class Ask(Protocol):
+    """`read`, or the same with something around the command."""
+
+    def __call__(self, fact: type[FactBase[T]], *args: Any) -> T: ...
+
+
+def read(fact: type[FactBase[T]], *args: Any, within: Within | None = None) -> T:
+    """What a fact finds on the host of this operation, or of this deploy. `within`: puts its
+    command into another.
 
     Raises Stopped where the host gives no answer: pyinfra would go on with the fact's default.
     """
     asked = fact()
+    command = cast(StringCommand, asked.command(*args))
     ok, output = run(
         host,
-        cast(StringCommand, asked.command(*args)),
+        within(command) if within else command,
         print_output=state.print_fact_output,
         print_input=state.print_fact_input,
         **arguments(host),

@@ -64,10 +64,14 @@ def upload(content: bytes, path: str) -> StringCommand:
     They go through standard input: pyinfra's own way leaves them in /tmp for all to read until they
     are copied, and every process can read a command's arguments.
     """
-    text = base64.b64encode(content).decode()
-    lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
     digest = hashlib.sha256(content).hexdigest()
-    return StringCommand(script("host/receive", path, digest), _stdin=lines or [""])
+    return StringCommand(script("host/receive", path, digest), _stdin=as_lines(content))
+
+
+def as_lines(content: bytes) -> list[str]:
+    """Bytes as the lines of standard input that host/receive decodes."""
+    text = base64.b64encode(content).decode()
+    return [text[start : start + LINE] for start in range(0, len(text), LINE)] or [""]
 
 
 def command(*arguments: str) -> StringCommand:

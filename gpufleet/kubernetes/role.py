@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -10,6 +11,7 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import ClusterHost, NodeFacts
 from gpufleet.host.file_write import FileWrite
+from gpufleet.kubernetes.conclude import conclude
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.kubeadm import cgroup_driver
@@ -32,16 +34,17 @@ from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, Question
 from gpufleet.role.protocol import (
-    ASKED_LATER,
     RemovalContext,
     Role,
     RoleContext,
     named,
     repository_name,
 )
+from gpufleet.role.result import RoleResult
 
 
 class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
@@ -109,7 +112,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         archives = ", ".join(each.path for each in plan.archives)
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
-            f"install {listed}: {plan.version}{ASKED_LATER}": plan.needed,
+            f"install {listed}: {plan.version}{repository_answer(plan.transaction)}": plan.needed,
             "hold the packages": plan.hold,
             f"write {', '.join(file.path for file in plan.files)}": plan.files,
             "restart containerd with its new configuration": plan.containerd
@@ -121,6 +124,11 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             "wait until the node is Ready": plan.waits,
         }
         return named(self.name, done)
+
+    def outcome(
+        self, settings: KubernetesSettings, plan: KubernetesPlan, context: RoleContext
+    ) -> RoleResult:
+        return conclude(settings, context.facts, plan, None)
 
     def describe(self, plan: KubernetesPlan) -> dict[str, Any]:
         return plan.describe()
@@ -144,8 +152,13 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         restarts = {runtime.unit: there.containers if there else 0}
         return Impact(restarts, tuple(change.path for change in runtime.changes))
 
-    def installs(self, plan: KubernetesPlan) -> bool:
-        return plan.needed
+    def transactions(self, plan: KubernetesPlan) -> tuple[PackageTransaction, ...]:
+        return (plan.transaction,)
+
+    def with_transactions(
+        self, plan: KubernetesPlan, found: Sequence[PackageTransaction]
+    ) -> KubernetesPlan:
+        return replace(plan, transaction=found[0])
 
     def writes(self, path: str, catalog: KubernetesCatalog) -> bool:
         layouts = catalog.kubernetes.repository.layouts

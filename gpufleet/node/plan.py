@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -14,11 +14,13 @@ from gpufleet.host import findings as access
 from gpufleet.host.file_write import FileWrite, edited
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
+from gpufleet.node.record_merge import is_recorded
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages import findings as package_findings
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan, plan_archives
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import revoked_keys
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
@@ -36,6 +38,20 @@ class RolePart:
     plan: Any
     findings: tuple[Finding, ...] = ()
 
+    @property
+    def transactions(self) -> tuple[PackageTransaction, ...]:
+        """Those that install packages, or move them to another version."""
+        planned = self.role.transactions(self.plan) if self.plan is not None else ()
+        return tuple(each for each in planned if each.needed)
+
+    def with_transactions(self, found: Iterator[PackageTransaction]) -> RolePart:
+        """The part with its `transactions` as the next ones of `found`."""
+        if not self.transactions:
+            return self
+        planned = self.role.transactions(self.plan)
+        settled = [next(found) if each.needed else each for each in planned]
+        return replace(self, plan=self.role.with_transactions(self.plan, settled))
+
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
@@ -46,6 +62,7 @@ class NodePlan:
     archives: ArchivesPlan = NO_ARCHIVES  # archives of discontinued repositories
     context: RoleContext | None = None  # the state after all roles
     faults: Faults = NO_FAULTS
+    unrecorded: tuple[str, ...] = ()  # converged roles of which the host's record lacks something
 
     def of(self, role: Role[Any, PlanOf, Any]) -> PlanOf | None:
         """The plan of one role."""
@@ -58,6 +75,21 @@ class NodePlan:
         return tuple(part for part in self.parts if part.plan is not None)
 
     @property
+    def transactions(self) -> tuple[PackageTransaction, ...]:
+        """The needed ones of all roles, in the order of the steps."""
+        return tuple(each for part in self.parts for each in part.transactions)
+
+    def with_transactions(self, found: Sequence[PackageTransaction]) -> NodePlan:
+        """The plan with `transactions` as the repositories have them, in the same order."""
+        left = iter(found)
+        return replace(self, parts=tuple(part.with_transactions(left) for part in self.parts))
+
+    @property
+    def sources(self) -> tuple[FileWrite, ...]:
+        """The files of gpufleet's own that are written, package sources among them."""
+        return tuple(_replaced(self.wanted, self.archives))
+
+    @property
     def blockers(self) -> tuple[Finding, ...]:
         """The findings of any role that stop the host before anything is changed."""
         return tuple(finding for finding in self.all_findings if finding.blocks)
@@ -65,6 +97,12 @@ class NodePlan:
     def converged(self, loaded: str | None) -> bool:
         """Whether there is nothing to do with driver version `loaded`."""
         return all(part.role.converged(part.plan, loaded) for part in self.wanted)
+
+    @property
+    def repairs(self) -> bool:
+        """Whether a role found its packages incomplete."""
+        described = (part.role.describe(part.plan) for part in self.wanted)
+        return any(each.get("action") == "repair" for each in described)
 
     @property
     def files(self) -> tuple[FileWrite, ...]:
@@ -128,7 +166,23 @@ def plan_node(
         *_edits(planned, archives, facts),
         *_reloads(planned, context),
     ]
-    return NodePlan(tuple(dict.fromkeys(found)), tuple(parts), archives, context, faults)
+    unrecorded = _unrecorded(planned, settings, context)
+    return NodePlan(
+        tuple(dict.fromkeys(found)), tuple(parts), archives, context, faults, unrecorded
+    )
+
+
+def _unrecorded(
+    parts: Sequence[RolePart], settings: NodeSettings, context: RoleContext
+) -> tuple[str, ...]:
+    """Converged roles of which the host's record lacks something."""
+    found = []
+    for part in parts:
+        if part.role.converged(part.plan, context.driver):
+            result = part.role.outcome(settings.of(part.role), part.plan, context)
+            if result and not is_recorded(context.facts.provenance, result):
+                found.append(part.role.name)
+    return tuple(found)
 
 
 def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> NodePlan:
@@ -147,7 +201,7 @@ def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) 
 
 def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
     """What packages do to containers with GPUs, where their scripts reload systemd in any case."""
-    roles = [part.role.name for part in parts if part.role.installs(part.plan)]
+    roles = [part.role.name for part in parts if part.transactions]
     distribution = context.facts.distribution
     systemd = distribution.systemd if distribution else None
     if systemd is None or systemd.version >= context.catalog.offline.version:
@@ -171,8 +225,8 @@ def _replaced(parts: Sequence[RolePart], archives: ArchivesPlan) -> list[FileWri
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
     """Prerequisites that the host lacks; None if no package is to be installed."""
-    lacking = (part.role.missing_prerequisites(part.plan) for part in parts)
-    return next((names for names in lacking if names is not None), None)
+    needed = [each for part in parts for each in part.transactions]
+    return tuple(name for each in needed for name in each.prerequisites) if needed else None
 
 
 def steps(plan: NodePlan) -> list[str]:
@@ -181,6 +235,7 @@ def steps(plan: NodePlan) -> list[str]:
     for part in plan.wanted:
         assert plan.context
         sentences += part.role.steps(part.plan, plan.context)
+    sentences += [f"{role}: record what is installed" for role in plan.unrecorded]
     return sentences
 
 
@@ -190,6 +245,11 @@ def describe(plan: NodePlan) -> dict[str, Any]:
     return {
         "steps": steps(plan),
         "digests": digests(file for file in plan.files if file.mode & 0o077),  # no secret in it
+        "downloads": [
+            {"title": each.title, "packages": [*each.moved], "bytes": each.download}
+            for each in plan.transactions
+            if each.download is not None
+        ],
         **{role.name: described.get(role.name) for role in node_roles()},
         "findings": [finding.as_dict() for finding in plan.all_findings],
     }

@@ -229,3 +229,12 @@ USERS_MIRROR = blocker(
     "To keep the mirror, set {setting} to it. To use {url}, back up and remove {file} on the host. "
     "Then run again.",
 )
+
+NOT_ASKED = warning(
+    "GF334",
+    "Repositories not asked",
+    "The host cannot be asked what its repositories have: {problem}. Versions and sizes of this "
+    "host's packages are not checked.",
+    "`gpufleet apply` asks when it installs. If another process holds the lock of the package "
+    "manager, run `gpufleet plan --check` again later.",
+)

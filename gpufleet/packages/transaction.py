@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from rich.filesize import decimal
+
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import counted
 from gpufleet.core.render import render
 from gpufleet.core.versions import upstream_version, version_order
 from gpufleet.facts.files import HOME
@@ -17,6 +20,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.repository import NO_REPOSITORY, RepositoryPlan
 
+ASKED_LATER = " (the repository is asked in the run)"  # a plan asks none, but for plan --check
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
 _HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
@@ -51,6 +55,8 @@ class PackageTransaction:
     install: tuple[tuple[str, str], ...] = ()  # name, version as the package manager writes it
     remove: tuple[str, ...] = ()
     added: tuple[str, ...] = ()  # what yum or dnf would newly install
+    moved: tuple[str, ...] = ()  # every package that is installed, or gets another version
+    download: int | None = None  # bytes that the host lacks; None: not asked
 
     @property
     def manager(self) -> PackageManager:
@@ -148,6 +154,14 @@ def resolve(asked: PackageTransaction, available: Available) -> PackageTransacti
         install=tuple((name, packaged(name)) for name in names),
         remove=tuple(name for name in asked.installed if name not in (*names, *asked.companions)),
     )
+
+
+def repository_answer(asked: PackageTransaction) -> str:
+    """ ", 12 packages, 352.0 MB to download" once the repositories were asked, else that they are
+    asked in the run."""
+    if asked.download is None:
+        return ASKED_LATER
+    return f", {counted(len(asked.moved), 'package')}, {decimal(asked.download)} to download"
 
 
 def _listed(versions: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
     r"|Package '?(?P<excluded>[^\s']+)'? has no installation candidate)"
 )
+MOVED = re.compile(r"^Inst (?P<name>[^\s:]+)")
 COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
 NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 APT_LINES, RPM_LINES = 8, 6  # of a package manager's errors that are shown
@@ -34,6 +35,9 @@ PROBLEM = re.compile(
 )
 KERNEL = re.compile(r"kernel[\d.]*(?:-(?:uek(?:64k)?|rt|64k|lt|ml|plus|debug))*(?:-core)?")
 REMOVALS = ("Removing", "Erasing", "Obsoleting")
+MOVES = ("Installing", "Updating", "Upgrading", "Downgrading", "Reinstalling")
+SIZE = re.compile(r"^(?:> )*Total (?P<kind>download )?size: (?P<number>[\d.]+) ?(?P<unit>[kMGT]?)")
+URI = re.compile(r"^'[^']+' \S+ (?P<bytes>\d+) ")  # apt-get --print-uris
 
 
 def apt_refusal(
@@ -78,6 +82,17 @@ def apt_added(simulation: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
+def apt_moved(simulation: Iterable[str]) -> tuple[str, ...]:
+    """Names of packages that apt would install, or move to another version."""
+    matches = (MOVED.match(line) for line in simulation)
+    return tuple(dict.fromkeys(match["name"] for match in matches if match))
+
+
+def apt_download(uris: Iterable[str]) -> int:
+    """Bytes of the packages that `apt-get --print-uris` lists: those that the host lacks."""
+    return sum(int(match["bytes"]) for match in map(URI.match, uris) if match)
+
+
 @dataclass(frozen=True, slots=True)
 class RpmTrial:
     """What yum or dnf would do, or why it would fail."""
@@ -87,12 +102,15 @@ class RpmTrial:
     kernels: tuple[str, ...]  # kernels that would be installed
     unknown: tuple[str, ...]  # arguments without a package in any repository
     problem: str  # "" if the transaction would succeed
+    moved: tuple[str, ...] = ()  # names that would be installed, or get another version
+    download: int | None = None  # bytes, rounded as the manager rounds them; None: not said
 
 
 def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
     """Parse the table and the messages of `yum --assumeno`, of yum 3 and dnf 4."""
     removed: list[str] = []
     added: list[str] = []
+    moved: list[str] = []
     unknown: list[str] = []
     verb = ""
     every = list(lines)
@@ -106,8 +124,9 @@ def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
             removed.append(replaced["name"])
         elif entry and verb in REMOVALS:
             removed.append(entry["name"])
-        elif entry and verb == "Installing":
-            added.append(entry["name"])
+        elif entry and verb in MOVES:
+            moved.append(entry["name"])
+            added += [entry["name"]] if verb == "Installing" else []
         unknown += _unknown(line)
     return RpmTrial(
         tuple(dict.fromkeys(removed)),
@@ -115,7 +134,19 @@ def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
         tuple(name for name in added if KERNEL.fullmatch(name)),
         tuple(dict.fromkeys(unknown)),
         _problem(every),
+        tuple(dict.fromkeys(moved)),
+        _download(every),
     )
+
+
+def _download(lines: Iterable[str]) -> int | None:
+    """What a transaction fetches; where the host has all packages, only their size is said."""
+    sizes = [match for line in lines if (match := SIZE.match(line))]
+    for size in sizes:
+        if size["kind"]:
+            factor: int = 1024 ** " kMGT".index(size["unit"] or " ")
+            return round(float(size["number"]) * factor)
+    return 0 if sizes else None
 
 
 def _unknown(line: str) -> list[str]:

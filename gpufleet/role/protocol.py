@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -15,13 +15,14 @@ from gpufleet.facts.record import RoleEntry
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import NO_PLACE, Place, Question
+from gpufleet.role.result import RoleResult
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
 PlanOf = TypeVar("PlanOf")
 EntryOf = TypeVar("EntryOf", bound=RoleEntry)
-ASKED_LATER = " (the repository is asked in the run)"  # a plan reads none: that would change it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class RoleContext:
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
     driver: str | None = None  # version that is loaded then, where that is known before the run
     installs: str | None = None  # version or branch of the driver, where a role looks after it
+    loads_driver: bool = False  # a step of the run loads the driver's modules
     repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
     served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
     texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
@@ -183,6 +185,12 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def describe(self, plan: PlanOf) -> dict[str, Any]:
         """The plan as data for preflight's JSON: what, from what to what, and why."""
 
+    def outcome(
+        self, settings: SettingsOf, plan: PlanOf, context: RoleContext
+    ) -> RoleResult | None:
+        """What a run on a converged host records; None: nothing. `context`: after all roles."""
+        return None
+
     @abstractmethod
     def versions(self, plan: PlanOf, entry: EntryOf) -> tuple[str | None, str | None]:
         """Version before and after; None: not installed, or known only to the repository."""
@@ -203,13 +211,13 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         """What it interrupts, and writes beside `files`, `edits` and its `repository`."""
         return NO_IMPACT
 
-    def installs(self, plan: PlanOf) -> bool:
-        """Whether it installs packages or moves them to another version."""
-        return False
+    def transactions(self, plan: PlanOf) -> tuple[PackageTransaction, ...]:
+        """Its package transactions, also those that are not needed."""
+        return ()
 
-    def missing_prerequisites(self, plan: PlanOf) -> tuple[str, ...] | None:
-        """Missing prerequisites of its packages; None if it installs no package."""
-        return None
+    def with_transactions(self, plan: PlanOf, found: Sequence[PackageTransaction]) -> PlanOf:
+        """The plan with its transactions as the repositories have them, in the same order."""
+        return plan
 
     def runtimes(self, plan: PlanOf, facts: NodeFacts) -> dict[str, RuntimeState]:
         """State of the container runtimes that it configures, for the report."""

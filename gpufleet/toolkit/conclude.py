@@ -22,7 +22,7 @@ def conclude(
     """The state of the host after the run. `driver`: the loaded version; None before a reboot."""
     repository = plan.repository.repository
     old = facts.provenance.entry(ToolkitEntry)
-    entry = plan.record(driver, plan.transaction(facts, 0).versions(found, old)).model_copy(
+    entry = plan.record(driver, plan.transaction.versions(found, old)).model_copy(
         update={
             "repository": repository.url if repository else None,
             "keyring": repository.keyring if repository else None,

@@ -44,10 +44,7 @@ class ToolkitPlan:
     action: Action
     before: str | None  # version of the installed packages
     target: str  # version after the run
-    packages: tuple[str, ...]  # names, all at the target version
-    installed: tuple[str, ...]  # those that are installed
-    repository: RepositoryPlan
-    prerequisites: tuple[str, ...]  # version lock, if missing
+    transaction: PackageTransaction
     hold: tuple[str, ...]  # packages to hold
     runtimes: tuple[RuntimePlan, ...]
     cdi: CdiPlan
@@ -57,8 +54,12 @@ class ToolkitPlan:
     findings: tuple[Finding, ...]
 
     @property
+    def repository(self) -> RepositoryPlan:
+        return self.transaction.repository
+
+    @property
     def changes_packages(self) -> bool:
-        return self.action != "none"
+        return self.transaction.needed
 
     @property
     def files(self) -> tuple[FileWrite, ...]:
@@ -75,24 +76,6 @@ class ToolkitPlan:
             or self.hold
             or any(r.changes or r.activation != "none" for r in self.runtimes)
             or self.cdi.stale(driver)
-        )
-
-    def transaction(self, facts: NodeFacts, lock_timeout: int) -> PackageTransaction:
-        """`lock_timeout`: seconds to wait for another package manager."""
-        config = facts.files.get(CONFIG)
-        return PackageTransaction(
-            role="toolkit",
-            title="toolkit",
-            packages=self.packages,
-            facts=facts,
-            version=self.target,
-            needed=self.changes_packages,
-            installed=self.installed,
-            prerequisites=self.prerequisites,
-            patterns=tuple(re.escape(name) for name in self.packages),
-            repository=self.repository,
-            makes=((CONFIG, config.sha256 if config else ""),),
-            lock_timeout=lock_timeout,
         )
 
     def record(self, driver: str | None, versions: dict[str, str]) -> ToolkitEntry:
@@ -124,10 +107,12 @@ def plan_toolkit(
     facts: NodeFacts,
     catalog: ToolkitCatalog,
     systemd_cgroups: bool = False,
+    lock_timeout: int = 300,
 ) -> ToolkitPlan:
     """The toolkit plan of one host. Reports findings; never raises.
 
-    `systemd_cgroups`: a kubelet of this run will use systemd's control groups.
+    `systemd_cgroups`: a kubelet of this run will use systemd's control groups. `lock_timeout`:
+    seconds to wait for another package manager.
     """
     place, machine = facts.distribution or facts.os.code, facts.kernel.architecture
     resolve = partial(resolve_toolkit, catalog, distribution=place, architecture=machine)
@@ -152,15 +137,27 @@ def plan_toolkit(
         if settings.runtimes == "auto" or runtime.name in settings.runtimes
     )
     cdi = plan_cdi(settings, facts, catalog, target)
+    config = facts.files.get(CONFIG)
+    transaction = PackageTransaction(
+        role="toolkit",
+        title="toolkit",
+        packages=choice.packages,
+        facts=facts,
+        version=target,
+        needed=action != "none",
+        installed=tuple(name for name in choice.packages if name in facts.packages),
+        prerequisites=plugin,
+        patterns=tuple(re.escape(name) for name in choice.packages),
+        repository=repository,
+        makes=((CONFIG, config.sha256 if config else ""),),
+        lock_timeout=lock_timeout,
+    )
     return ToolkitPlan(
         choice=choice,
         action=action,
         before=before,
         target=target,
-        packages=choice.packages,
-        installed=tuple(name for name in choice.packages if name in facts.packages),
-        repository=repository,
-        prerequisites=plugin,
+        transaction=transaction,
         hold=to_hold(choice.packages, facts, moves=moves) if settings.hold else (),
         runtimes=runtimes,
         cdi=cdi,

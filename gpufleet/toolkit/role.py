@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +12,17 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.logins import Logins, with_login
 from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
-    ASKED_LATER,
     RemovalContext,
     Role,
     RoleContext,
     named,
     repository_name,
 )
+from gpufleet.role.result import RoleResult
+from gpufleet.toolkit.conclude import conclude
 from gpufleet.toolkit.findings import config as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
@@ -55,9 +57,12 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         if not settings.enabled:
             return None, ()
         systemd_cgroups = context.required.get("cgroup-driver") == "systemd"
-        plan = plan_toolkit(settings, context.facts, context.catalog, systemd_cgroups)
+        plan = plan_toolkit(
+            settings, context.facts, context.catalog, systemd_cgroups, context.lock_timeout
+        )
         login = context.logins.get(self.name, Logins())
-        plan = replace(plan, repository=with_login(plan.repository, login, context.facts))
+        repository = with_login(plan.repository, login, context.facts)
+        plan = replace(plan, transaction=replace(plan.transaction, repository=repository))
         return plan, plan.findings
 
     def context_after(
@@ -76,9 +81,10 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         return plan.converged(driver)
 
     def steps(self, plan: ToolkitPlan, context: RoleContext) -> list[str]:
+        said = repository_answer(plan.transaction)
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
-            f"{plan.action} the toolkit: {plan.target}{ASKED_LATER}": plan.changes_packages,
+            f"{plan.action} the toolkit: {plan.target}{said}": plan.changes_packages,
             "hold the toolkit packages": plan.hold,
             "generate the CDI spec": plan.cdi.stale(context.installs),
         }
@@ -88,12 +94,17 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             done[f"{runtime.activation} {runtime.unit}"] = runtime.activation != "none"
         return named(self.name, done)
 
+    def outcome(
+        self, settings: ToolkitSettings, plan: ToolkitPlan, context: RoleContext
+    ) -> RoleResult:
+        return conclude(settings, context.facts, plan, context.driver)
+
     def describe(self, plan: ToolkitPlan) -> dict[str, Any]:
         return {
             "action": plan.action,
             "before": plan.before,
             "target": plan.target,
-            "packages": list(plan.packages),
+            "packages": list(plan.transaction.packages),
             "runtimes": {runtime.key: runtime.describe() for runtime in plan.runtimes},
             "cdi": {"keeper": plan.cdi.keeper, "path": plan.cdi.path},
             "reasons": list(plan.reasons),
@@ -119,11 +130,13 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         spec = (plan.cdi.path,) if plan.cdi.stale(context.installs) else ()
         return Impact(restarts, (*created, *spec))
 
-    def installs(self, plan: ToolkitPlan) -> bool:
-        return plan.changes_packages
+    def transactions(self, plan: ToolkitPlan) -> tuple[PackageTransaction, ...]:
+        return (plan.transaction,)
 
-    def missing_prerequisites(self, plan: ToolkitPlan) -> tuple[str, ...] | None:
-        return () if plan.changes_packages else None
+    def with_transactions(
+        self, plan: ToolkitPlan, found: Sequence[PackageTransaction]
+    ) -> ToolkitPlan:
+        return replace(plan, transaction=found[0])
 
     def removal(
         self, settings: ToolkitSettings, context: RemovalContext[ToolkitEntry]

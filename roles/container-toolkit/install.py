@@ -45,7 +45,7 @@ def _result(node: Node, plan: ToolkitPlan, found: PackageTransaction | None = No
 
 @role("Container toolkit")
 def _apply(node: Node, plan: ToolkitPlan) -> None:
-    wanted = plan.transaction(node.facts, node.settings.host.lock_timeout)
+    wanted = plan.transaction
 
     def latest() -> ToolkitPlan:
         """By a containerd that the run has installed before."""
@@ -60,7 +60,7 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
         "Switch discontinued repositories to their archives",
         node.facts,
         _archives(node),
-        node.settings.host.lock_timeout,
+        wanted.lock_timeout,
     )
     repository.trust(
         "Trust the toolkit's repository", plan.repository, "toolkit", wanted.lock_timeout
@@ -69,7 +69,7 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
         "Resolve and download the toolkit packages", wanted, node.prepared
     )
     packages.install("Install the toolkit packages", wanted, found)
-    plugin = () if wanted.needed else plan.prerequisites
+    plugin = () if wanted.needed else wanted.prerequisites
     packages.hold("Hold the toolkit packages", wanted, plan.hold, plugin)
     runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
     runtimes.configure("Configure containerd", node.facts, containerd)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter import operations as exporter
 from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.exporter.role import ROLE as EXPORTER
@@ -27,15 +26,9 @@ def install(node: Node) -> None:
 
 def _settled(node: Node, plan: ExporterPlan) -> bool:
     """Whether no step has anything to do: such steps cost more than asking the host."""
-    if not plan.converged or _driver_moves(node):
+    if not plan.converged:
         return False
     return provenance.is_current(node, _result(node, plan, ()))
-
-
-def _driver_moves(node: Node) -> bool:
-    """Whether the modules that the exporter uses are unloaded."""
-    driver = node.plan.of(DRIVER)
-    return driver is not None and (driver.changes_packages or driver.load)
 
 
 def _result(
@@ -63,7 +56,7 @@ def _apply(node: Node, plan: ExporterPlan) -> None:
         "Start the exporter and check its metrics",
         plan,
         len(node.facts.gpus),
-        plan.restart or _driver_moves(node),
+        plan.restart,
         lambda: not node.waits_for_reboot,
     )
     provenance.record("Record what was installed", node, lambda: _result(node, plan, found))

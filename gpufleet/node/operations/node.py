@@ -79,6 +79,13 @@ class Node:
         self.report.findings += new
         return [finding for finding in new if finding.blocks]
 
+    def replan(self, plan: NodePlan) -> None:
+        """Report another plan for the same facts."""
+        self.plan = plan
+        self.report.plan = describe(plan)
+        self.report.plan["impact"] = impact_of(plan, may_reboot=self.may_reboot).as_json()
+        _fill_versions(self.report, plan, self.facts)
+
     def note(self, result: RoleResult) -> None:
         """Add a role's results to the report, without a version that is only planned."""
         if state.is_executing:
@@ -95,8 +102,9 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
     """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
     All errors in a host's settings are reported at once, before any host is changed.
-    `wait_until_idle`: if there is work to do and another run or package manager is active, wait for
-    it and gather again, because a host looks broken during a transaction.
+    `wait_until_idle`: wait for another run, and for a package manager whose transaction makes the
+    host look broken, then gather again. All hosts wait meanwhile, because pyinfra plans all of them
+    before the first step; so a lock alone is left to the steps, which wait for it on their host.
     `preflights`: those of the user's repository may stop it, too.
     """
     known = settings_and_facts()
@@ -113,7 +121,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     own = blockers_of_user(facts) if preflights else ()
     plan = replace(plan, findings=(*plan.findings, *own))
-    if wait_until_idle and is_busy(facts) and not plan.converged(facts.loaded_driver):
+    if wait_until_idle and misleading(facts, plan) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
         known = facts_once_idle(settings, plan.all_findings)
         if known is None:
@@ -149,8 +157,21 @@ def blockers_of_user(facts: NodeFacts) -> list[Finding]:
 
 def is_busy(facts: NodeFacts) -> bool:
     """Whether another run or a package manager is changing this host."""
-    others = facts.busy and not host_lock.is_ours(facts.run_lock, host.name)
-    return others or bool(facts.lock_holder)
+    return in_another_run(facts) or bool(facts.lock_holder)
+
+
+def in_another_run(facts: NodeFacts) -> bool:
+    """Whether another run of gpufleet is changing this host."""
+    return facts.busy and not host_lock.is_ours(facts.run_lock, host.name)
+
+
+def misleading(facts: NodeFacts, plan: NodePlan) -> bool:
+    """Whether the plan may come from a state that lasts only as long as another transaction.
+
+    Example: apt holds its lock and has the driver unpacked, so the plan is to repair it.
+    """
+    half_done = bool(facts.broken or plan.blockers or plan.repairs)
+    return in_another_run(facts) or (bool(facts.lock_holder) and half_done)
 
 
 def facts_once_idle(
@@ -227,10 +248,8 @@ def ports(settings: NodeSettings) -> tuple[int, ...]:
 def _fill(part: HostReport, node: Node) -> None:
     plan = node.plan
     part.findings += plan.all_findings
-    part.plan = describe(plan)
-    part.plan["impact"] = impact_of(plan, may_reboot=node.may_reboot).as_json()
+    node.replan(plan)
     part.examined = True
-    _fill_versions(part, plan, node.facts)
     for each in plan.wanted:
         part.runtimes |= each.role.runtimes(each.plan, node.facts)
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pyinfra import host, state
+from pyinfra import host, logger, state
 
 from gpufleet.core.inventory import CLUSTERS, is_cluster
+from gpufleet.core.stopped import Stopped
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
 from gpufleet.host.files import show_diff
-from gpufleet.node.operations.node import current_node
+from gpufleet.node.operations.node import Node, current_node
+from gpufleet.packages import findings
+from gpufleet.packages.operations.lookup import look_up
 from gpufleet.run.reporting import RunReport
 
 
-def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
+def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) -> None:
     """Report what would be done with the host of this deploy, as a node, a cluster or both.
+    `check`: the host asks its repositories what they have.
 
     A cluster's roles run as in its deploy, and their operations only report what they would do.
     The cluster is read without a lock; charts are downloaded into this machine's cache.
@@ -23,6 +27,8 @@ def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
     report.plan_only = True
     if not is_cluster(host.groups):
         node = current_node(wait_until_idle=False)  # reports what deploys/gpu_node.py would do
+        if node and check:
+            ask_repositories(node)
         if node:
             show_diff(node.facts, node.plan.files)
     stack = current_stack(preview=True) if CLUSTERS in host.groups else None
@@ -31,3 +37,23 @@ def preview(roles_of_clusters: Callable[[Stack], None]) -> None:
     roles_of_clusters(stack)
     if stack.run.blocked and not stack.run.report.failed:
         report.block(host, [])
+
+
+def ask_repositories(node: Node) -> None:
+    """Complete the plan by what the repositories have. Raises Stopped for what ends the run."""
+    wanted = node.plan.transactions
+    if not wanted:
+        return
+    report = RunReport.of(state).host(host.name)
+    if node.facts.lock_holder:
+        report.findings.append(
+            findings.NOT_ASKED(problem=f"{node.facts.lock_holder} holds the lock")
+        )
+        return
+    logger.info(f"{host.print_prefix}asking the package repositories")
+    try:
+        node.replan(node.plan.with_transactions(look_up(wanted, node.plan.sources)))
+    except Stopped as stopped:
+        if any(finding.blocks for finding in stopped.findings):
+            raise
+        report.findings += stopped.findings

@@ -3,66 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from datetime import datetime, timezone
 from typing import Any
 
 from pyinfra import host
 
-from gpufleet import __version__
-from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
-from gpufleet.facts.record import SCHEMA, HostRecord
+from gpufleet.facts.record import HostRecord
 from gpufleet.host.files import stamp
 from gpufleet.host.operation import Commands, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import command, script, upload
 from gpufleet.node.operations.node import Node
+from gpufleet.node.record_merge import is_recorded, merge, with_added_packages
 from gpufleet.packages.operations.reading import AddedPackages
-from gpufleet.packages.transaction import with_added
 from gpufleet.role.result import RoleResult
 
 PATH = f"{HOME}/provenance.json"
-KEPT_HISTORY = 20  # entries
-
-
-def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
-    """The record with a role's `part` and a history entry of the change; None for no change.
-
-    `part` has the role's entry and `files`, path -> sha256.
-    """
-    part = json.loads(json.dumps(part))  # lists and tuples are the same in the record
-    new = {**part, "files": {**before.get("files", {}), **part.get("files", {})}}
-    if all(before.get(key) == value for key, value in new.items()):
-        return None
-    head = {"schema": SCHEMA, "gpufleet": __version__, "time": now}
-    merged = {**before, **head, **new}
-    entry: dict[str, str | None] = {"time": now}
-    for role, shown in NODE_ROLES.items():
-        version = _version(merged, role)
-        if version or shown == "always":
-            entry[role] = version
-    merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
-    return merged
-
-
-def _version(record: dict[str, Any], role: str) -> str | None:
-    version = (record.get(role) or {}).get("version")
-    return str(version) if version else None
 
 
 def is_current(node: Node, result: RoleResult) -> bool:
     """Whether the host's record already has what a role would write; adds it to the report."""
-    result = _with_added(node, result)
-    return merge(node.record.as_json(), result.as_json(), "") is None
-
-
-def _with_added(node: Node, result: RoleResult, added: Sequence[str] = ()) -> RoleResult:
-    """The result with the packages that this run and earlier ones added; it goes to the report."""
     node.note(result)
-    old = node.facts.provenance.entry(type(result.entry))
-    return replace(result, entry=with_added(result.entry, (*old.added, *added)))
+    return is_recorded(node.record, result)
 
 
 @operation
@@ -79,7 +43,8 @@ def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str
     before = f"{HOME}/{result.entry.role}.before"
     # called here, so that the next run makes up for one that was killed after its transaction
     added = read(AddedPackages, before)
-    result = _with_added(node, result, added)
+    node.note(result)
+    result = with_added_packages(node.facts.provenance, result, added)
     merged = merge(node.record.as_json(), result.as_json(), now)
     noted = [f"{NOTES}/{key}.json" for key in notes]
     if merged is None and not noted:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pyinfra import host, state
 from pyinfra.api import StringCommand
 
-from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import HOME
 from gpufleet.host.files import put
@@ -17,24 +16,13 @@ from gpufleet.host.operation import Commands, Later, operation
 from gpufleet.host.reading import read
 from gpufleet.host.shell import explain, script, stop
 from gpufleet.packages import findings
+from gpufleet.packages.operations.fitting import fit
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.logs import logged
-from gpufleet.packages.operations.reading import (
-    AvailableVersions,
-    KernelDevel,
-    RpmSimulation,
-    Simulation,
-    Unreadable,
-)
-from gpufleet.packages.operations.repository import refresh, sources_unreadable
-from gpufleet.packages.transaction import (
-    PackageTransaction,
-    install_words,
-    is_headers,
-    resolve,
-    rpm_words,
-)
-from gpufleet.packages.trial import apt_added, apt_refusal, rpm_refusal
+from gpufleet.packages.operations.reading import RpmSimulation, Simulation
+from gpufleet.packages.operations.repository import refresh
+from gpufleet.packages.transaction import PackageTransaction, install_words, rpm_words
+from gpufleet.packages.trial import apt_added
 from gpufleet.run.reporting import RunReport
 
 
@@ -70,71 +58,23 @@ def _look_up(
         yield script("packages/finish")
     if not prepared:
         yield from refresh(asked.repository, asked.manager)
-    names = tuple(dict.fromkeys([*asked.packages, *asked.installed]))
-    available = read(AvailableVersions, asked.manager, names)
-    if isinstance(available, Unreadable):
-        yield stop(host.name, sources_unreadable(asked.manager, available))
-        return
-    chosen = resolve(asked, available)
+    chosen = fit(asked, read)
     if isinstance(chosen, Finding):
-        lacking = tuple(name for name in asked.packages if name not in available)
-        yield stop(host.name, _excluded(asked.manager, lacking) or chosen)
+        yield stop(host.name, chosen)
         return
     found.value = chosen
     yield script(
         "packages/packages_before", asked.record
     )  # a download may import keys, which count as packages
-    if asked.manager != "apt":
-        yield from _try_out_rpm(chosen, found)
+    if asked.manager == "apt":
+        words = install_words(chosen)
+        yield _apt(chosen, [words[0], "--download-only", *words[1:]])
         return
-    words = install_words(chosen)
-    simulation = read(Simulation, tuple(words))
-    finding = apt_refusal(simulation, chosen, " ".join([words[0], "-s", *words[1:]]))
-    if finding:
-        yield stop(host.name, finding)
-        return
-    yield _apt(chosen, [words[0], "--download-only", *words[1:]])
-
-
-def _try_out_rpm(chosen: PackageTransaction, found: Later[PackageTransaction]) -> Commands:
-    """Stop the host if yum or dnf would do more than planned; else download the packages."""
-    words = (*rpm_words(chosen), *chosen.prerequisites)
-    trial = read(RpmSimulation, chosen.manager, words)
-    known = _with_headers(chosen, trial.unknown)
-    if known != chosen:
-        chosen = known
-        words = (*rpm_words(chosen), *chosen.prerequisites)
-        trial = read(RpmSimulation, chosen.manager, words)
-    finding = rpm_refusal(trial, chosen)
-    if finding:
-        yield stop(host.name, _excluded(chosen.manager, trial.unknown) or finding)
-        return
-    found.value = replace(chosen, added=trial.added)
     message = explain(
         host.name, findings.TRANSACTION_REFUSED(manager=chosen.manager, problem="see below.")
     )
     how = (chosen.ours, "", chosen.manager, "fetch", message)
-    yield script("packages/rpm_transaction", *how, *words)
-
-
-def _with_headers(chosen: PackageTransaction, unknown: Sequence[str]) -> PackageTransaction:
-    """The transaction with the headers under the name that dnf knows, where ours is unknown."""
-    lacking = [name for name in unknown if is_headers(name)]
-    if not lacking or chosen.manager != "dnf":
-        return chosen
-    known = read(KernelDevel, chosen.facts.kernel.release)
-    if not known:
-        return chosen
-    names = tuple(known if name in lacking else name for name in chosen.prerequisites)
-    return replace(chosen, prerequisites=names)
-
-
-def _excluded(manager: PackageManager, names: tuple[str, ...]) -> Finding | None:
-    """That yum or dnf hides packages, which look as if no repository had them."""
-    there = read(AvailableVersions, manager, names, True) if manager != "apt" and names else {}
-    if not there or isinstance(there, Unreadable):
-        return None
-    return findings.EXCLUDED_PACKAGES(manager=manager, packages=", ".join(there))
+    yield script("packages/rpm_transaction", *how, *rpm_words(chosen), *chosen.prerequisites)
 
 
 def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> StringCommand:

@@ -43,8 +43,8 @@ def family_of(subject: Subject, node: Node) -> Family | None:
         toolkit = node.plan.of(TOOLKIT)
         if toolkit is None or toolkit.before is None:
             return None
-        job = toolkit.transaction(node.facts, node.settings.host.lock_timeout)
-        return Family(job, toolkit.before, toolkit.installed)
+        job = toolkit.transaction
+        return Family(job, toolkit.before, job.installed)
     driver = node.plan.of(DRIVER)
     if driver is None or driver.before is None:
         return None
@@ -129,6 +129,6 @@ def installed_of(subject: Subject, plan: NodePlan) -> Sequence[str]:
     """The packages of it that are installed."""
     if subject == "toolkit":
         toolkit = plan.of(TOOLKIT)
-        return toolkit.installed if toolkit else ()
+        return toolkit.transaction.installed if toolkit else ()
     driver = plan.of(DRIVER)
     return driver.transaction.installed if driver else ()

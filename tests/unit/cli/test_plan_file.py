@@ -75,6 +75,29 @@ def test_a_plan_is_private_and_as_its_schema_says(file: Path) -> None:
     assert found["hosts"]["gpu-1"]["versions"]["driver"]["after"] == "580.1"
 
 
+def test_a_checked_plan_is_checked_again_before_it_is_applied(
+    tmp_path: Path, became: list[list[str]], monkeypatch: pytest.MonkeyPatch,
+    plans: dict[str, dict[str, Any]],
+) -> None:  # fmt: skip
+    path, previews = str(tmp_path / "fleet.plan"), []
+    run = preview.run_in_front
+
+    def runs(words: list[str], environment: dict[str, str]) -> int:
+        previews.append(Path(words[-1]).name)
+        return run(words, environment)
+
+    monkeypatch.setattr(preview, "run_in_front", runs)
+    assert call("plan", "inv.py", "--check", "--out", path).exit_code == 0
+    assert call("apply", "inv.py", "--plan", path).exit_code == 0
+    assert previews == ["check.py", "check.py"]
+    assert Path(became[0][-1]).name == "gpu_node.py"
+
+
+def test_parts_are_not_checked() -> None:
+    done = call("plan", "inv.py", "--check", "--workers", "2")
+    assert (done.exit_code, "--check" in done.output) == (2, True)
+
+
 def test_the_same_plan_is_applied_without_a_question(file: Path, became: list[list[str]]) -> None:
     done = call("apply", "inv.py", "--plan", str(file))
     assert (done.exit_code, len(became)) == (0, 1), done.output

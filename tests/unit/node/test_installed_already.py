@@ -28,7 +28,7 @@ def el7(**changes: object) -> NodeFacts:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_toolkit_that_the_repository_no_longer_has(there: bool) -> None:
-    names = toolkit_of(bare_host()).packages if there else ()
+    names = toolkit_of(bare_host()).transaction.packages if there else ()
     packages = {name: Package(name, f"{GONE}-1", "amd64") for name in names}
     plan = toolkit_of(replace(converged_host(), packages=packages))
     assert (plan.action == "none") == there

@@ -10,7 +10,7 @@ from pyinfra.api import StringCommand
 
 from gpufleet.facts.record import read_record
 from gpufleet.node.operations import provenance
-from gpufleet.node.operations.provenance import KEPT_HISTORY, merge
+from gpufleet.node.record_merge import KEPT_HISTORY, merge
 
 DRIVER: dict[str, Any] = {"version": "580.159.03", "packages": {"a": "1"}, "edits": ("x", "y")}
 

@@ -15,8 +15,8 @@ from gpufleet.exporter.models import ExporterEntry
 from gpufleet.facts.files import PROVENANCE, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.operations.provenance import merge
 from gpufleet.node.plan import unusable
+from gpufleet.node.record_merge import merge
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.record import ToolkitEntry

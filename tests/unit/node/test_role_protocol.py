@@ -19,8 +19,8 @@ from gpufleet.driver.findings import host as findings
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.operations.provenance import merge
 from gpufleet.node.plan import describe, plan_node, unusable
+from gpufleet.node.record_merge import merge
 from gpufleet.node.removal import plan_removal
 from gpufleet.node.settings import NodeSettings, load_settings
 from gpufleet.node.unfinished import Unfinished

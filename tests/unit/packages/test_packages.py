@@ -88,7 +88,8 @@ def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version:
     reported = steps(plan_node(settings, facts, load_catalog(), facts.clock))
     (driver,) = [step for step in reported if "install the driver" in step]
     (toolkit,) = [step for step in reported if "install the toolkit" in step]
-    assert f"{version} (the repository is asked in the run)" in driver
+    assert version in driver
+    assert driver.endswith(" (the repository is asked in the run)")
     assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in data)
     assert "(the repository is asked in the run)" in toolkit
 
@@ -178,4 +179,4 @@ def test_each_role_installs_the_version_lock_on_its_own() -> None:
     assert plugin in plan_for(el7).transaction.prerequisites
     assert plugin not in plan_for(el7, driver_hold=False).transaction.prerequisites
     toolkit = plan_toolkit(ToolkitSettings(), el7, load_catalog())
-    assert toolkit.prerequisites == (plugin,)
+    assert toolkit.transaction.prerequisites == (plugin,)

@@ -83,6 +83,24 @@ def test_wrapped_names_replacements_and_kernels_of_yum() -> None:
     assert trial.problem == ""
 
 
+@pytest.mark.parametrize(
+    ("said", "bytes_"),
+    [
+        (["Total download size: 352 M", "Installed size: 1.1 G"], 352 * 1024**2),
+        (["Total size: 12 M", "Total download size: 8.5 k"], 8704),
+        (["> Total size: 352 M", "> Installed size: 1.1 G"], 0),  # the host has all packages
+        (["Nothing to do."], None),
+    ],
+)
+def test_what_a_transaction_fetches(said: list[str], bytes_: int | None) -> None:
+    assert read_rpm_trial(said).download == bytes_
+
+
+def test_what_a_transaction_installs_and_moves() -> None:
+    assert read_rpm_trial(DNF).moved == ("kmod-nvidia-latest-dkms",)
+    assert read_rpm_trial(YUM).moved == ("kernel", "xorg-x11-server-Xorg")
+
+
 def test_what_goes_besides_the_family_blocks() -> None:
     finding = rpm_refusal(read_rpm_trial(DNF), wanted("kmod-nvidia.*"))
     assert finding is not None

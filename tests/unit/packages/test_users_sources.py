@@ -38,7 +38,7 @@ def toolkit_plan(facts: NodeFacts, **data: object) -> ToolkitPlan:
 def with_toolkit(facts: NodeFacts) -> NodeFacts:
     """The host with all packages of the toolkit at their version."""
     plan = toolkit_plan(facts)
-    there = {name: Package(name, f"{plan.target}-1", "amd64") for name in plan.packages}
+    there = {name: Package(name, f"{plan.target}-1", "amd64") for name in plan.transaction.packages}
     return replace(facts, packages=facts.packages | there)
 
 

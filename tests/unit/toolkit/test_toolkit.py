@@ -407,5 +407,5 @@ def test_the_version_that_containerd_assumes_for_a_file(text: str, version: int)
 
 
 def test_packages_are_held_unless_a_setting_says_no() -> None:
-    assert plan(bare_host()).hold == plan(bare_host()).packages
+    assert plan(bare_host()).hold == plan(bare_host()).transaction.packages
     assert plan(bare_host(), hold=False).hold == ()

@@ -1,0 +1,148 @@
+"""Asks a host's repositories what a plan would install.
+
+The host stays as it is: the package manager works in a copy of its configuration and lists, in a
+mount namespace of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from pyinfra import host
+from pyinfra.api import FactBase, QuoteString, StringCommand
+
+from gpufleet.core.entries import PackageManager
+from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_last_line
+from gpufleet.core.stopped import Stopped
+from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.file_write import FileWrite
+from gpufleet.host.reading import Ask, read
+from gpufleet.host.shell import as_lines, command, script
+from gpufleet.host.sudo import run
+from gpufleet.packages import findings
+from gpufleet.packages.operations.fitting import fit
+from gpufleet.packages.operations.repository import METADATA, fetch_key, sources_unreadable
+from gpufleet.packages.repository import RepositoryPlan
+from gpufleet.packages.transaction import PackageTransaction, install_words
+from gpufleet.packages.trial import apt_download
+
+FOLDERS = {  # what a copy holds
+    "apt": ("/etc/apt", "/usr/share/keyrings", "/var/lib/apt/lists"),
+    "yum": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
+    "dnf": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
+}
+
+
+class Uris(FactBase[int]):
+    """Bytes that apt has to download for a transaction."""
+
+    def command(self, words: tuple[str, ...]) -> StringCommand:
+        return framed(command(words[0], "--print-uris", *words[1:]))
+
+    def process(self, output: Iterable[str]) -> int:
+        return apt_download(answer(output) or ())
+
+
+def look_up(
+    asked: Sequence[PackageTransaction], sources: Iterable[FileWrite]
+) -> list[PackageTransaction]:
+    """The transactions as the host's repositories have them, `asked` in its order.
+
+    `sources`: files of package sources that the plan writes. Raises Stopped with the findings that
+    would stop the run, or with NOT_ASKED where the host cannot be asked.
+    """
+    manager = asked[0].manager
+    with copied(manager) as copy:
+        for file in sources:
+            if file.path.startswith(FOLDERS[manager]):
+                _put(copy, file)
+        repositories = {each.repository.repository: each for each in asked}
+        for each in repositories.values():
+            _add(copy, each.repository, each.role)
+        _refresh(copy, manager, [each.repository for each in repositories.values()])
+
+        def ask(fact: type[FactBase[Any]], *args: Any) -> Any:
+            return read(fact, *args, within=lambda inner: in_copy(copy, inner))
+
+        return [_looked_up(each, ask) for each in asked]
+
+
+def _looked_up(asked: PackageTransaction, ask: Ask) -> PackageTransaction:
+    found = fit(asked, ask)
+    if isinstance(found, Finding):
+        raise Stopped(found)
+    if found.manager == "apt":
+        found = replace(found, download=ask(Uris, tuple(install_words(found))))
+    return found
+
+
+@contextmanager
+def copied(manager: PackageManager) -> Iterator[str]:
+    """The path of a copy on the host, which is removed afterwards."""
+    ok, lines = _run(framed(script("packages/make_copy", *FOLDERS[manager])))
+    made = answer(lines) if ok else None
+    if not made:
+        raise Stopped(findings.NOT_ASKED(problem=quote_last_line("\n".join(lines))))
+    try:
+        yield made[0]
+    finally:
+        _run(command("rm", "-rf", made[0]))
+
+
+def in_copy(copy: str, inner: StringCommand) -> StringCommand:
+    """The same command in a copy."""
+    words = ("sh", "-c", QuoteString(inner.get_raw_value()))
+    return StringCommand(script("packages/in_copy", copy), *words)
+
+
+def _add(copy: str, plan: RepositoryPlan, role: str) -> None:
+    """What `trust` would write of a repository that the host lacks."""
+    repository = plan.repository
+    if repository is None or plan.source is None or not plan.needed:
+        return
+    if plan.netrc:
+        raise Stopped(findings.NOT_ASKED(problem=f"{repository.name} needs a login"))
+    file = "" if repository.manager == "apt" else repository.file
+    keys = (repository.key_url, repository.key_fingerprints)
+    key = fetch_key(repository.manager, *keys, f"{role}_repo", "", file)
+    if isinstance(key, Finding):
+        raise Stopped(key)
+    trusted = key.binary if repository.manager == "apt" else key.armored
+    for written in (FileWrite(repository.keyring, trusted), plan.source):
+        _put(copy, written)
+
+
+def _put(copy: str, file: FileWrite) -> None:
+    """Write a file into a copy."""
+    path, digest = f"{copy}{file.path}", hashlib.sha256(file.data).hexdigest()
+    received = StringCommand(
+        command("mkdir", "-p", str(PurePosixPath(path).parent)), "&&",
+        script("host/receive", path, digest), "&&",
+        command("chmod", f"{file.mode:o}", path),
+    )  # fmt: skip
+    ok, output = _run(received, _stdin=as_lines(file.data))
+    if not ok:
+        raise Stopped(findings.NOT_ASKED(problem=quote_last_line("\n".join(output))))
+
+
+def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]) -> None:
+    """Read the lists; those of the plan's repositories must arrive."""
+    known = [plan.repository for plan in plans if plan.repository]
+    apt = manager == "apt"
+    names = [each.file if apt else each.name for each in known]
+    how = (*METADATA, "", "", *names)
+    ok, lines = _run(in_copy(copy, script(f"packages/refresh_{'apt' if apt else 'rpm'}", *how)))
+    if not ok:
+        raise Stopped(sources_unreadable(manager, quote_last_line("\n".join(lines))))
+
+
+def _run(asked: StringCommand, **how: Any) -> tuple[bool, list[str]]:
+    """Whether a command succeeded, and its output and errors."""
+    ok, output = run(host, asked, **{**arguments(host), **how})
+    return ok, [*output.stdout_lines, *output.stderr_lines]

@@ -1,0 +1,83 @@
+"""`plan --check`: each host's repositories say what a run will install; the host stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+from deploying import run_deploy
+from snapshots import differences, snapshot
+
+from gpufleet_sandbox import Host
+from tests.hosts.conftest import HostFactory
+
+pytestmark = pytest.mark.hosts
+
+LISTS = (
+    "find /var/lib/apt /var/cache/apt /var/cache/yum /var/lib/yum /var/tmp -xdev -type f"
+    " 2>/dev/null | sort | xargs -r stat -c '%n %s %Y'"
+)
+BRANCH = {"ubuntu2204": "580", "debian12": "580", "el7": "550"}
+
+
+def packages(host: Host) -> dict[str, str]:
+    """Version by installed package."""
+    lines = snapshot(host)["packages"]
+    return {name: version for name, version, *_ in map(str.split, lines)}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["ubuntu2204", pytest.param("debian12", marks=pytest.mark.extended), "el7"],
+)
+def test_a_checked_plan_is_what_the_run_installs(bare_host: HostFactory, kind: str) -> None:
+    host = bare_host(kind)
+    data = {"driver_branch": BRANCH[kind], "exporter_enabled": False}
+    before, lists, there = snapshot(host), host.output(LISTS), packages(host)
+    planned = run_deploy("check", [host], **data)
+    assert planned.returncode == 0, planned.output
+    assert differences(before, snapshot(host)) == {}
+    assert host.output(LISTS) == lists
+    assert "GF334" not in planned.codes(host.name)
+    plan = planned.report[host.name]["plan"]
+    assert {each["title"] for each in plan["downloads"]} >= {"driver", "toolkit"}
+    assert all(each["bytes"] > 0 for each in plan["downloads"])
+    done = run_deploy("gpu_node", [host], **data)
+    assert done.returncode == 0, done.output
+    now = packages(host)
+    came = {name for name, version in now.items() if there.get(name) != version}
+    keys = {name for name in came if name.startswith("gpg-pubkey")}
+    assert came - keys == {name for each in plan["downloads"] for name in each["packages"]}
+    versions = done.report[host.name]["driver"]["after"]
+    assert plan["versions"]["driver"]["after"] == versions
+
+
+def test_what_no_repository_has_is_said_before_the_run(bare_host: HostFactory) -> None:
+    host = bare_host("debian12")
+    before, lists = snapshot(host), host.output(LISTS)
+    done = run_deploy("check", [host], driver_version="580.1.99", driver_allow_unknown=True)
+    assert done.returncode == 1
+    assert "GF313" in done.codes(host.name), done.output
+    assert differences(before, snapshot(host)) == {}
+    assert host.output(LISTS) == lists
+
+
+def test_a_host_whose_lock_is_held_is_not_asked(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2204")
+    with host.fault("apt-lock"):
+        done = run_deploy("check", [host])
+    assert done.returncode == 0, done.output
+    assert {"GF305", "GF334"} <= done.codes(host.name)
+    assert "the repository is asked in the run" in done.output
+
+
+def test_a_wrong_record_is_one_step_of_the_plan_and_of_the_run(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2204")
+    data = {"toolkit_enabled": False, "exporter_enabled": False}
+    assert run_deploy("gpu_node", [host], **data).returncode == 0
+    assert run_deploy("preflight", [host], **data).report[host.name]["plan"]["steps"] == []
+    host.run("sed -i 's/\"held\": true/\"held\": false/' /var/lib/gpufleet/provenance.json")
+    planned = run_deploy("preflight", [host], **data).report[host.name]["plan"]["steps"]
+    assert planned == ["driver: record what is installed"]
+    done = run_deploy("gpu_node", [host], **data)
+    assert done.returncode == 0, done.output
+    assert done.report[host.name]["changed"] == len(planned), (done.output, planned)
+    assert run_deploy("preflight", [host], **data).report[host.name]["plan"]["steps"] == []
