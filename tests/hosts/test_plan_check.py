@@ -74,7 +74,7 @@ def test_a_wrong_record_is_one_step_of_the_plan_and_of_the_run(bare_host: HostFa
     data = {"toolkit_enabled": False, "exporter_enabled": False}
     assert run_deploy("gpu_node", [host], **data).returncode == 0
     assert run_deploy("preflight", [host], **data).report[host.name]["plan"]["steps"] == []
-    host.run("sed -i 's/\"held\": true/\"held\": false/' /var/lib/gpufleet/provenance.json")
+    host.run('sed -i \'s/"held": true/"held": false/\' /var/lib/gpufleet/provenance.json')
     planned = run_deploy("preflight", [host], **data).report[host.name]["plan"]["steps"]
     assert planned == ["driver: record what is installed"]
     done = run_deploy("gpu_node", [host], **data)
