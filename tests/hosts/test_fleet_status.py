@@ -107,6 +107,6 @@ def test_the_fleet_in_one_table(bare_host: HostFactory, tmp_path: Path) -> None:
         assert f"GPUs missing    at {deep['missing_gpus'][0]}" in shown.stdout
         assert fleet.run("status", "--fail-on", "gpu-fault").returncode == 1
         planned = fleet.run("plan", group="ubuntu2204")
-        assert (planned.returncode, "GF725 warning" in planned.stdout) == (0, True), planned.stdout
+        assert (planned.returncode, "GF725 blocker" in planned.stdout) == (1, True), planned.stdout
         applied = fleet.run("apply", "--yes", group="ubuntu2204")
         assert (applied.returncode, "GF725 blocker" in applied.stdout) == (1, True), applied.stdout

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from runpy import run_path
 from typing import Any
 
@@ -25,13 +27,17 @@ def deploy() -> None:
     run_path(str(shipped("deploys") / "gpu_node.py"))
 
 
+def plan() -> None:
+    run_path(str(shipped("deploys") / "preflight.py"))
+
+
 @pytest.fixture(autouse=True)
 def _unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake host knows no lock."""
     monkeypatch.setattr("gpufleet.host.lock.arm", lambda host, facts: None)
 
 
-def applied(**data: Any) -> HostReport:
+def applied(run: Callable[[], None] = deploy, **data: Any) -> HostReport:
     """A run on a host for which no role has anything to do."""
     answers = {"uname -nrm": facts_of(CAPTURE)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
@@ -39,7 +45,11 @@ def applied(**data: Any) -> HostReport:
     report = RunReport(state)
     state.add_callback_handler(report)
     connect_all(state)
-    add_deploy(state, deploy)
+    if run is plan:
+        with suppress(PyinfraError):  # of a host that fails, and is the only one
+            add_deploy(state, run)
+        return report.gather()[0]
+    add_deploy(state, run)
     if state.ops[next(iter(state.inventory))]:
         state.is_executing = True
         with pytest.raises(PyinfraError, match="No hosts remaining"):
@@ -53,6 +63,19 @@ def test_a_host_with_too_few_gpus_fails_at_the_end() -> None:
     assert part.status == "failed"
     found = [each for each in part.findings if each.code == "GF152"]
     assert [each.blocks for each in found] == [True], "once, and no longer as a warning"
+
+
+def test_the_plan_of_such_a_host_fails_too() -> None:
+    part = applied(plan, node_gpus=99)
+    found = [each for each in part.findings if each.code == "GF152"]
+    assert (part.status, [each.blocks for each in found]) == ("failed", [True])
+
+
+def test_a_plan_with_steps_shows_them_and_the_fault() -> None:
+    part = applied(plan, node_gpus=99, toolkit_enabled=True)
+    found = [each for each in part.findings if each.code == "GF152"]
+    assert (part.status, [each.blocks for each in found]) == ("planned", [False])
+    assert part.steps
 
 
 def test_a_host_with_its_gpus_has_no_step() -> None:

@@ -26,4 +26,9 @@ def require_no_faults(left: Sequence[Finding]) -> Commands:
     if state.is_executing:
         part = RunReport.of(state).host(host.name)
         part.findings[:] = [each for each in part.findings if each not in left]
-    yield failing(*(replace(each, severity=Severity.BLOCKER) for each in left))
+    yield failing(*as_blockers(left))
+
+
+def as_blockers(found: Sequence[Finding]) -> list[Finding]:
+    """The same findings, as what ends a run."""
+    return [replace(each, severity=Severity.BLOCKER) for each in found]

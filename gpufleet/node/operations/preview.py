@@ -10,6 +10,7 @@ from gpufleet.core.inventory import CLUSTERS, is_cluster
 from gpufleet.core.stopped import Stopped
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
 from gpufleet.host.files import show_diff
+from gpufleet.node.operations.faults import as_blockers
 from gpufleet.node.operations.node import Node, current_node
 from gpufleet.packages import findings
 from gpufleet.packages.operations.lookup import look_up
@@ -31,12 +32,22 @@ def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) 
             ask_repositories(node)
         if node:
             show_diff(node.facts, node.plan.files)
+            fail_for_faults(node)
     stack = current_stack(preview=True) if CLUSTERS in host.groups else None
     if stack is None:
         return
     roles_of_clusters(stack)
     if stack.run.blocked and not stack.run.report.failed:
         report.block(host, [])
+
+
+def fail_for_faults(node: Node) -> None:
+    """Fail a host that has nothing but faults, as a run does; one with steps shows them instead."""
+    left = node.plan.faults.left
+    if left and not node.report.steps:
+        found = node.report.findings
+        found[:] = [each for each in found if each not in left]
+        RunReport.of(state).block(host, as_blockers(left))
 
 
 def ask_repositories(node: Node) -> None:
