@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -119,7 +120,20 @@ def plan(
         request = Request(inventory, limit, options, workers, scheduler)
         run_in_parts(request, "plan", detailed=detailed)
     how = PlanOptions(check, detailed, prepare_plan(out) if out else None)
-    run(inventory, lambda _: [how.deploy], limit, options, how=how)
+
+    def previewing(targets: Iterable[Target]) -> list[str]:
+        _name_own_operations(inventory, needed(targets))
+        return [how.deploy]
+
+    run(inventory, previewing, limit, options, how=how)
+
+
+def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
+    """Say which deploys of the user have operations that a plan does not show."""
+    for file in map(deploy_file, names):
+        if has_operations(file) and not is_quiet():
+            dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
+            note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
 
 
 @click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))

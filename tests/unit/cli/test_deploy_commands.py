@@ -99,6 +99,19 @@ def test_a_preview_asks_nothing_and_changes_nothing(monkeypatch: pytest.MonkeyPa
     assert Path(became[-1]).name == "preflight.py"
 
 
+@pytest.mark.parametrize("own", ["from pyinfra.operations import server\nserver.shell('a')\n", ""])
+def test_a_plan_names_operations_of_ones_own(
+    own: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "deploys").mkdir()
+    text = f"from gpufleet.run.include import include\ninclude('gpu_node')\n{own}"
+    (tmp_path / "deploys/gpu_node.py").write_text(text)
+    done, _ = ended(monkeypatch, "plan", "inv.py")
+    assert ("`pyinfra inv.py deploys/gpu_node.py --dry` shows them" in done.output) is bool(own)
+
+
 @pytest.mark.usefixtures("loaded")
 def test_an_inventory_that_begins_with_a_dash_is_no_option(
     monkeypatch: pytest.MonkeyPatch,
