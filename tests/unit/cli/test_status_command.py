@@ -117,7 +117,7 @@ def test_json_and_csv_are_all_there_is_on_standard_output(run: Run) -> None:
     assert (list(found["hosts"]), list(found["clusters"])) == (["gpu-01", "gpu-02"], ["lab"])
     assert found["groups"][0]["hosts"] == ["gpu-01", "gpu-02"]
     lines = run([CALM, DRIFTED], "--csv").stdout.splitlines()
-    assert [line.split(",")[0] for line in lines] == ["host", "gpu-01", "gpu-02"]
+    assert [line.split(",")[0] for line in lines] == ["host", "gpu-01", "gpu-02", "lab"]
 
 
 def test_a_page_is_written_beside_the_output_private_and_again(run: Run, tmp_path: Path) -> None:

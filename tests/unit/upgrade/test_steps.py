@@ -20,7 +20,9 @@ PLANS = {
     "driver": SimpleNamespace(
         before="580.1", target="580.2", transaction=SimpleNamespace(installed=("driver",))
     ),
-    "toolkit": SimpleNamespace(before="1.18.2", target="1.20.1", installed=("ctk", "libs")),
+    "toolkit": SimpleNamespace(
+        before="1.18.2", target="1.20.1", transaction=SimpleNamespace(installed=("ctk", "libs"))
+    ),
 }
 
 
