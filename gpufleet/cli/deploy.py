@@ -144,7 +144,7 @@ def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
     "--plan",
     "planned",
     type=click.Path(),
-    help="Do what this file of `plan --out` has, or nothing.",
+    help="Do what this file of `plan --out` has, or nothing; --limit: for a part of its hosts.",
 )
 @WORKERS
 @SCHEDULER
@@ -258,7 +258,8 @@ def run(
         ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
         shown = arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
-        require_plan(how.approved, preview_before_run([*_pyinfra(), *shown]))
+        now = preview_before_run([*_pyinfra(), *shown])
+        require_plan(how.approved, now, limited=bool(limit))
     words = arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets

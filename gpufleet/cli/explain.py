@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import click
@@ -48,11 +48,13 @@ def explain(codes: tuple[str, ...]) -> None:
     click.echo("\n\n".join(texts))
 
 
-def _unknown(word: str, keys: Iterable[str]) -> str:
+def _unknown(word: str, keys: Mapping[str, str]) -> str:
     if word.upper().startswith("GF"):
         return f"No finding has the code {word}. Codes are GF and three digits."
     near = get_close_matches(word, keys, n=1)
     end = f" Did you mean {near[0]}?" if near else ""
+    about = [key for key, text in keys.items() if word.lower() in text.lower()]
+    end += f" Data keys about it: {', '.join(about)}." if about else ""
     return f"{one_line(word)} is no code of a finding and no data key.{end}"
 
 

@@ -76,9 +76,13 @@ def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
     return write_file(how.out, lambda: plan_text(inventory, hosts, check=how.check))
 
 
-def require_plan(planned: Hosts, now: Hosts | None) -> None:
-    """End the process, with what differs, unless every host and cluster still has its plan."""
-    found = differences(planned, now or {})
+def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
+    """End the process, with what differs, unless every host and cluster still has its plan.
+    `limited`: the run is on a part of the plan's hosts, such as a canary."""
+    now = now or {}
+    if limited:
+        planned = {name: host for name, host in planned.items() if name in now}
+    found = differences(planned, now)
     for each in found:
         say(each)
     if found:

@@ -88,7 +88,8 @@ def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
     problem = "; and ".join(items) or "; or ".join(values)
     if details[0]["type"] == DIGITS_LOST:
         problem += f" (on the command line: --data '{key}=\"{details[0]['ctx']['example']}\"')"
-    value = _shown((whole or of_items)[0]["input"])
+    given = (whole or of_items)[0]["input"]
+    value = "{…}" if isinstance(given, Mapping) and given else _shown(given)  # the problem names it
     return findings.INVALID_VALUE(key=key, value=value, problem=problem)
 
 

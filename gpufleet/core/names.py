@@ -85,7 +85,7 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
 def _fold_infos(
     found: Iterable[tuple[Finding, tuple[str, ...]]],
 ) -> list[tuple[Finding, tuple[str, ...]]]:
-    """The same, the worst first; infos of one code are one, also where their details differ."""
+    """The same, the worst first; infos of one code are one if their details differ by host."""
     hosts = dict(found)
     infos: dict[str, list[Finding]] = defaultdict(list)
     entries: dict[Finding, tuple[str, ...]] = {}
@@ -97,6 +97,9 @@ def _fold_infos(
     for code, alike in infos.items():
         one = alike[0]
         names = tuple(dict.fromkeys(name for each in alike for name in hosts[each]))
+        if len({hosts[each] for each in alike}) == 1:  # such as of two runtimes on each host
+            entries |= dict.fromkeys(alike, names)
+            continue
         if len(alike) > 1:
             title = KINDS[code].title if code in KINDS else one.message
             one = replace(one, message=f"{title}; the details differ by host.", remedy=DETAILS)

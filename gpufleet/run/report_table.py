@@ -162,15 +162,17 @@ def _movement(change: dict[str, str | None], host: HostReport, *, dry: bool) -> 
 
 def _changes(host: HostReport, *, dry: bool) -> Text:
     if host.status in ("failed", "not reached"):
-        return Text(_words(dry)[host.status], "bold red")
+        return Text(_word(host, dry=dry), "bold red")
     if host.status == "converged":
         return Text("no changes")
     return Text(f"{host.changed} planned" if host.status == "planned" else str(host.changed))
 
 
-def _words(dry: bool) -> dict[str, str]:
-    """What a status is called: a preview stops nothing, it says what would be stopped."""
-    return {"failed": "blocked" if dry else "failed", "not reached": "not reached"}
+def _word(host: HostReport, *, dry: bool) -> str:
+    """What a status is called: a host that a blocker stopped before any change did not fail."""
+    stopped = any(finding.blocks for finding in host.findings)
+    untouched = dry or (stopped and not host.changed and not host.errors)
+    return "blocked" if host.status == "failed" and untouched else host.status
 
 
 def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) -> str:
@@ -188,7 +190,10 @@ def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) 
     things += [counted(len(clusters), "cluster")] if clusters else []
     verb = "to change" if dry else "changed"
     line = f"{', '.join(things)}: {count['moved']} {verb}, {count['same']} with no changes, "
-    line += f"{count['failed']} {_words(dry)['failed']}"
+    blocked = sum(_word(host, dry=dry) == "blocked" for host in hosts)
+    counts = {"blocked": blocked, "failed": count["failed"] - blocked}
+    said = [f"{number} {word}" for word, number in counts.items() if number]
+    line += ", ".join(said) or f"0 {'blocked' if dry else 'failed'}"
     begun = sum(host.status == "failed" and host.changed > 0 for host in hosts)
     line += f" ({begun} after changes)" if begun else ""
     line += f", {count['not reached']} not reached" if count["not reached"] else ""

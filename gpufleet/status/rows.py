@@ -12,6 +12,7 @@ from gpufleet.core.names import counted
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.findings.host import DRIVER_KEPT
 from gpufleet.driver.health import assess_gpu_health
+from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import (
     FACTS_UNREADABLE,
@@ -127,7 +128,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         name=host.name,
         groups=host.groups,
         models=tuple((model.name, counts[model.id]) for model in devices_of(catalog, list(counts))),
-        driver=facts.loaded_driver or installed or "",
+        driver=facts.loaded_driver or installed or _packaged(plan),
         loaded=facts.loaded_driver is not None,
         toolkit=installed_toolkit(facts, catalog.toolkit.packages.names),
         runtimes=tuple((runtime.name, runtime.version) for runtime in running),
@@ -142,6 +143,12 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         *_by_facts(row, host, facts, catalog, today),
     )
     return row.with_notes(notes)
+
+
+def _packaged(plan: NodePlan | None) -> str:
+    """The version of the driver's packages, for a host that has no module of them."""
+    known = plan.of(DRIVER) if plan else None
+    return (known.before if known else None) or ""
 
 
 def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) -> Iterator[Note]:

@@ -15,6 +15,7 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import Branch
 from gpufleet.driver.choice import is_over, offer
 from gpufleet.driver.findings import choice as of_driver
+from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import NodeFacts
@@ -92,17 +93,41 @@ def about_driver(
         return
     place = facts.distribution
     newest = _newest_driver(branch, place, settings, catalog)
+    planned = _planned_remedies(version, facts, settings, catalog, today)
     if is_over(branch, today):
         over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
-        remedy = _driver_remedy(facts, OTHER_BRANCH)
+        remedy = _driver_remedy(facts, planned.get(of_driver.BRANCH_OVER.code, OTHER_BRANCH))
         finding = of_driver.BRANCH_OVER(branch=branch.branch, date=over, remedy=remedy)
         yield Note("end-of-life", finding)
-    if known := _vulnerable(version, branch, newest, facts, catalog):
+    other = planned.get(of_driver.INSECURE.code, OTHER_BRANCH)
+    if known := _vulnerable(version, branch, newest, facts, catalog, other):
         yield Note("vulnerable", known)
     if newest and numbers < version_tuple(newest):
         remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest))
         newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
         yield Note("behind", newer)
+
+
+def _planned_remedies(
+    version: str,
+    facts: NodeFacts,
+    settings: NodeSettings | None,
+    catalog: Catalog,
+    today: date,
+) -> dict[str, str]:
+    """What a plan with this very version advises, by the code of the finding."""
+    role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
+    choice = resolve_driver(
+        catalog,
+        distribution=facts.distribution or facts.os.code,
+        architecture=facts.kernel.architecture,
+        kernel=facts.kernel.release,
+        devices=[gpu.device for gpu in facts.gpus],
+        nvswitch=bool(facts.nvswitches),
+        settings=role.model_copy(update={"version": version, "branch": None}),
+        today=today,
+    )
+    return {finding.code: finding.remedy for finding in choice.findings}
 
 
 def _driver_remedy(facts: NodeFacts, ours: str) -> str:
@@ -111,13 +136,14 @@ def _driver_remedy(facts: NodeFacts, ours: str) -> str:
 
 
 def _vulnerable(
-    version: str, branch: Branch, newest: str, facts: NodeFacts, catalog: Catalog
+    version: str, branch: Branch, newest: str, facts: NodeFacts, catalog: Catalog, other: str
 ) -> Finding | None:
+    """`other`: how to get a supported branch."""
     source = catalog.branches.security.title
     if branch.insecure:
         what = f"{version} of branch {branch.branch}"
         fix = "No fixed version of it is known."
-        remedy = _driver_remedy(facts, OTHER_BRANCH)
+        remedy = _driver_remedy(facts, other)
         return of_driver.INSECURE(what=what, source=source, fix=fix, remedy=remedy)
     if not branch.floor or version_tuple(version) >= version_tuple(branch.floor):
         return None

@@ -93,6 +93,18 @@ def test_a_checked_plan_is_checked_again_before_it_is_applied(
     assert Path(became[0][-1]).name == "gpu_node.py"
 
 
+def test_a_part_of_a_plan_is_applied_by_limit(
+    file: Path, plans: dict[str, dict[str, Any]], became: list[list[str]]
+) -> None:
+    """A canary of a plan that was approved for all."""
+    plans.pop("lab")
+    assert call("apply", "inv.py", "--plan", str(file)).exit_code == 1, "lab is gone"
+    done = call("apply", "inv.py", "--plan", str(file), "--limit", "gpu-1")
+    assert (done.exit_code, len(became)) == (0, 1), done.output
+    plans["gpu-1"] = node(steps=["driver: install the driver: 581.0"])
+    assert call("apply", "inv.py", "--plan", str(file), "--limit", "gpu-1").exit_code == 1
+
+
 def test_parts_are_not_checked() -> None:
     done = call("plan", "inv.py", "--check", "--workers", "2")
     assert (done.exit_code, "--check" in done.output) == (2, True)

@@ -71,3 +71,6 @@ def test_infos_of_one_code_are_one_entry_also_where_their_details_differ() -> No
         (Severity.WARNING, ("d",)), (Severity.WARNING, ("e",)), (Severity.INFO, ("a", "c", "b")),
     ]  # fmt: skip
     assert same_findings([("a", old), ("c", old)]) == [(old, ("a", "c"))]
+    assert same_findings([("a", old), ("a", new)]) == [(old, ("a",)), (new, ("a",))]
+    both = same_findings([("a", old), ("a", new), ("b", old), ("b", new)])
+    assert both == [(old, ("a", "b")), (new, ("a", "b"))], "they do not differ by host"

@@ -294,3 +294,17 @@ def test_converged_hosts_that_are_the_same_share_a_line() -> None:
         ["gpu-08", "580.1", "-", "2", "0.8 s"],
     ]
     assert lines[-1] == ["40 hosts: 1 changed, 39 with no changes, 0 failed"]
+
+
+def test_a_host_that_a_blocker_stopped_did_not_fail() -> None:
+    """An alert for a failed run is none for a host that was not touched."""
+    stopped = HostReport(
+        "a", status="failed", failed=True, findings=[NO_GPU(), findings.MODULE_BUSY()]
+    )
+    assert any(each.blocks for each in stopped.findings)
+    failed = HostReport("b", status="failed", failed=True, errors=["apt failed"])
+    begun = HostReport("c", status="failed", failed=True, changed=2, findings=stopped.findings)
+    out = io.StringIO()
+    show(Console(file=out, width=200), [stopped, failed, begun])
+    last = out.getvalue().splitlines()[-1]
+    assert last == "3 hosts: 0 changed, 0 with no changes, 1 blocked, 2 failed (1 after changes)"

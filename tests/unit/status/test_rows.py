@@ -27,11 +27,23 @@ from gpufleet.host.findings import (
     SU_PASSWORD,
 )
 from gpufleet.node.catalog import load_catalog
+from gpufleet.node.plan import plan_node
+from gpufleet.node.settings import load_settings
 from gpufleet.status.detail import details
 from gpufleet.status.models import FLAGS, MEANINGS, Row, Seen
 from gpufleet.status.rows import row_of
 from gpufleet.upgrade.host_state import FILE, HostState, Phase, state_text
-from tests.unit.status.fleets import NEWEST, NOW, bare, fleet, healthy, row, seen, silent
+from tests.unit.status.fleets import (
+    DRIVER_ALONE,
+    NEWEST,
+    NOW,
+    bare,
+    fleet,
+    healthy,
+    row,
+    seen,
+    silent,
+)
 
 SECOND = PciDevice("0000:65:00.0", 0x20B2, 0x030200, "nvidia")
 
@@ -339,3 +351,23 @@ def test_facts_that_fail_in_depth_alone_make_the_host_unreadable() -> None:
     (first,) = details([replace(host, facts=worst)], fleet(host), load_catalog(), NOW)
     assert (first.row.reached, first.has) == (False, {})
     assert [each.code for each in first.findings] == ["GF502"]
+
+
+@pytest.mark.parametrize("code", ["GF120", "GF121"])
+def test_status_and_plan_have_one_remedy_for_a_branch_without_fixes(code: str) -> None:
+    """CentOS 7 has no other branch: neither may advise to choose one."""
+    facts = bare(
+        os=OsRelease("centos", "7"), package_manager="yum", modules={"nvidia": "550.163.01"}
+    )
+    found = {note.finding.code: note.finding.remedy for note in row(facts).notes}
+    settings, _ = load_settings(DRIVER_ALONE)
+    assert settings
+    plan = plan_node(settings, facts, load_catalog(), NOW)
+    planned = {finding.code: finding.remedy for finding in plan.all_findings}
+    assert found[code] == planned[code]
+    assert "No branch for this host still gets fixes" in found[code]
+
+
+def test_packages_without_a_module_are_the_driver_of_the_host() -> None:
+    found = row(healthy(modules={}, module_on_disk=None, library=None))
+    assert found.driver_text == f"{NEWEST} (not loaded)"
