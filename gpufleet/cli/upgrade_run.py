@@ -67,12 +67,13 @@ class Command:
         self.steps = HostSteps(self.session, deploy_file(DEPLOY), wanted.subject)
         self.folder = user_folder("XDG_STATE_HOME", ".local/state") / "gpufleet/upgrades"
         self.log: Path | None = None
+        self.said_pins: set[str] = set()
 
-    def say(self, line: str) -> None:
-        """Print a line, and keep it in the log of the run."""
+    def say(self, line: str, *, result: bool = False) -> None:
+        """Print a line of progress, or the result on standard output; keep it in the run's log."""
         text = each_line(hide_secrets(line))
         with suppress(OSError):  # the terminal is gone
-            click.echo(text, err=True)
+            click.echo(text, err=not result)
         if self.log:
             with suppress(OSError), self.log.open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
@@ -104,9 +105,12 @@ class Command:
         return self._carried_out(fleet, "")
 
     def _say_pins(self, subject: Subject, moves: Mapping[str, tuple[str, str]]) -> None:
-        """Print the lines of the inventory that do not fit the versions of these hosts."""
-        for line in lines_to_change(self.session.inventory, self.inventory, subject, moves):
-            click.echo(each_line(hide_secrets(line)))
+        """Print, once, the lines of the inventory that do not fit the versions of these hosts."""
+        lines = lines_to_change(self.session.inventory, self.inventory, subject, moves)
+        if not self.said_pins.issuperset(lines):
+            for line in lines:
+                click.echo(each_line(hide_secrets(line)))
+        self.said_pins.update(lines)
 
     def abort(self, question: str | None) -> ExitStatus:
         """End an unfinished run. Raises Stopped."""
@@ -170,7 +174,7 @@ class Command:
             shown.stop()
             run.report(running=False)
             self.session.close()
-        self.say(f"run {name}: {end}")
+        self.say(f"run {name}: {end}", result=True)
         done = {n: state for n, state in run.states.items() if state.phase is Phase.DONE}
         self._say_pins(fleet.plan.subject, targets_in(done))
         if run.given_up:
