@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 
 import pytest
@@ -112,8 +113,9 @@ def test_a_failed_hook_job_is_reported_with_the_reason(site: Site) -> None:
     run = site.apply({"hook": hook, "settings": {"new": True}})
     assert not run.ok
     found = run.finding("GF840")
-    assert "Job one-hook: " in found.message
-    assert "simulated, requested by the pod's annotation" in found.message  # an event of its pod
+    # an old job controller may miss the deadline, and helm waits for its own
+    assert re.search(r"Job one-hook: |/one-hook not ready", found.message), found.message
+    assert "simulated" in found.message  # an event of its pod, or the status of its container
     assert site.apply({}).plan.action == "no-op"
 
 

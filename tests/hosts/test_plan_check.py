@@ -50,6 +50,29 @@ def test_a_checked_plan_is_what_the_run_installs(bare_host: HostFactory, kind: s
     assert plan["versions"]["driver"]["after"] == versions
 
 
+def test_links_and_hooks_lead_to_nothing_on_the_host(bare_host: HostFactory) -> None:
+    """A source file that is a link, and a program that apt runs after each update."""
+    host = bare_host("ubuntu2204")
+    name = "cuda-ubuntu2204-x86_64.list"
+    host.run(f"echo '# ours' >/srv/{name}; ln -s /srv/{name} /etc/apt/sources.list.d/{name}")
+    hook = 'APT::Update::Post-Invoke-Success { "touch /srv/updated"; };\n'
+    host.put("/etc/apt/apt.conf.d/50hook", hook)
+    done = run_deploy("check", [host])
+    assert done.returncode == 0, done.output
+    assert done.report[host.name]["plan"]["downloads"], "it was asked"
+    assert host.output(f"cat /srv/{name}; ls /srv") == f"# ours\n{name}"
+
+
+def test_a_folder_that_is_a_link_is_not_asked(bare_host: HostFactory) -> None:
+    host = bare_host("debian12")
+    host.run("mv /etc/apt/sources.list.d /srv/lists && ln -s /srv/lists /etc/apt/sources.list.d")
+    before = host.output("ls /srv/lists")
+    done = run_deploy("check", [host])
+    assert "GF334" in done.codes(host.name), done.output
+    assert "/etc/apt/sources.list.d is a link to a folder" in done.output
+    assert host.output("ls /srv/lists; ls /var/tmp | grep gpufleet || :") == before
+
+
 def test_what_no_repository_has_is_said_before_the_run(bare_host: HostFactory) -> None:
     host = bare_host("debian12")
     before, lists = snapshot(host), host.output(LISTS)

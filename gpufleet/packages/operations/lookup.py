@@ -123,6 +123,7 @@ def _put(copy: str, file: FileWrite) -> None:
     path, digest = f"{copy}{file.path}", hashlib.sha256(file.data).hexdigest()
     received = StringCommand(
         command("mkdir", "-p", str(PurePosixPath(path).parent)), "&&",
+        command("rm", "-f", path), "&&",  # a link would lead out of the copy
         script("host/receive", path, digest), "&&",
         command("chmod", f"{file.mode:o}", path),
     )  # fmt: skip
