@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deploying import run_deploy
+from driver_state import NEWEST, OLD_580
 from snapshots import differences, snapshot
 
 from gpufleet_sandbox import Host
@@ -48,6 +49,23 @@ def test_a_checked_plan_is_what_the_run_installs(bare_host: HostFactory, kind: s
     assert came - keys == {name for each in plan["downloads"] for name in each["packages"]}
     versions = done.report[host.name]["driver"]["after"]
     assert plan["versions"]["driver"]["after"] == versions
+
+
+@pytest.mark.extended
+def test_a_change_of_the_driver_is_what_was_planned(bare_host: HostFactory) -> None:
+    host = bare_host("ubuntu2204")
+    data = {"toolkit_enabled": False, "exporter_enabled": False}
+    assert run_deploy("gpu_node", [host], driver_version=OLD_580, **data).returncode == 0
+    there = packages(host)
+    data |= {"driver_version": NEWEST["580"], "driver_allow_change": True}
+    plan = run_deploy("check", [host], **data).report[host.name]["plan"]
+    done = run_deploy("gpu_node", [host], **data)
+    assert done.returncode == 0, done.output
+    now = packages(host)
+    came = {name for name, version in now.items() if there.get(name) != version}
+    assert came == {name for each in plan["downloads"] for name in each["packages"]}
+    assert plan["versions"]["driver"] == done.report[host.name]["driver"]
+    assert done.report[host.name]["changed"] == len(plan["steps"]), (plan["steps"], done.output)
 
 
 def test_links_and_hooks_lead_to_nothing_on_the_host(bare_host: HostFactory) -> None:
