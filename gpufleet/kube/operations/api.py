@@ -36,6 +36,9 @@ ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid cred
 TRIES = 6  # for a server that responded before
 LONGEST = 200  # characters of a body that is not JSON
 PAUSE = 2.0  # seconds between retries
+SETTLING = 60.0  # seconds in which a server that was away may refuse what it allows a moment later
+STARTING = "it was away a moment ago, and rejects requests until it has read its roles"
+_DENIED = 403
 _GONE = 410
 _LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
 
@@ -55,6 +58,7 @@ class ClusterApi:
         self.clock = 0  # seconds since 1970, from the server's last response; 0: unknown
         self.before_write: Callable[[], None] = lambda: None
         self._reached = False
+        self._away = -SETTLING  # when it last did not respond, by time.monotonic()
 
     def get(self, path: str, accept: str = "application/json", /, **query: str) -> dict[str, Any]:
         return self._request("GET", path, accept=accept, query=query)
@@ -179,6 +183,7 @@ class ClusterApi:
             except ResponseRefused:
                 raise
             except (urllib3.exceptions.HTTPError, ApiException) as error:  # the latter for TLS
+                self._away = time.monotonic()
                 if not left:
                     raise ClusterProblem(self._unreachable(error)) from error
                 time.sleep(PAUSE)
@@ -194,13 +199,17 @@ class ClusterApi:
         except (ValueError, RecursionError):
             answer = None
         said = answer.get("message") if isinstance(answer, dict) else ""
-        anonymous = status == 403 and ANONYMOUS in str(said)
+        anonymous = status == _DENIED and ANONYMOUS in str(said)
         if status == 401 or anonymous:
             raise ClusterProblem(self._unauthorized())
         if not isinstance(answer, dict):
             if status < 400:
                 raise self._unreadable(request, "a body that is not JSON")
             answer = {"message": quote_field(data.decode("utf-8", "replace"), LONGEST)}
+        if status == _DENIED and time.monotonic() - self._away < SETTLING:
+            raise ClusterProblem(
+                findings.API_UNREACHABLE(context=self.context, url=self.url, reason=STARTING)
+            )
         if status >= 400:
             raise ApiError(request, status, answer if data else {"message": ""}, self.context)
         return answer

@@ -13,8 +13,8 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import PAUSE, TRIES, ClusterApi
-from gpufleet.kube.operations.refused import ApiError
+from gpufleet.kube.operations.api import PAUSE, SETTLING, STARTING, TRIES, ClusterApi
+from gpufleet.kube.operations.refused import ApiError, is_final
 
 
 class Server:
@@ -110,6 +110,29 @@ def test_a_read_waits_for_a_server_that_responded_before(
     with pytest.raises(ClusterProblem):
         server.api.get("/x")
     assert pauses == [PAUSE] * (TRIES - 1)
+
+
+def test_a_server_that_has_just_come_back_may_reject_everything(
+    server: Server, pauses: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A starting API server answers 403 until it has read roles and bindings."""
+    now = 1000.0
+    monkeypatch.setattr("gpufleet.kube.operations.api.time.monotonic", lambda: now)
+    server.status = 403
+    with pytest.raises(ApiError):
+        server.api.get("/x")  # it was never away: the permission is lacking
+    server.status = 0
+    with pytest.raises(ClusterProblem):
+        server.api.get("/x")
+    server.status = 403
+    with pytest.raises(ClusterProblem) as found:
+        server.api.get("/x")
+    assert not is_final(found.value), "who waits for the server goes on"
+    assert STARTING in found.value.findings[0].message
+    now += SETTLING
+    with pytest.raises(ApiError) as lacking:
+        server.api.get("/x")
+    assert is_final(lacking.value)
 
 
 def test_a_server_that_is_busy_is_asked_again_later(server: Server, pauses: list[float]) -> None:
