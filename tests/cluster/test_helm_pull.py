@@ -62,7 +62,8 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def sites(tmp_path: Path) -> Iterator[tuple[Site, Site]]:
     """A repository whose index has a wrong digest for its archive, and another site."""
-    found = Site(Path(archive(tmp_path)).read_bytes()), Site(Path(archive(tmp_path)).read_bytes())
+    chart = Path(archive(tmp_path)).read_bytes()  # once: gzip writes the time
+    found = Site(chart), Site(chart)
     servers = [ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, site)) for site in found]
     for site, server in zip(found, servers, strict=True):
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
