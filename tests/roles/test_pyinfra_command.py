@@ -124,7 +124,7 @@ def test_hosts_after_an_abort_are_not_reached(bench: Bench) -> None:
         "@fake/one": "failed", "@fake/two": "not reached", "@fake/three": "not reached",
     }  # fmt: skip
     assert "no changes" not in done.output.rsplit("\n3 hosts: ", 1)[0]
-    assert "1 failed, 2 not reached" in done.output
+    assert "1 blocked, 2 not reached" in done.output
     assert ".py line" not in done.output
 
 
