@@ -19,6 +19,7 @@ from gpufleet.core.visible import one_line
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # codes of a distribution of its own
 WIDTH = 80
+MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # of a code
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
@@ -53,8 +54,10 @@ def _unknown(word: str, keys: Mapping[str, str]) -> str:
         return f"No finding has the code {word}. Codes are GF and three digits."
     near = get_close_matches(word, keys, n=1)
     end = f" Did you mean {near[0]}?" if near else ""
-    about = [key for key, text in keys.items() if word.lower() in text.lower()]
-    end += f" Data keys about it: {', '.join(about)}." if about else ""
+    whole = re.compile(rf"(?<![a-z]){re.escape(word)}(?![a-z])", re.IGNORECASE)
+    about = [key for key, text in keys.items() if whole.search(text)]
+    if 0 < len(about) <= MAX_SUGGESTIONS:  # "the" is in every text
+        end += f" Data keys about it: {', '.join(about)}."
     return f"{one_line(word)} is no code of a finding and no data key.{end}"
 
 

@@ -71,7 +71,7 @@ def plan_archives(
 ) -> ArchivesPlan:
     """The plan for the repositories of one host.
 
-    `lacking`: missing prerequisites of the driver; None if no package is needed.
+    `lacking`: missing prerequisites of the packages to install; None if none is installed.
     """
     distribution = facts.distribution
     archives = [a for a in distribution.extra_repositories if a.path] if distribution else []

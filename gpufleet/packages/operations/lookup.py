@@ -55,7 +55,7 @@ def look_up(
     """The transactions as the host's repositories have them, `asked` in its order.
 
     `sources`: files of package sources that the plan writes. Raises Stopped with the findings that
-    would stop the run, or with NOT_ASKED where the host cannot be asked.
+    would stop the run, or with NOT_ASKED if the host cannot be asked.
     """
     manager = asked[0].manager
     with copied(manager) as copy:
