@@ -14,7 +14,7 @@ READY := $(VENV)/.ready
 SANDBOX := $(VENV)/.sandbox-ready
 BROWSER := $(VENV)/.browser-ready
 
-.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint measure bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site image clean
+.PHONY: help setup setup-product setup-sandbox setup-browser demo demo-cluster demo-upgrade test test-all test-profile mutants fuzz histories test-unit test-hosts test-gpu test-slow test-kubernetes lint measure bench alerts dashboards pictures terminal-pictures browser-pictures docs docs-site release-check image clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -113,6 +113,9 @@ docs: $(READY) ## generate docs/reference, the drawing of the rooms and the tabl
 docs-site: $(READY) ## the documentation as a site, in build/site; links are checked, nothing is loaded from elsewhere
 	@mkdir -p build && NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict >build/site.log 2>&1 || { cat build/site.log >&2; exit 1; }
 	@echo "build/site/index.html"
+
+release-check: $(READY) ## what must hold before a tag is pushed, and the packages in dist/; TAG=vX.Y.Z
+	@mkdir -p build && scripts/release_check.sh $(PY) "$(TAG)"
 
 image: $(READY) ## container image of the controller; IMAGE=name BASE=image OPTIONS='options of the build'
 	@IMAGE="$(IMAGE)" scripts/image.sh $(PY) $(if $(BASE),--build-arg BASE=$(BASE)) $(OPTIONS)

@@ -1,0 +1,18 @@
+"""A cluster that has its own Prometheus: exporter, alerts and dashboards are added to it.
+
+gpufleet plan examples/own_prometheus.py
+gpufleet apply examples/own_prometheus.py
+"""
+
+gpu_cluster = (
+    ["@cluster/prod"],
+    {
+        "cluster_kubeconfig": "~/.kube/config",
+        "cluster_context": "prod",
+        "monitoring_prometheus": "existing",  # kube-prometheus-stack is not installed
+        "monitoring_monitor_labels": {"release": "kps"},  # what its Prometheus selects
+        "monitoring_rule_labels": {"release": "kps"},
+        "monitoring_dashboards": True,
+        "device_plugin_enabled": False,  # another team runs it
+    },
+)

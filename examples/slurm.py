@@ -1,0 +1,25 @@
+"""Slurm nodes: a driver upgrade drains each node with scontrol and resumes it afterwards.
+
+    gpufleet upgrade examples/slurm.py --to 580.178.04 --plan
+    gpufleet upgrade examples/slurm.py --to 580.178.04
+
+The two commands run on the controller, once for each node; {host} is its name in the inventory.
+"""
+
+DRAIN = (
+    "sh -c 'scontrol update nodename={host} state=drain reason=driver; "
+    "until sinfo -h -n {host} -o %T | grep -q drained; do sleep 10; done'"
+)
+
+gpu_nodes = (
+    ["node-01", "node-02", "node-03", "node-04"],
+    {
+        "ssh_user": "admin",
+        "_sudo": True,
+        "driver_branch": "580",
+        "upgrade_drain_command": DRAIN,
+        "upgrade_ready_command": "scontrol update nodename={host} state=resume",
+        "upgrade_command_timeout": 24 * 3600,  # seconds; the longest job takes a day
+        "upgrade_max_unavailable": 2,
+    },
+)

@@ -1,0 +1,41 @@
+"""What a plan says of a node that something broke is what the run then does."""
+
+from __future__ import annotations
+
+import pytest
+from breakages import BREAKAGES, TOOLKIT, VERSION, Breakage
+from deploying import Outcome, run_deploy
+
+from gpufleet_sandbox import Host
+from tests.hosts.conftest import HostFactory
+from tests.selection import some
+
+pytestmark = pytest.mark.hosts
+
+DATA = {"driver_version": VERSION, "toolkit_version": TOOLKIT, "exporter_enabled": False}
+
+
+def run(deploy: str, host: Host) -> Outcome:
+    return run_deploy(deploy, [host], **DATA)
+
+
+@pytest.fixture(scope="module")
+def node(bare_host: HostFactory) -> Host:
+    host = bare_host("debian12")
+    done = run("gpu_node", host)
+    assert done.returncode == 0, done.output
+    return host
+
+
+@pytest.mark.parametrize("breakage", some(BREAKAGES, BREAKAGES[::6]), ids=lambda one: one.name)
+def test_a_run_takes_the_steps_of_the_plan(node: Host, breakage: Breakage) -> None:
+    node.run(f"set -e\n{breakage.cause}")
+    planned = run("preflight", node)
+    steps = planned.report[node.name]["plan"]["steps"]
+    done = run("gpu_node", node)
+    assert done.returncode == planned.returncode, (planned.output, done.output)
+    assert done.report[node.name]["changed"] == len(steps), (steps, done.output)
+    if done.returncode or not steps:  # the run left the node as it was
+        node.run(f"set -e\n{breakage.fix}")
+    left = run("preflight", node)
+    assert left.report[node.name]["plan"]["steps"] == [], left.output
