@@ -38,7 +38,7 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
         (host.name, finding)
         for host in hosts
         for finding in host.findings
-        if not (is_quiet() and finding.severity is Severity.INFO)
+        if finding.severity is not Severity.INFO or not _hides_infos(host, dry=dry)
     )
     for finding, names in same_findings(found):
         print_finding(console, finding, names)
@@ -47,6 +47,11 @@ def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> Non
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
+
+
+def _hides_infos(host: HostReport, *, dry: bool) -> bool:
+    """True where each run would repeat them: `plan` and `doctor` show infos of a converged host."""
+    return is_quiet() or (not dry and host.status == "converged")
 
 
 def _show_impact(console: Console, hosts: list[HostReport]) -> None:

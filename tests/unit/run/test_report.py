@@ -205,9 +205,13 @@ def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
     assert "[brackets] are shown as they are" in text
 
 
-def test_a_run_shows_the_notes_that_its_plan_shows() -> None:
-    assert "GF501 info gpu-02" in shown()
-    assert "GF501 info gpu-02" in shown(dry=True)
+def test_infos_of_a_converged_host_are_in_the_plan_alone() -> None:
+    same = HostReport("a", status="converged", findings=[NO_GPU()])
+    assert "GF501" not in of(same, dry=False)
+    assert "GF501 info a" in of(same)
+    changed = HostReport("a", status="changed", changed=1, findings=[NO_GPU()])
+    assert "GF501 info a" in of(changed, dry=False)
+    assert "GF501 info gpu-02" in shown()  # of a host that failed
 
 
 def test_versions_are_whole_at_80_columns() -> None:
