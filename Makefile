@@ -79,9 +79,9 @@ test-slow: setup ## real packages of the distribution, with a real DKMS build
 test-kubernetes: setup ## the tests on control planes of every Kubernetes minor that can be built
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PY) scripts/test_kubernetes.py
 
-lint: $(READY) ## ruff, mypy --strict and codespell, and the sizes of measure
+lint: $(READY) ## ruff, mypy --strict, codespell, the ratchet of sentences, and the sizes of measure
 	@$(VENV)/bin/ruff check . && $(VENV)/bin/ruff format --check . && $(VENV)/bin/mypy && $(VENV)/bin/codespell
-	@$(PY) -m scripts.measure
+	@$(PY) -m scripts.sentences && $(PY) -m scripts.measure
 
 measure: $(READY) ## how large the product is: lines, rooms, kinds of findings, tests
 	@$(PY) -m scripts.measure

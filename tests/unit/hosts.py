@@ -60,8 +60,8 @@ def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
 def resolved_transaction(**fields: Any) -> PackageTransaction:
     """A transaction of the driver role on a host with apt; `fields` are those of the type."""
     names = tuple(name for name, _ in fields.get("install", ()))
-    known = {"role": "driver", "title": "driver", "packages": names, "facts": bare_host()}
-    return PackageTransaction(**(known | fields))
+    known: dict[str, Any] = {"role": "driver", "title": "driver", "packages": names}
+    return PackageTransaction(**(known | {"facts": bare_host()} | fields))
 
 
 def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
