@@ -52,6 +52,8 @@ def explain(codes: tuple[str, ...]) -> None:
 def _unknown(word: str, keys: Mapping[str, str]) -> str:
     if word.upper().startswith("GF"):
         return f"No finding has the code {word}. Codes are GF and three digits."
+    if word.startswith(("ssh_", "_")):
+        return f"{one_line(word)} is a key of pyinfra, see `gpufleet docs connection`."
     near = get_close_matches(word, keys, n=1)
     end = f" Did you mean {near[0]}?" if near else ""
     whole = re.compile(rf"(?<![a-z]){re.escape(word)}(?![a-z])", re.IGNORECASE)
