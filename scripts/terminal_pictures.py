@@ -86,6 +86,7 @@ def main() -> None:
         inventory = folder / "inventories/prod.py"
         for verb, *options in (
             ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
+            ("upgrade", "--branch", "595", "--plan"),
         ):  # fmt: skip
             title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
             for columns in COLUMNS:
