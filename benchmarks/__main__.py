@@ -24,7 +24,7 @@ from benchmarks.budget import verdicts
 from benchmarks.circumstances import circumstances
 from benchmarks.fleet import Fleet
 from benchmarks.ours import Programs
-from benchmarks.report import page
+from benchmarks.report import filled, page
 from benchmarks.timing import ROOT, RunFailed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
@@ -34,7 +34,7 @@ FIRST_ROUNDS = {1: 2, 10: 1}  # hosts: rounds; with more, all hosts wait for the
 
 
 def main(words: Sequence[str]) -> int:
-    """Measure, print, write the page; exit status 1 where a budget is missed."""
+    """Measure, print, write parts of the page; exit status 1 where a budget is missed."""
     options = _options(words)
     began = time.monotonic()
 
@@ -93,10 +93,21 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     judged = verdicts(rows, firsts, clusters, creations, upgrades, owns, names)
     others = [ansible.version] if ansible else []
     about = circumstances("benchmarks", words, load, others)
-    text = page(about, rows, firsts, judged, clusters, creations, upgrades, owns, names)
-    print(text)
+    parts = {
+        "converged": page(about, rows, [], verdicts(rows, [])),
+        "names": page(about, [], [], verdicts([], [], many=names), many=names),
+        "first": page(about, [], firsts, verdicts([], firsts)),
+        "cluster": page(about, [], [], verdicts([], [], clusters), clusters),
+        "creation": page(
+            about, [], [], verdicts([], [], creations=creations), creations=creations
+        ),
+        "upgrade": page(about, [], [], verdicts([], [], upgrades=upgrades), upgrades=upgrades),
+        "upgrade-host": page(about, [], [], verdicts([], [], owns=owns), owns=owns),
+    }  # fmt: skip
+    print("\n".join(filter(None, parts.values())))
     options.page.parent.mkdir(parents=True, exist_ok=True)
-    options.page.write_text(text)
+    there = options.page.read_text() if options.page.exists() else ""
+    options.page.write_text(filled(there, parts))
     return 0 if all(verdict.kept for verdict in judged) else 1
 
 
@@ -120,7 +131,7 @@ def _options(words: Sequence[str]) -> argparse.Namespace:
         "--upgrade", type=int, nargs=2, metavar=("NODES", "PODS"),
         default=[upgrade.NODES, upgrade.PODS], help="size of the simulated fleet",
     )  # fmt: skip
-    parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the file whose parts to write")
     return parser.parse_args(words)
 
 

@@ -1,8 +1,8 @@
-"""The measurements as people read them: benchmarks.md, and on the terminal. Pure."""
+"""The measurements as people read them: in benchmarks.md, and on the terminal. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.cluster import ConvergedCluster
@@ -26,18 +26,17 @@ class Circumstances:
     load: tuple[float, float]  # of one minute, before and after
 
     def lines(self) -> list[str]:
-        """The head of a page."""
+        """The head of a part of a page."""
         return [
-            f"Written by `{self.command}` on {self.date}. Do not edit: run it again.",
-            f"Machine: {self.machine}. {self.versions}. Load of one minute before and after: "
-            f"{self.load[0]:.1f} and {self.load[1]:.1f}.",
+            f"Written by `{self.command}` on {self.date}. {self.machine}. {self.versions}. "
+            f"Load {self.load[0]:.1f} to {self.load[1]:.1f}."
         ]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; all columns but the first are numbers."""
-    rule = ["---", *("---:" for _ in head[1:])]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *rows))
+    first, *others = ("| " + " | ".join(line) + " |" for line in (head, *rows))
+    return "\n".join([first, "|---" + "|---:" * (len(head) - 1) + "|", *others])
 
 
 def page(
@@ -51,71 +50,67 @@ def page(
     owns: Sequence[Own] = (),
     many: Sequence[Many] = (),
 ) -> str:
-    """docs/explanation/benchmarks.md, whole."""
-    parts = [
-        "# Benchmarks",
-        *about.lines(),
-        EXPLANATION,
-    ]
+    """What was measured, each with its circumstances, and the budget; empty if nothing was."""
+    sections: list[tuple[str, ...]] = []
     if converged:
-        parts += [
-            "## Converged hosts",
-            "Seconds of wall time, minimum / median / maximum.",
-            table(_HEAD, [_row(row) for row in converged]),
-            "Ratios of the medians.",
+        sections.append((
+            "## Converged hosts", table(_HEAD, [_row(row) for row in converged]),
             table(_RATIO_HEAD, [_ratios(row) for row in converged]),
-            _memory(converged),
-        ]
+            *_memory(converged),
+        ))  # fmt: skip
     if many:
         names = [_many(row) for row in many]
-        parts += ["## gpufleet status with many names", MANY, table(_MANY_HEAD, names)]
+        sections.append(("## Status of many names", MANY, table(_MANY_HEAD, names)))
     if first:
-        parts += ["## First installation", table(_FIRST_HEAD, [_first(row) for row in first])]
-        parts += [text for row in first for text in _operations(row)]
+        rows = [_first(row) for row in first]
+        spent = [text for row in first if row.hosts == 1 for text in _operations(row)]
+        sections.append(("## First installation", table(_FIRST_HEAD, rows), *spent))
     if clusters:
-        parts += [
-            "## Converged cluster",
-            CLUSTER,
-            table(_CLUSTER_HEAD, [_cluster(c) for c in clusters]),
-        ]
+        rows = [_cluster(row) for row in clusters]
+        sections.append(("## Converged cluster", CLUSTER, table(_CLUSTER_HEAD, rows)))
     for creation in creations:
-        head = ("phase", "s")
-        rows = [
+        phases = [
             *creation.phases,
             ("whole command", creation.ours),
             (f"of it {', '.join(CREATING)}", creation.creating),
             ("script", creation.typed),
         ]
-        lines = [(name, digits(seconds)) for name, seconds in rows]
-        parts += [f"## Cluster on {creation.hosts} bare hosts", CREATION, table(head, lines)]
+        lines = [(name, digits(seconds)) for name, seconds in phases]
+        title = f"## Cluster on {creation.hosts} bare hosts"
+        sections.append((title, CREATION, table(("phase", "s"), lines)))
     if upgrades:
         fleets = [_upgrade(row) for row in upgrades]
-        parts += ["## Upgrade of a simulated fleet", UPGRADE, table(_UPGRADE_HEAD, fleets)]
+        sections.append(("## Upgrade of a simulated fleet", UPGRADE, table(_UPGRADE_HEAD, fleets)))
     for own in owns:
-        spent = [("a run, from its first event to its last", own.whole), ("our own part", own.ours)]
-        runs = [(name, _counted(summary)) for name, summary in spent]
-        parts += ["## Upgrade of an idle host", OWN, table(("", "s"), runs)]
-        parts += _shown(own.operations, "of all steps of the last run")
-    parts += ["## Budget", "```text\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```"]
+        runs = [
+            ("a run, from its first event to its last", _counted(own.whole)),
+            ("our own part", _counted(own.ours)),
+        ]
+        steps = _shown(own.operations, "of all steps of the last run")
+        sections.append(("## Upgrade of an idle host", OWN, table(("", "s"), runs), *steps))
+    if not sections:
+        return ""
+    parts = [text for title, *texts in sections for text in (title, *about.lines(), *texts)]
+    if verdicts:
+        parts.append("```text\n" + "\n".join(str(verdict) for verdict in verdicts) + "\n```")
     return "\n\n".join(parts) + "\n"
 
 
-EXPLANATION = """\
-The hosts are containers on this machine and share its processors with the programs that are
-timed: what the hosts compute counts for all three. Start, floor and gpufleet run in turn.
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """A page with each part that is not empty between its marks, at its end if it has none yet."""
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: begin (make bench) -->\n", f"<!-- {name}: end -->\n"
+        if not part:
+            continue
+        if begin not in text:
+            text += f"\n{begin}{end}"
+        before, _, rest = text.partition(begin)
+        _, marked, after = rest.partition(end)
+        if not marked:
+            raise ValueError(f"no {end!r} after {begin!r}")
+        text = f"{before}{begin}{part}{end}{after}"
+    return text
 
-- **gpufleet**: `pyinfra -y inventories/sandbox.py deploys/gpu_node.py`, nothing to change.
-- **floor** (`benchmarks/floor.py`): the same SSH library in a fresh process, one connection and
-  gpufleet's fact command on each host, all hosts at once, the answer thrown away.
-- **interpreter start**: `pyinfra --version`.
-- **Ansible**: `benchmarks/ansible/gpu_node.yml`, which says why it is fair; forks = hosts,
-  pipelining, connections kept open, no fact gathering.
-- **apt alone**: the commands that gpufleet gave apt, by apt's own log, typed in over SSH on
-  equally bare hosts; the slowest host counts. The sandbox's driver compiles in a second and is
-  fetched from the machine itself, so what is not apt's (start, look-up, services, the restart of
-  docker, the CDI spec) weighs more there than beside a real driver.
-- **Debian's driver**: the archive's real packages and DKMS's real build, on a host whose kernel
-  is the archive's (`driver_source = "distro"`); without the toolkit, which Debian has not."""
 
 _HEAD = ("hosts", "gpufleet", "gpufleet status", "floor", "interpreter start", "Ansible",
          "commands per host")  # fmt: skip
@@ -124,17 +119,16 @@ _RATIO_HEAD = (
     "CPU s: gpufleet", "CPU s: floor", "memory, MiB",
 )  # fmt: skip
 CLUSTER = """\
-`pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane with nodes
-simulated by kwok; charts are fakes. Seconds of wall time, minimum / median / maximum."""
+`pyinfra -y inventories/cluster.py deploys/gpu_cluster.py` on a real control plane, nodes simulated
+by kwok, fake charts."""
 CREATION = """\
-`gpufleet cluster create` on bare hosts, packages and images in the sandbox's mirror: preflight,
-driver, toolkit, Kubernetes, device plugin, checks. The script (`benchmarks/creation.py`) types
-what changes the hosts and nothing else: apt's commands by its own log, the files that gpufleet
-wrote, the same reboot, kubeadm, flannel, helm; it ends when every node advertises its GPUs, as the
-phase "GPU stack" does. It has no counterpart of the phases "Preflight" and "Checks"."""
+`gpufleet cluster create` on bare hosts, packages and images in the sandbox's mirror. The script
+(`benchmarks/creation.py`) only types what changes the hosts: apt's commands by its log, the files
+that gpufleet wrote, the reboot, kubeadm, flannel, helm. Like the phase "GPU stack" it ends when
+every node advertises its GPUs; it has no "Preflight" and no "Checks"."""
 MANY = """\
-`gpufleet status INVENTORY --drift` and the floor with several names for each host: every name is a
-connection and a command of its own. Seconds of wall time, minimum / median / maximum."""
+`gpufleet status INVENTORY --drift` and the floor with several names for each host: each name costs
+a connection and a command."""
 _MANY_HEAD = (
     "names", "hosts", "gpufleet status", "floor", "ratio", "CPU s: status", "CPU s: floor",
     "memory, MiB",
@@ -156,7 +150,7 @@ _UPGRADE_HEAD = (
     "CPU ms per eviction", "memory, MiB", "budgets: looks", "broken",
 )  # fmt: skip
 _CLUSTER_HEAD = ("Kubernetes", "nodes", "gpu_cluster, nothing to change", "first installation")
-SHOWN_SECONDS = 0.1
+SHOWN_SECONDS = 0.5
 _FIRST_HEAD = ("driver", "hosts", "gpufleet, s", "apt alone, s", "ratio", "difference, s")
 
 
@@ -189,11 +183,12 @@ def _many(row: Many) -> list[str]:
     ]  # fmt: skip
 
 
-def _memory(rows: Sequence[Converged]) -> str:
+def _memory(rows: Sequence[Converged]) -> list[str]:
+    """What a host more costs; two numbers of hosts show it."""
     grown = growth({row.hosts: row.memory for row in rows})
     if grown is None:
-        return "Growth of the controller's memory per host: needs two numbers of hosts."
-    return f"The controller's memory grows by {digits(grown)} MiB with each host."
+        return []
+    return [f"The controller's memory grows by {digits(grown)} MiB with each host."]
 
 
 def _first(row: First) -> list[str]:

@@ -1,7 +1,8 @@
 """`gpufleet apply --workers` on converged hosts: hosts a second, CPU and memory of the controller.
 
-`python -m benchmarks.workers` writes docs/explanation/scale.md. Each sandbox host has many names in
-the inventory: a name costs the controller a connection and a command, as a host of its own would.
+`python -m benchmarks.workers` writes a part of docs/explanation/benchmarks.md. Each sandbox host
+has many names in the inventory: a name costs the controller a connection and a command, as a host
+of its own would.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from pathlib import Path
 from benchmarks.circumstances import circumstances
 from benchmarks.fleet import Fleet
 from benchmarks.ours import GPUFLEET, Programs
-from benchmarks.report import Circumstances, table
+from benchmarks.report import Circumstances, filled, table
 from benchmarks.timing import ROOT, RunFailed, timed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
 
-PAGE = ROOT / "docs/explanation/scale.md"
+PAGE = ROOT / "docs/explanation/benchmarks.md"
 HOSTS = 4  # of the sandbox; its sshd takes 200 logins at once
 NAMES, WORKERS = (40, 1000, 5000), (1, 2)
 INVENTORY = """\
@@ -35,10 +36,9 @@ gpu_nodes = (_named, group_data())
 """
 HEAD = ("hosts", "workers", "wall, s", "hosts a second", "CPU, ms a host", "memory, MiB")
 EXPLANATION = f"""\
-`gpufleet apply --workers N` on converged hosts: {HOSTS} sandbox hosts, each under many names, which
-share the processors with the controller. Each name costs a connection, the facts and a plan. CPU is
-that of all processes of the controller, memory that of the largest one.
-[workers.md](../how-to/workers.md) says how to use them."""
+`gpufleet apply --workers N` on converged hosts: {HOSTS} sandbox hosts, each under many names. Each
+name costs a connection, the facts and a plan. CPU is that of all processes of the controller,
+memory that of the largest one. [workers.md](../how-to/workers.md) says how to use them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def _run(fleet: Fleet, inventory: Path, names: int, workers: int) -> Scaled:
 
 
 def page(about: Circumstances, found: Sequence[Scaled]) -> str:
-    """docs/explanation/scale.md, whole."""
+    """The part `scale` of docs/explanation/benchmarks.md."""
     rows = [
         (
             str(each.names), str(each.workers), f"{each.wall:.1f}", f"{each.names / each.wall:.1f}",
@@ -91,14 +91,15 @@ def page(about: Circumstances, found: Sequence[Scaled]) -> str:
         )
         for each in found
     ]  # fmt: skip
-    return "\n\n".join(["# Scale", *about.lines(), EXPLANATION, table(HEAD, rows)]) + "\n"
+    parts = ["## Thousands of hosts", *about.lines(), EXPLANATION, table(HEAD, rows)]
+    return "\n\n".join(parts) + "\n"
 
 
 def main(words: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.workers")
     parser.add_argument("--names", type=int, nargs="+", default=NAMES, metavar="N")
     parser.add_argument("--workers", type=int, nargs="+", default=WORKERS, metavar="N")
-    parser.add_argument("--page", type=Path, default=PAGE, help="the file to write")
+    parser.add_argument("--page", type=Path, default=PAGE, help="the file whose part to write")
     options = parser.parse_args(words)
     began, load = time.monotonic(), os.getloadavg()[0]
 
@@ -117,7 +118,8 @@ def main(words: Sequence[str]) -> int:
         fleet.down()
     text = page(circumstances("benchmarks.workers", words, load), found)
     print(text)
-    options.page.write_text(text)
+    there = options.page.read_text() if options.page.exists() else ""
+    options.page.write_text(filled(there, {"scale": text}))
     return 0
 
 
