@@ -13,7 +13,7 @@ from tests.conftest import LEVELS
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/explanation/verification.md"
 SECURITY = ROOT / "docs/explanation/security.md"
-FAULTS = ROOT / "docs/explanation/upgrade-faults.md"
+FAULTS = ROOT / "docs/explanation/faults.md"
 REFERENCE = re.compile(r"`(tests/[\w/.-]+\.py)(?:::(\w+))?`")
 
 
