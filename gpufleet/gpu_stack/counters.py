@@ -1,8 +1,8 @@
-"""Which counters dcgm-exporter collects in a cluster, and how it gets their list. Pure.
+"""Chooses the counters that dcgm-exporter collects, and how its pods get their list. Pure.
 
-A chart with the value customMetrics puts a list into a ConfigMap of its own and mounts it. Where
-the chart is older, or the user's values change what it mounts or starts, gpufleet writes the
-ConfigMap: its name has the list's fingerprint, so that each revision of the release names its own.
+A chart with the value customMetrics puts the list into a ConfigMap and mounts it. If the chart is
+older, or the user's values change its mounts or arguments, gpufleet writes the ConfigMap. Its name
+has the list's fingerprint, so that each revision of the release names its own list.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.settings import MonitoringSettings
 
 PART = "exporter-counters"
-CONFIG_MAP = "gpufleet-exporter-counters"  # and the fingerprint; alone: the volume's name
+CONFIG_MAP = "gpufleet-exporter-counters"  # name of the volume; the ConfigMap adds a fingerprint
 FOLDER, FILE = "/etc/gpufleet", "counters.csv"
-CHECKSUM = "gpufleet/counters"  # annotation of the exporter's pods: they restart with the list
-IMMUTABLE_SINCE = ServerVersion(1, 19)  # of a ConfigMap: beta, and on by default
+CHECKSUM = "gpufleet/counters"  # annotation of the exporter's pods: a new list restarts them
+IMMUTABLE_SINCE = ServerVersion(1, 19)  # immutable ConfigMaps: beta, on by default
 VALUE, VOLUMES, MOUNTS = "customMetrics", "extraConfigMapVolumes", "extraVolumeMounts"
 
 Values = Mapping[str, Any]
@@ -45,10 +45,10 @@ Values = Mapping[str, Any]
 class CounterPlan:
     """How the exporter gets its list of counters.
 
-    `values`: of the chart, below the user's. `over`: values above the user's, whose entries they
-    contain. `text`: of our ConfigMap, None if none is needed. `collected`: the fields, None if
-    unknown: the user's values name a list that gpufleet does not read. `prevented`: why the
-    exporter gets no list from gpufleet, "" if it does, or gpufleet has none.
+    `values`: chart values that the user's values override. `over`: chart values that override the
+    user's; they contain the user's entries. `text`: content of gpufleet's ConfigMap, None if it is
+    not needed. `collected`: the collected fields, None if the user's values name a list that
+    gpufleet does not read. `prevented`: why the exporter cannot get gpufleet's list, "" if it can.
     """
 
     collected: frozenset[str] | None
@@ -62,7 +62,7 @@ class CounterPlan:
 def plan_counters(
     charts: ChartCatalog, counters: CounterCatalog, version: str, wanted: MonitoringSettings
 ) -> CounterPlan:
-    """The plan for `version` of the exporter's chart. The user's list and values win over ours."""
+    """Plan the list for `version` of the exporter's chart. The user's list and values win."""
     theirs = wanted.exporter_values
     tag = (theirs.get("image") or {}).get("tag")
     exporter = exporter_version(counters, version, theirs)
@@ -88,8 +88,8 @@ def plan_counters(
 
 
 def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVersion) -> ObjectSet:
-    """Our ConfigMap with a list, in the namespace of the chart's objects; none for None. Where the
-    server can, it is immutable: exporters read it once."""
+    """Our ConfigMap with the list `text`, in the namespace of the chart's objects. It is immutable
+    if the server supports that, because exporters read it only once."""
     namespace = exporter_namespace(wanted)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     if text is None:
@@ -105,22 +105,22 @@ def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVer
 
 
 def exporter_namespace(wanted: MonitoringSettings) -> str:
-    """Where the chart puts its objects."""
+    """The namespace of the chart's objects."""
     return wanted.exporter_values.get("namespaceOverride") or wanted.namespace
 
 
 def _obstacle(
     charts: ChartCatalog, choosing: Choosing, version: str, theirs: Values
 ) -> tuple[str, bool]:
-    """Why the exporter cannot get a list of ours, "" if it can; and whether it then reads one of
-    the user's, which gpufleet does not know."""
+    """Why the exporter cannot get our list, or "" if it can. The second value is True if it reads a
+    user's list instead, with fields that gpufleet does not know."""
     key = _names_a_list(choosing, theirs)
     if key:
         return f"the value {key} in monitoring_exporter_values names another list", True
     options, _ = _split(choosing, theirs)
     number = version_tuple(version)
     own = [file for first, file in choosing.own_files.items() if version_tuple(first) <= number]
-    others = [value for _, value in options if value != own[-1]]  # than the chart's own
+    others = [value for _, value in options if value != own[-1]]  # not the chart's default file
     if others:
         file = f"{others[-1]} of the image"
         return f"the value arguments in monitoring_exporter_values names {file}", False
@@ -131,7 +131,7 @@ def _obstacle(
 
 
 def _names_a_list(choosing: Choosing, theirs: Values) -> str:
-    """The value by which the user names a list of their own; "" if none does."""
+    """The key of the value with which the user names a list, or "" if no value does."""
     inside = f"{choosing.folder}/"
     options, _ = _split(choosing, theirs)
     for option, value in options:
@@ -141,14 +141,14 @@ def _names_a_list(choosing: Choosing, theirs: Values) -> str:
     if any(f"{mount.get('mountPath')}/".startswith(inside) for mount in mounts):
         return MOUNTS
     if MOUNTS not in theirs and any(each.get("name") == choosing.own_volume for each in volumes):
-        return VOLUMES  # in place of the one that the chart mounts
+        return VOLUMES  # replaces the chart's volume
     names = {each.get("name") for each in theirs.get("extraEnv") or ()}
     return "extraEnv" if names & set(choosing.variables) else ""
 
 
 def _split(choosing: Choosing, theirs: Values) -> tuple[list[tuple[str, str]], list[Any]]:
-    """The options of the user's arguments that choose a list, with their values, and the other
-    words: -f PATH, --collectors=PATH."""
+    """Split the user's arguments into the options that choose a list, with their values (-f PATH,
+    --collectors=PATH), and the other words."""
     words = iter(theirs.get("arguments") or ())
     options, others = [], []
     for word in words:
@@ -175,8 +175,8 @@ def _of_theirs(choosing: Choosing, theirs: Values) -> tuple[list[Values], list[V
 
 
 def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) -> CounterPlan:
-    """By the chart's value where the user's values leave its mounts and arguments as they are, else
-    by our ConfigMap, beside what they mount and start."""
+    """Pass the list in the chart's value if the user's values leave its mounts and arguments as
+    they are. Otherwise mount our ConfigMap in addition to the user's mounts."""
     collected = fields_of(text)
     if by_value and not {"arguments", VOLUMES, MOUNTS} & set(theirs):
         return CounterPlan(collected, {VALUE: text, "podAnnotations": {CHECKSUM: digest(text)}})
@@ -191,8 +191,8 @@ def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) ->
 
 
 def exporter_version(counters: CounterCatalog, version: str, theirs: Values) -> str:
-    """The exporter's version: of the tag in the user's values, "" if it names none, else the
-    chart's."""
+    """The exporter's version: from the tag in the user's values ("" if the tag names no version),
+    or else the chart's version."""
     tag = (theirs.get("image") or {}).get("tag")
     if not tag:
         return version
@@ -206,5 +206,5 @@ def digest(text: str) -> str:
 
 
 def config_map_name(text: str) -> str:
-    """The name of our ConfigMap with that list."""
+    """The name of our ConfigMap with this list."""
     return f"{CONFIG_MAP}-{digest(text)}"

@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin and Node Feature Discovery: their releases, if others run none. Pure."""
+"""Plans NVIDIA's device plugin and Node Feature Discovery, if the cluster lacks them. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TWO_NFDS = "both write the same labels of nodes"
 def plan_plugin(build: StackBuilder) -> Release | None:
     """Our device plugin, if `device_plugin_enabled` requests it, or nothing else advertises GPUs.
 
-    That nodes advertise GPUs without a plugin that can be seen is a weaker sign: settings that only
-    our plugin has overrule it.
+    If nodes advertise GPUs but no plugin is visible, that is a weaker sign of another plugin:
+    settings that only our plugin supports override it.
     """
     wanted = build.settings.device_plugin
     own = _only_for_plugin(wanted)
@@ -69,8 +69,8 @@ def _plugin(build: StackBuilder) -> Release:
 
 
 def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool) -> Release | None:
-    """Our NFD, unless another one or `labels_nodes` replaces it. `plugin`: its chart may contain
-    an NFD, which the user's values enable."""
+    """Our NFD, unless another NFD or `labels_nodes` replaces it. `plugin`: our plugin's release;
+    its chart contains an NFD, which the user's values may enable."""
     wanted = build.settings.device_plugin
     others, auto = nfds(build), wanted.nfd == "auto"
     if plugin and value_at(plugin.values, "nfd.enabled"):
@@ -94,7 +94,7 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
 
 
 def _operators(build: StackBuilder) -> list[str]:
-    """GPU Operators that do not belong to gpufleet; each runs a device plugin."""
+    """GPU Operators that gpufleet did not install; each runs a device plugin."""
     ours = build.managed(OPERATOR)
     policies = [
         f"GPU Operator with ClusterPolicy {policy.name}"
@@ -106,7 +106,7 @@ def _operators(build: StackBuilder) -> list[str]:
 
 
 def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
-    """Settings in use that only our plugin has."""
+    """Names of the settings in use that only our plugin supports."""
     given = {
         "device_plugin_values": wanted.values,
         "device_plugin_time_slicing": wanted.time_slicing,
@@ -122,8 +122,8 @@ def _without_effect(own: list[str]) -> list[Finding]:
 
 
 def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limited: str) -> Finding:
-    """That the plugin is left to what others run. `nodes`: as offering_nodes() has them; `limited`:
-    what limits ours to the nodes that have none."""
+    """The finding that another plugin makes ours unnecessary. `nodes`: the result of
+    offering_nodes(). `limited`: how to limit our plugin to the nodes without one."""
     if others:
         return findings.PLUGIN_THERE(found=others[0], lack="", limit="")
     silent, there = ", ".join(silent_nodes(build)), on_nodes(nodes)
@@ -138,6 +138,6 @@ def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limit
 
 
 def on_nodes(names: list[str]) -> str:
-    """What advertises GPUs on nodes without a plugin that can be seen."""
+    """The words for a plugin that is not visible in the cluster but advertises GPUs of `names`."""
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return f"A plugin that is no workload of the cluster, on node {names[0]}{more},"

@@ -1,7 +1,7 @@
-"""What others run in a cluster in place of a component of gpufleet. Pure.
+"""Finds components in a cluster that replace a component of gpufleet. Pure.
 
-A workload is recognised by what it does: the folders of its node that it mounts, the ports that it
-opens, the resources that nodes advertise. Names and images are only a hint among these.
+A workload is recognised by its behaviour: the folders of its node that it mounts, the ports that it
+opens, the resources that nodes advertise. Names and images are only hints.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ NODE_EXPORTER = 9100  # port of the node
 
 
 def device_plugins(build: StackBuilder) -> list[str]:
-    """Device plugins for NVIDIA GPUs that are not ours."""
+    """Device plugins for NVIDIA GPUs that gpufleet did not install."""
     return build.others(_not_operated(build, build.catalog.plugin_signs.fits), chart=PLUGIN)
 
 
 def offering_nodes(build: StackBuilder) -> list[str]:
-    """Nodes that advertise GPUs although no release of ours does that: by a plugin in their image,
-    or by one without a known sign."""
+    """Nodes that advertise GPUs although no release of gpufleet does: their plugin is part of the
+    node's image, or has no known sign."""
     if build.managed(PLUGIN) or build.managed(OPERATOR):
         return []
     return [node.name for node in _judged(build) if _offers(build, node)]
 
 
 def silent_nodes(build: StackBuilder) -> list[str]:
-    """The other GPU nodes: they advertise none."""
+    """The other GPU nodes, which advertise no GPUs."""
     return [node.name for node in _judged(build) if not _offers(build, node)]
 
 
 def _judged(build: StackBuilder) -> list[ClusterNode]:
-    """The GPU nodes that run pods of a DaemonSet now; all of them where none does. What a lost
-    kubelet reported last, and what a virtual node stands for, show no plugin."""
+    """The GPU nodes that run pods of a DaemonSet now, or all GPU nodes if none does. The last
+    report of a lost kubelet, or a virtual node, does not show whether a plugin runs."""
     known = [node for node in build.facts.nodes if node.name in build.gpu_nodes]
     return [node for node in known if node.usable] or known
 
@@ -47,23 +47,23 @@ def _offers(build: StackBuilder, node: ClusterNode) -> bool:
 
 
 def is_gpu(name: str, resource: str) -> bool:
-    """Whether a node's resource is GPUs, shared GPUs or MIG devices; nvidia.com/hostdev is not."""
+    """True if a resource is GPUs, shared GPUs or MIG devices; nvidia.com/hostdev is not."""
     mig = f"{resource.split('/')[0]}/mig-"
     return name == resource or name.startswith((f"{resource}.", mig))
 
 
 def has_gpus(resources: Mapping[str, int], resource: str) -> bool:
-    """Whether a node's resources have GPUs in one of these forms."""
+    """True if a node's resources include GPUs, shared GPUs or MIG devices."""
     return any(count and is_gpu(name, resource) for name, count in resources.items())
 
 
 def exporters(build: StackBuilder) -> list[str]:
-    """Workloads that serve GPU metrics, or hold the exporter's port on their nodes."""
+    """Workloads that serve GPU metrics, or use the exporter's port on their nodes."""
     return build.others(_not_operated(build, _is_exporter(build.catalog)), chart=EXPORTER)
 
 
 def host_engines(build: StackBuilder) -> list[str]:
-    """DCGM's host engines, which serve no metrics themselves."""
+    """DCGM's host engines that serve no metrics themselves."""
     is_engine, is_exporter = build.catalog.engine_signs.fits, _is_exporter(build.catalog)
     works = build.facts.workloads
     return [
@@ -72,7 +72,7 @@ def host_engines(build: StackBuilder) -> list[str]:
 
 
 def nfds(build: StackBuilder) -> list[str]:
-    """NFDs that are not ours: neither our release nor part of the plugin's or the operator's."""
+    """NFDs that gpufleet did not install, neither as a release nor with its plugin or operator."""
     is_nfd = build.catalog.nfd_signs.fits
 
     def fits(work: Workload) -> bool:
@@ -82,8 +82,8 @@ def nfds(build: StackBuilder) -> list[str]:
 
 
 def prometheus_operators(build: StackBuilder) -> list[str]:
-    """Prometheus Operators that are not ours: programs of that name where its kinds are served. The
-    name alone proves nothing."""
+    """Prometheus Operators that gpufleet did not install: Deployments with an image of that name,
+    if the API serves the operator's kinds. The name alone proves nothing."""
     if not build.facts.serves(PROMETHEUSES):
         return []
     return [
@@ -97,7 +97,7 @@ def prometheus_operators(build: StackBuilder) -> list[str]:
 
 
 def node_exporters(build: StackBuilder) -> list[str]:
-    """Workloads of others on the node exporter's port of their nodes, unless ours has it."""
+    """Workloads on the node exporter's port of their nodes, unless our node exporter uses it."""
     stack = build.managed(STACK)
     ours = stack.among(build.facts.workloads) if stack else ()
     if any(NODE_EXPORTER in work.host_ports for work in ours):
@@ -110,7 +110,7 @@ def node_exporters(build: StackBuilder) -> list[str]:
 
 
 def _is_exporter(catalog: ChartCatalog) -> Callable[[Workload], bool]:
-    """By its port, or by its image unless it has only a host engine's port."""
+    """By the exporter's host port, or by its signs without only a host engine's port."""
     exporter, engine = catalog.exporter_signs, catalog.engine_signs
 
     def fits(work: Workload) -> bool:
@@ -126,7 +126,7 @@ def _is_exporter(catalog: ChartCatalog) -> Callable[[Workload], bool]:
 def _not_operated(
     build: StackBuilder, fits: Callable[[Workload], bool]
 ) -> Callable[[Workload], bool]:
-    """The same without the workloads of our GPU Operator."""
+    """The test `fits`, except that it rejects the workloads of our GPU Operator."""
     owners = build.catalog.operands.owners
     ours = build.settings.cluster.stack == OPERATOR
     return lambda work: fits(work) and not (ours and work.owner and work.owner.kind in owners)

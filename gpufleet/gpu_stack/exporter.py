@@ -1,4 +1,4 @@
-"""dcgm-exporter of a cluster: its release, and the objects that its chart lacks. Pure."""
+"""Plans dcgm-exporter of a cluster: its release, and the objects that its chart lacks. Pure."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ TWO_EXPORTERS = "everything is counted twice, and profiling counters have one re
 
 @dataclass(frozen=True, slots=True)
 class ExporterPlan:
-    """The exporter's release, None if there is none of ours, and the objects beside it.
+    """The exporter's release, None if gpufleet installs no exporter, and its further objects.
 
     `collected`: the fields that it collects, None if unknown. `counters`: the ConfigMap with its
-    list. `monitor`: its ServiceMonitor, if not the chart's; None: what is there stays.
+    list. `monitor`: its ServiceMonitor, if gpufleet creates it. None keeps the existing one.
     """
 
     release: Release | None
@@ -51,14 +51,14 @@ class ExporterPlan:
 
 
 def no_exporter(build: StackBuilder) -> ExporterPlan:
-    """Nothing is installed. Our objects stay as long as the release of an earlier run uses them."""
+    """A plan without a release. It keeps the objects that the release of an earlier run uses."""
     wanted = build.settings.monitoring
     monitor = None if build.managed(EXPORTER) else _monitors(wanted, ())
     return ExporterPlan(None, None, list_objects(wanted, None, build.facts.server), monitor)
 
 
 def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
-    """The plan of our exporter; without a release where it is disabled, or others run one."""
+    """Plan our exporter, without a release if it is disabled or another exporter replaces it."""
     wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.exporter):
         return no_exporter(build)
@@ -100,7 +100,7 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
 
 
 def _report_others(build: StackBuilder, others: list[str]) -> None:
-    """Report what collects metrics of the same GPUs, or might."""
+    """Report other exporters, and host engines, which may measure the same GPUs."""
     if others:
         build.findings.append(
             findings.INSTALLED_TWICE(
@@ -113,8 +113,8 @@ def _report_others(build: StackBuilder, others: list[str]) -> None:
 
 
 def _most_gpus(build: StackBuilder) -> int | None:
-    """GPUs and parts of GPUs of the node that has most; None if one of them is not counted yet, or
-    if the plugin is about to divide them."""
+    """The GPUs, or parts of GPUs, of the node with the most. None if a node's count is not known
+    yet, or if the plugin is about to divide the GPUs."""
     plugin = build.settings.device_plugin
     if plugin.time_slicing or plugin.mig_strategy != "none":
         return None
@@ -124,7 +124,7 @@ def _most_gpus(build: StackBuilder) -> int | None:
 
 
 def _gpus_of(node: ClusterNode, label: str) -> int:
-    """What GPU Feature Discovery counted on a node, or what the node advertises; 0 if unknown."""
+    """The larger count of GPUs: by GPU Feature Discovery, or as the node advertises them."""
     counted = node.labels.get(label, "")
     offered = sum(count for name, count in node.capacity.items() if name.startswith(VENDOR))
     return max(int(counted) if counted.isdecimal() else 0, offered)
@@ -133,7 +133,7 @@ def _gpus_of(node: ClusterNode, label: str) -> int:
 def _prevented(
     counters: CounterPlan, version: str, wanted: MonitoringSettings
 ) -> Iterator[Finding]:
-    """Why the exporter gets no list; GF897 names the alerts if the fields of its own are known."""
+    """Why the exporter gets no list. If its fields are known, GF897 names the silent alerts."""
     if not counters.prevented:
         return
     effect = ""
@@ -151,10 +151,10 @@ def _prevented(
 def _monitored(
     build: StackBuilder, monitors: MonitorPlan, values: dict[str, Any]
 ) -> tuple[dict[str, Any], ObjectSet]:
-    """The chart's values, and a ServiceMonitor of ours where the chart's takes no relabelings.
+    """The chart's values, and our ServiceMonitor if the chart's has no value for relabelings.
 
-    Without them no label names the node: exporters before 3.1.3 report the name of their pod.
-    A user who sets serviceMonitor.enabled has the chart's monitor or none.
+    Relabelings add the node's name: exporters before 3.1.3 report only the name of their pod. If
+    the user sets serviceMonitor.enabled, only the chart's ServiceMonitor may exist.
     """
     wanted, version = build.settings.monitoring, build.charts[EXPORTER].version
     if has_feature(build.catalog, EXPORTER, version, "serviceMonitor.relabelings"):
@@ -181,8 +181,8 @@ def _monitors(wanted: MonitoringSettings, objects: tuple[dict[str, Any], ...]) -
 def _service_monitor(
     chosen: Mapping[str, Any], selected: Mapping[str, str], wanted: MonitoringSettings
 ) -> dict[str, Any]:
-    """The chart's monitor with relabelings. `chosen`: its values, the user's included; `selected`:
-    labels by which Prometheus finds it, whatever the values have."""
+    """The chart's monitor with relabelings. `chosen`: its values, merged with the user's;
+    `selected`: labels by which Prometheus selects monitors, which override labels in the values."""
     keys = ("interval", "honorLabels", "relabelings")
     endpoint = {key: chosen[key] for key in keys if chosen[key] is not None}
     labels = {**(chosen.get("additionalLabels") or {}), **selected}

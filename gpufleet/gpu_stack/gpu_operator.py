@@ -1,4 +1,4 @@
-"""NVIDIA's GPU Operator: its release, and what it must not change. Pure."""
+"""Plans NVIDIA's GPU Operator, so that it leaves existing drivers and components alone. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
 from gpufleet.monitoring.monitors import MonitorPlan
 
-PATIENCE = 180  # seconds: operands crash and start again until driver and toolkit are validated
+PATIENCE = 180  # seconds: operands crash and restart until driver and toolkit are validated
 COLLISIONS = {  # chart -> why it conflicts with the operator
     PLUGIN: "both would advertise the same GPUs",
     EXPORTER: "everything would be counted twice, and profiling counters have one reader",
@@ -41,7 +41,7 @@ LIMITED = (
 
 
 def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[str]) -> Release:
-    """The operator's release. `hosts`: nodes that deploys/gpu_node.py manages."""
+    """Plan the operator's release. `hosts`: nodes that deploys/gpu_node.py manages."""
     wanted = build.settings.gpu_operator
     ref = ReleaseRef(wanted.namespace, OPERATOR)
     policy = _policy(build, ref)
@@ -88,10 +88,10 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
 
 
 def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
-    """The user's values, with what makes the operator's exporter report every pod of a GPU."""
+    """The user's values, with the variable that makes the exporter report every pod of a GPU."""
     theirs = build.settings.gpu_operator.values
     if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
-        return theirs  # its plugin shares no GPU
+        return theirs  # its plugin cannot share GPUs
     if not isinstance(theirs.get("dcgmExporter") or {}, Mapping):
         return theirs  # the chart rejects it
     given = value_at(theirs, "dcgmExporter.env")
@@ -126,7 +126,7 @@ def _report_ignored_settings(build: StackBuilder, version: str) -> None:
 
 
 def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
-    """The ClusterPolicy of our release; another one is a blocker."""
+    """The ClusterPolicy of our release, or None. Another ClusterPolicy is reported as a blocker."""
     ours = None
     for policy in build.facts.cluster_policies:
         if policy.release == ref:
@@ -146,8 +146,8 @@ def _collides(build: StackBuilder, found: str, chart: str, why: str, remove: str
 def _leaves(
     build: StackBuilder, chart: str, version: str, found: list[str], *, switch: str, enabled: Any
 ) -> bool:
-    """Whether the operator leaves a component to others, which run what is `found`, as `enabled`,
-    the component's setting, says. An operator that cannot disable its own is blocked."""
+    """True if the operator leaves a component to an existing one. `found`: existing ones;
+    `enabled`: the component's setting. An operator that cannot disable its component is blocked."""
     if not found or enabled is False or build.managed(chart):
         return False
     if enabled is True:
@@ -165,17 +165,17 @@ def _leaves(
 
 
 def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
-    """Whether the operator's device plugin is on; None where the chart has no switch for it, or
-    keeps its default."""
+    """False to disable the operator's device plugin. None if the chart has no switch for it, or its
+    default applies."""
     plugin = build.settings.device_plugin
     values = build.settings.gpu_operator.values
     wanted = _chosen(build, "devicePlugin", plugin.enabled)
     others = device_plugins(build)
-    # the plugin of a ClusterPolicy is that of the operator
+    # with a ClusterPolicy, the visible plugin is the operator's
     nodes = [] if build.facts.cluster_policies else offering_nodes(build)
     own = (plugin.time_slicing, plugin.mig_strategy != "none", value_at(values, PLUGIN_CONFIG))
     if wanted == "auto" and nodes and not others and any(own):
-        wanted = True  # as plan_plugin() has it: a setting overrules the weaker sign
+        wanted = True  # as in plan_plugin(): a setting overrides the weaker sign
     found = others or ([on_nodes(nodes)] if nodes else [])
     left = _leaves(build, PLUGIN, version, found, switch=PLUGIN_SWITCH, enabled=wanted)
     if left:
@@ -187,12 +187,12 @@ def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
 def _installs_driver(
     build: StackBuilder, policy: ClusterPolicy | None, hosts: Sequence[str]
 ) -> bool:
-    """Whether the operator installs drivers: the user's choice; else as in its ClusterPolicy; else
-    only where no node has a driver of the host."""
+    """True if the operator installs drivers: the user's choice, or else the choice in its
+    ClusterPolicy, or else True only if no node has a driver on its host."""
     wanted = _chosen(build, "driver", build.settings.gpu_operator.driver)
     if wanted != "auto":
         return wanted
-    if policy:  # its own nodes have a driver now, and would lose it
+    if policy:  # nodes with the operator's driver would lose it
         return _enabled(policy.spec, "driver", default=True)
     have = [node.name for node in build.facts.nodes if node.name in hosts or _shows(build, node)]
     if not have:
@@ -207,13 +207,13 @@ def _installs_driver(
 
 
 def _chosen(build: StackBuilder, component: str, setting: Choice) -> Choice:
-    """The user's value of a component's switch, else the setting."""
+    """The switch of a component in the user's values, or else `setting`."""
     said = value_at(build.settings.gpu_operator.values, f"{component}.enabled")
     return said if isinstance(said, bool) else setting
 
 
 def _shows(build: StackBuilder, node: ClusterNode) -> bool:
-    """Whether a node shows that it has a driver: it offers GPUs, or GFD labelled it."""
+    """True if a node shows that it has a driver: it advertises GPUs, or GFD labelled it."""
     labels = build.catalog.gpu_labels.driver
     return has_gpus(node.capacity, build.catalog.resource) or any(
         name in node.labels for name in labels
@@ -221,7 +221,7 @@ def _shows(build: StackBuilder, node: ClusterNode) -> bool:
 
 
 def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
-    """Whether the operator's exporter is on; None where the chart has no switch for it."""
+    """Whether the operator's exporter is on, or None if the chart has no switch for it."""
     wanted = build.settings.monitoring
     enabled = wanted.exporter if wanted.enabled else False
     found = exporters(build)
@@ -234,7 +234,7 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
 
 
 def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
-    """What to wait for; None where the user's values disable the ClusterPolicy."""
+    """The operands to wait for, or None if the user's values disable the ClusterPolicy."""
     known = build.catalog.operands
     if value_at(values, "clusterPolicy.deployCR") is False:
         return None
@@ -250,7 +250,7 @@ def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> O
         if version_tuple(version) >= version_tuple(operand.since)
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
-    shared = _enabled(values, "sandboxWorkloads", default=False)  # with virtual machines
+    shared = _enabled(values, "sandboxWorkloads", default=False)  # nodes may run virtual machines
     return Operands(known, pods if nodes and not shared else {})
 
 

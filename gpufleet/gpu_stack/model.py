@@ -1,4 +1,4 @@
-"""What a cluster's GPU stack consists of, and what the parts of its plan share. Pure."""
+"""The plan of a cluster's GPU stack, and the builder that its parts share. Pure."""
 
 from __future__ import annotations
 
@@ -19,12 +19,11 @@ NODE_MARK = "gpufleet-labelled"  # annotation of a node; its value: the label th
 class StackPlan:
     """The releases of a cluster, in the order of installation.
 
-    `gpu_nodes`: nodes known to have GPUs. `label_nodes`: those that get `label`.
-    `secret`: namespace and name of the Secret with the password of Grafana's `grafana_user`,
-    created if missing; None where Grafana uses none of ours.
-    `dashboards`: ConfigMaps with dashboards. `alerts`: the rules about GPUs. `counters`: the
-    ConfigMap with the exporter's list. `exporter_monitor`: its ServiceMonitor, where its chart has
-    none that suffices; None: what is there stays.
+    `gpu_nodes`: nodes known to have GPUs. `label_nodes`: nodes that get `label`. `secret`:
+    namespace and name of the Secret with the password of Grafana's `grafana_user`, created if
+    missing; or None if Grafana does not use it. `dashboards`: ConfigMaps with dashboards. `alerts`:
+    the rules about GPUs. `counters`: the ConfigMap with the exporter's list. `exporter_monitor`:
+    its ServiceMonitor, if its chart creates no suitable one. None keeps the existing one.
     `receivers`: namespace and name of the user's Secret with Alertmanager's receivers.
     """
 
@@ -49,14 +48,14 @@ class StackPlan:
 
 @dataclass(slots=True, kw_only=True)
 class StackBuilder(ReleaseBuilder):
-    """A builder that knows what is wanted of every role."""
+    """A builder that has the settings of every role."""
 
     settings: ClusterSettings
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:
-    """Every release that gpufleet may make of a cluster, wanted or not, in the order of
-    installation: each has its chart's name."""
+    """Every release that gpufleet may install in a cluster, even if the settings do not request it,
+    in the order of installation. A release has the name of its chart."""
     roles = (settings.device_plugin, settings.monitoring, settings.gpu_operator)
     spaces = {f"{role.prefix}{name}": value for role in roles for name, value in vars(role).items()}
     charts = load_charts().charts

@@ -1,4 +1,4 @@
-"""Which releases make up a cluster's GPU stack, in order, and why. Pure."""
+"""Decides which releases a cluster's GPU stack has, and in which order. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ONLY_FOR_STACK = (
     "grafana_existing_secret",
     "admission_webhooks",
 )
-OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of its CRDs
+OPERATOR_VERSION = "operator.prometheus.io/version"  # annotation of the CRDs
 
 
 def plan_stack(
@@ -54,9 +54,9 @@ def plan_stack(
     catalog: ChartCatalog,
     hosts: Collection[str] = (),
 ) -> StackPlan:
-    """The releases of one cluster; raises nothing, reports findings.
+    """Plan the releases of one cluster. Problems are reported as findings, not raised.
 
-    `hosts`: names of machines that the inventory has in gpu_nodes, as far as they are nodes.
+    `hosts`: names in the inventory's group gpu_nodes; names that are not nodes have no effect.
     """
     access = settings.cluster
     plugin, catalog_labels = settings.device_plugin, catalog.gpu_labels.labels
@@ -121,7 +121,7 @@ def plan_stack(
         catalog,
         vars(settings.device_plugin) | vars(monitoring),
     )
-    if not any(finding.blocks for finding in build.findings):  # those name such releases, too
+    if not any(finding.blocks for finding in build.findings):  # blockers name such releases, too
         planned = [ReleaseRef(each.namespace, each.name) for each in releases]
         build.findings += left_releases(settings, facts, planned)
     return StackPlan(
@@ -144,7 +144,7 @@ def plan_stack(
 
 
 def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
-    """How Prometheus finds the exporter; old operators make no ServiceMonitor for theirs."""
+    """How Prometheus finds the exporter. Old GPU Operators create no ServiceMonitor for theirs."""
     wanted, version = build.settings.monitoring, build.charts[OPERATOR].version
     offered = not operator or has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH)
     operators = prometheus_operators(build)
@@ -202,7 +202,7 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
 
 
 def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: list[str]) -> None:
-    """Report Prometheus Operators of others: ours is installed beside them, or none has a
+    """Report existing Prometheus Operators, if ours is installed in addition or the cluster has no
     Prometheus."""
     wanted = build.settings.monitoring
     if not operators or not wanted.enabled:
@@ -218,8 +218,8 @@ def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: lis
 
 
 def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: bool) -> list[str]:
-    """The parts of reliances.yaml that the settings ask for. `own_monitor`: the exporter's
-    ServiceMonitor is not the chart's."""
+    """The parts of reliances.yaml that the settings request. `own_monitor`: gpufleet creates the
+    exporter's ServiceMonitor, not the chart."""
     wanted, plugin = settings.monitoring, settings.device_plugin
     asked = {
         "metrics": monitors.scrape != "none",
@@ -247,7 +247,7 @@ def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: boo
 
 
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
-    """By what the node offers or by a label of NFD or GFD."""
+    """True if the node advertises GPUs, or NFD or GFD labelled it as a GPU node."""
     labels = catalog.gpu_labels
     if has_gpus(node.capacity, catalog.resource):
         return True
@@ -258,7 +258,7 @@ def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
 def _unlabelled(
     settings: ClusterSettings, facts: ClusterFacts, catalog: ChartCatalog, with_gpu: set[str]
 ) -> tuple[str, ...]:
-    """The GPU nodes that lack every label by which the charts select, where we are to set one."""
+    """The GPU nodes without any label that the charts select by, if gpufleet sets such a label."""
     if not settings.device_plugin.label_nodes:
         return ()
     wanted = catalog.gpu_labels.labels

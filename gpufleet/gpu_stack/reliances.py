@@ -1,6 +1,6 @@
-"""What the parts of a plan rely on in the values of releases, and where a user's are in the way.
+"""Finds the user's values for releases that break a part of the plan.
 
-Pure. The user's values stay as they are; each finding names the key and the part.
+Pure. The user's values are not changed; each finding names the key and the part.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ABSENT = object()
 
 
 class Reliance(Entry):
-    """One value that a part relies on. See reliances.yaml for the fields."""
+    """One value that a part relies on. reliances.yaml describes the fields."""
 
     chart: str
     at: str
@@ -34,11 +34,11 @@ class Reliance(Entry):
     effect: str
 
     def broken_by(self, value: Any) -> str:
-        """How a value breaks it, as the end of a sentence; "" if it does not."""
+        """How a value breaks the reliance, as the end of a sentence, or "" if it does not."""
         entries = list(value) if isinstance(value, list | tuple) else [value]
         if self.has is not None and not isinstance(value, list | tuple):
             return f"is {_shown(value)}"
-        # a named entry by its name, an argument by its flag
+        # compare entries by their name, arguments by their flag
         names = [
             entry.partition("=")[0] if isinstance(entry, str) else value_at(entry, "name", entry)
             for entry in entries
@@ -58,7 +58,7 @@ class Reliance(Entry):
 
 
 class Part(Entry):
-    """A part of a plan, and what it relies on."""
+    """A part of a plan, and the values that it relies on."""
 
     by: str
     instead: str
@@ -81,9 +81,9 @@ def conflicts(
     catalog: ChartCatalog,
     settings: Mapping[str, object],
 ) -> Iterator[Finding]:
-    """A finding for every value on which one of these parts relies and that does not fit.
+    """A finding for each value that one of these parts relies on and that does not fit.
 
-    `settings`: by the names that reliances.yaml has in brackets.
+    `settings`: by the names that reliances.yaml has in braces.
     """
     known = load_reliances()
     values = {release.chart: release.values for release in releases}
@@ -109,7 +109,7 @@ def conflicts(
 
 
 def _found_at(values: Any, path: str) -> tuple[str, Any]:
-    """What stands at a path, and its place: None where that or a mapping above it was removed."""
+    """Path and value of the first removed (null) mapping above `path`, or else of `path` itself."""
     above = path.split(".")
     for length in range(1, len(above)):
         place = ".".join(above[:length])
@@ -127,12 +127,12 @@ def _filled(reliance: Reliance, settings: Mapping[str, object]) -> Reliance:
 
 
 def _among(value: Any, values: tuple[Any, ...]) -> bool:
-    """Whether a value is one of these; 1 is not True."""
+    """True if a value is one of these, with the same type: 1 is not True."""
     return any(type(value) is type(one) and value == one for one in values)
 
 
 def _shown(value: Any) -> str:
-    """A value without what may be secret."""
+    """A value as text, without content that may be secret."""
     if isinstance(value, bool) or value is None:
         return str(value)
     kinds = {str: "a text", int: "a number", float: "a number"}
@@ -141,8 +141,8 @@ def _shown(value: Any) -> str:
 
 
 def _sends(config: Any) -> bool:
-    """Whether a configuration of Alertmanager is another one than the chart's default, whose only
-    receiver is named "null"."""
+    """True if Alertmanager's configuration is not the chart's default. The only receiver of that
+    default is named "null"."""
     if not config or not isinstance(config, Mapping):
         return bool(config)
     receivers = config.get("receivers")

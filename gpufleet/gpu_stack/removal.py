@@ -1,7 +1,7 @@
-"""What is removed from a cluster, in which order, and what stays. Pure.
+"""Plans what to remove from a cluster, and in which order. Pure.
 
-Releases of gpufleet are uninstalled, and objects with its label are deleted. CRDs, namespaces and
-claims stay: whoever deletes one deletes all that others have in it. A finding has the commands.
+gpufleet's releases are uninstalled, and objects with its label are deleted. CRDs, namespaces and
+claims stay, because deleting one deletes everything in it. A finding has the commands.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Item = Mapping[str, Any]
 
 ADVERTISING = (PLUGIN, OPERATOR)
 SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
-SHOWN = 3  # objects of others in a finding
+SHOWN = 3  # objects that a finding names
 SHORT_KINDS = {"CustomResourceDefinition": "crd"}  # for kubectl
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """An object with gpufleet's label. `path`: its own, in the API."""
+    """An object with gpufleet's label. `path`: its path in the API."""
 
     ref: ObjectRef
     path: str
@@ -40,12 +40,11 @@ class Owned:
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is there beside the releases. `objects`: with gpufleet's label. `shared`: CRDs,
+    """The objects that a removal must consider. `objects`: with gpufleet's label. `shared`: CRDs,
     RuntimeClasses and namespaces with that label. `nodes`: node -> the label that gpufleet set.
-    `left`: chart -> what its programs created and helm does not delete. `pods`: all of the cluster.
+    `left`: chart -> objects of its programs that helm does not delete. `pods`: all of the cluster.
     `elsewhere`: releases with gpufleet's label in namespaces that the settings do not name.
-    `users`: CRD that is part of a release -> its objects that neither gpufleet nor that release
-    created."""
+    `users`: CRD of a release -> its objects that neither gpufleet nor that release created."""
 
     objects: tuple[Owned, ...] = ()
     shared: tuple[ObjectRef, ...] = ()
@@ -59,8 +58,8 @@ class Remains:
 
 @dataclass(frozen=True, slots=True)
 class StackRemoval:
-    """What is removed from a cluster. `foreign`: releases under gpufleet's names that it did not
-    install; they stay."""
+    """The plan of a removal. `foreign`: releases with gpufleet's names that it did not install;
+    they stay."""
 
     releases: tuple[HelmRelease, ...] = ()  # in the order of their removal
     foreign: tuple[HelmRelease, ...] = ()
@@ -70,7 +69,7 @@ class StackRemoval:
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
-        """What stops the cluster before anything is removed."""
+        """The findings that stop the removal before it changes anything."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
@@ -101,7 +100,7 @@ class StackRemoval:
 def plan_stack_removal(
     settings: ClusterSettings, facts: ClusterFacts, remains: Remains, catalog: ChartCatalog
 ) -> StackRemoval:
-    """What to remove from one cluster; raises nothing, reports findings."""
+    """Plan the removal from one cluster. Problems are reported as findings, not raised."""
     there = [facts.release(ref.namespace, ref.name) for ref in reversed(our_releases(settings))]
     releases = tuple(found for found in there if found and is_installed(found))
     foreign = tuple(
@@ -110,7 +109,7 @@ def plan_stack_removal(
         if found and not is_installed(found) and found.status != "uninstalled"
     )
     spaces = {claim.namespace for claim in remains.claims}
-    passwords = [  # Grafana's database, which a claim may hold, has the password
+    passwords = [  # kept: a claim may hold Grafana's database with it
         each
         for each in remains.objects
         if each.ref.name == GRAFANA_SECRET and each.ref.namespace in spaces
@@ -133,14 +132,14 @@ def plan_stack_removal(
 
 
 def is_installed(found: HelmRelease) -> bool:
-    """Whether gpufleet installed a release: one that it took over was there before."""
+    """True if gpufleet installed a release. A release that it adopted existed before."""
     return is_ours(found) and ADOPTED_LABEL not in found.labels
 
 
 def left_releases(
     settings: ClusterSettings, facts: ClusterFacts, wanted: Collection[ReleaseRef]
 ) -> Iterator[Finding]:
-    """A finding for each release that gpufleet installed and a plan no longer has."""
+    """A finding for each release that gpufleet installed and that the plan no longer contains."""
     for ref in our_releases(settings):
         found = facts.release(ref.namespace, ref.name)
         if found and found.status != "uninstalled" and is_installed(found) and ref not in wanted:
@@ -156,8 +155,8 @@ def _disrupted(
     remains: Remains,
     catalog: ChartCatalog,
 ) -> Iterator[Finding]:
-    """A blocker where pods have GPUs that a release to remove advertises. The operator's own pods,
-    by which it tests nodes, do not count."""
+    """A blocker if pods use GPUs that a release to remove advertises. The operator's own pods,
+    which test nodes, do not count."""
     gone = [each for each in releases if each.name in ADVERTISING]
     tests = {each.namespace for each in gone if each.name == OPERATOR}
     pods = [
@@ -174,7 +173,8 @@ def _disrupted(
 def _lost(
     releases: Iterable[HelmRelease], facts: ClusterFacts, remains: Remains
 ) -> Iterator[Finding]:
-    """Blockers where helm would delete data or objects of others together with a release."""
+    """Blockers for releases with which helm would delete data, or objects that it did not
+    create."""
     for release in releases:
         claims = [claim for claim in release.claims if claim in remains.claims]
         crds = [name for name in remains.users if facts.crds[name].release == release.ref]
@@ -208,7 +208,7 @@ def _release_stays(ref: ReleaseRef, why: str) -> Finding:
 def _left(
     releases: Collection[HelmRelease], remains: Remains, passwords: Collection[ObjectRef]
 ) -> Iterator[Finding]:
-    """What gpufleet or its releases created and a removal does not delete, with the commands."""
+    """A finding with the commands to delete the objects that a removal leaves."""
     spaces = {each.namespace for each in releases} - set(SYSTEM)
     spaces |= {each.name for each in remains.shared if each.kind == "Namespace"}
     claims = [each for each in remains.claims if each.namespace in spaces]
@@ -227,7 +227,7 @@ def _left(
 
 
 def ref_of(item: Item, kind: str) -> ObjectRef:
-    """The name of an item of a list, which has no kind itself."""
+    """The reference to an item of a list; such an item does not contain its kind."""
     about = item["metadata"]
     return ObjectRef(kind, str(about.get("namespace") or ""), str(about["name"]))
 
@@ -242,13 +242,13 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
 
 
 def some(refs: Sequence[ObjectRef]) -> str:
-    """The first of them, as text."""
+    """The first references, as text."""
     more = len(refs) - SHOWN
     return ", ".join(map(str, refs[:SHOWN])) + (f" and {more} more" if more > 0 else "")
 
 
 def _has_gpus(pod: Item, resource: str) -> bool:
-    """Whether a pod on a node has GPUs, shared GPUs or MIG devices."""
+    """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
     spec = pod["spec"]
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]

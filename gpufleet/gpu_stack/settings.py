@@ -1,4 +1,4 @@
-"""Settings of a cluster: keys `device_plugin_*` and `gpu_operator_*`; all of its roles."""
+"""Settings of a cluster: keys `device_plugin_*` and `gpu_operator_*`, and the list of its roles."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class ClusterSettings:
 def load_cluster_settings(
     data: Mapping[str, Any],
 ) -> tuple[ClusterSettings | None, list[Finding]]:
-    """The typed settings of a cluster in `data`, or None and every reason against them."""
+    """The typed settings of a cluster in `data`, or None and all problems that prevent them."""
     register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
     cluster = load_role(ClusterAccess, data, problems)
@@ -116,7 +116,7 @@ def load_cluster_settings(
 
 
 def _contradictions(cluster: ClusterAccess) -> list[Finding]:
-    """Conflicting settings of the access to a cluster."""
+    """Findings about settings of the access to a cluster that contradict one another."""
     found = []
     folder, repository = cluster.chart_dir, cluster.chart_repository
     if folder and isinstance(repository, str):

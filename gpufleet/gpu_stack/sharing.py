@@ -1,6 +1,6 @@
-"""GPUs that several pods share, and what makes the exporter report each of these pods. Pure.
+"""Makes the exporter report each pod of a GPU that several pods share. Pure.
 
-Without the variable, one of the pods of a GPU has metrics; autoscalers and alerts miss the others.
+Without the variable, only one pod of a GPU has metrics; autoscalers and alerts miss the rest.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STRATEGY = "nvidia.com/gpu.sharing-strategy"
 
 
 def measuring_shares(build: StackBuilder) -> dict[str, Any]:
-    """Values of our exporter, above the user's, whose variables they contain."""
+    """Values for our exporter that override the user's; they contain the user's variables."""
     theirs = build.settings.monitoring.exporter_values
     version = exporter_version(load_counters(), build.charts[EXPORTER].version, theirs)
     since = build.catalog.charts[EXPORTER].features.get(VARIABLE)
@@ -36,11 +36,11 @@ def measuring_shares(build: StackBuilder) -> dict[str, Any]:
 def sharing_variables(
     build: StackBuilder, version: str, since: str | None, theirs: Any
 ) -> list[dict[str, Any]]:
-    """The variables of an exporter of that version whose nodes share GPUs: the user's, and ours;
-    [] where nothing is to be said. `since`: the first version that has all GPUs with ours."""
+    """The user's variables and ours for an exporter of that version on nodes that share GPUs, or []
+    if ours is not needed. `since`: the first version that reports all GPUs with ours."""
     given = theirs or []
     if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
-        return []  # no list of variables: the API server rejects it
+        return []  # the API server rejects these
     shared = _are_shared(build)
     if shared is False or any(each.get("name") == VARIABLE for each in given):
         return []
@@ -52,8 +52,8 @@ def sharing_variables(
 
 
 def _are_shared(build: StackBuilder) -> bool | None:
-    """By the settings of the plugin, by its values, or by labels of nodes; None where a ConfigMap
-    of the user says it: the label comes after the first run, and would restart the exporters."""
+    """True if the plugin's settings or values, or labels of nodes, say so. None if only a user's
+    ConfigMap can say so: labels appear after the first run and would restart the exporters."""
     plugin = build.settings.device_plugin
     operator = build.settings.cluster.stack == OPERATOR
     config = (
@@ -66,12 +66,12 @@ def _are_shared(build: StackBuilder) -> bool | None:
     labels = [node.labels.get(STRATEGY, "none") for node in build.facts.nodes]
     if plugin.time_slicing or any(map(_shares, texts)) or set(labels) - {"none", ""}:
         return True
-    named = value_at(config, "name") and not (operator and texts)  # its chart writes these there
+    named = value_at(config, "name") and not (operator and texts)  # its chart creates that one
     return None if named else False
 
 
 def _shares(text: Any) -> bool:
-    """Whether a configuration of the plugin shares GPUs."""
+    """True if a configuration of the plugin shares GPUs."""
     try:
         return bool(value_at(yaml.safe_load(str(text)), "sharing"))
     except yaml.YAMLError:

@@ -1,4 +1,4 @@
-"""Helm releases as pyinfra sees them: a cluster is a host, and a release is an operation on it."""
+"""Helm releases in pyinfra: a cluster is a host, and an operation applies a release to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpufleet.run.reporting import RunReport
 
 @dataclass(slots=True)
 class ClusterRun:
-    """The cluster of this deploy: its settings, its facts, the releases planned so far.
+    """The cluster of this deploy: its settings, its facts and the releases planned so far.
 
     `preview`: nothing is changed. `blocked`: a release of the preview has a blocker.
     """
@@ -38,11 +38,11 @@ class ClusterRun:
 
     @property
     def facts(self) -> ClusterFacts:
-        """As gathered at the start of the run."""
+        """The facts from the start of the run."""
         return self.cluster.facts
 
     def note(self, planned: ReleasePlan) -> None:
-        """Put a plan into the report."""
+        """Add a plan to the report."""
         before = planned.before
         name = planned.release.name
         if planned.needed:
@@ -79,7 +79,7 @@ def describe(plan: ReleasePlan) -> dict[str, Any]:
 
 
 def current_cluster(*, supported_only: bool = False, preview: bool = False) -> ClusterRun | None:
-    """The cluster of this deploy, or None where a blocker stops it; other hosts continue.
+    """The cluster of this deploy, or None if a blocker stops it; other hosts continue.
 
     All problems of its settings are reported at once. `supported_only`: a cluster older than the
     catalog's charts is a problem. `preview`: nothing will be changed, so it is not locked.
@@ -116,8 +116,8 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
 def apply_release(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
     """Plan a release and add the operation that applies it; `sentence` is its name in the output.
 
-    A blocker stops the whole cluster before this run changes it; a preview continues, to report
-    all of them.
+    A blocker stops the whole cluster before this run changes it. A preview continues, so that it
+    reports all blockers.
     """
     planned = run.cluster.plan(release)
     if run.preview:
@@ -131,8 +131,8 @@ def apply_release(sentence: str, run: ClusterRun, release: Release) -> ReleasePl
 
 
 def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
-    """Note a plan. Which kinds a blocked release would have added to the API is unknown: later
-    releases are not reported to lack them."""
+    """Note a plan without applying it. A blocked release may add kinds to the API, so later
+    releases are not reported to lack kinds."""
     if run.blocked:
         known = [found for found in plan.findings if found.code != KIND_MISSING.code]
         plan = replace(plan, findings=tuple(known))
@@ -153,16 +153,16 @@ def _apply(run: ClusterRun, planned: PlannedRelease) -> Commands:
     if plan.changes:
         yield FunctionCommand(_carry_out, (run, planned), {})
         return
-    if plan.needed and state.is_executing:  # waiting changes nothing, so it is no command
+    if plan.needed and state.is_executing:  # waiting changes nothing, so no command is needed
         _carry_out(state, host, run, planned)
         return
     host.noop(f"{plan.release.name}: {plan.reason}")
 
 
 def _carry_out(state: State, host: Host, run: ClusterRun, planned: PlannedRelease) -> bool:
-    """Raises ClusterProblem with what stopped it, if it did not complete its plan.
+    """Carry out the plan. Raises ClusterProblem with the blockers if it is not completed.
 
-    pyinfra honours the return value only of a function that takes `state` and `host`.
+    pyinfra uses the return value only of a function that takes `state` and `host`.
     """
     outcome = run.cluster.carry_out(planned, _say(host))
     known = run.report.findings

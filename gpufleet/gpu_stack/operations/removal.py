@@ -40,7 +40,7 @@ from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
 
 LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in OURS.items())}
-SHARED = ("RuntimeClass", "CustomResourceDefinition", "Namespace")  # others may use them
+SHARED = ("RuntimeClass", "CustomResourceDefinition", "Namespace")  # other programs may use them
 PLURALS = {"Secret": "secrets", "Service": "services"}
 
 
@@ -57,7 +57,7 @@ class ClusterRemoval:
 
 
 def current_removal() -> ClusterRemoval | None:
-    """The removal of this deploy's cluster; None for a host that is no cluster, or is stopped."""
+    """The removal of this deploy's cluster, or None if the host is not a cluster or is stopped."""
     if CLUSTERS not in host.groups:
         return None
     run = None if is_named_twice() else current_cluster()
@@ -83,7 +83,7 @@ def _removal(run: ClusterRun) -> ClusterRemoval | None:
 
 
 def gather_remains(run: ClusterRun) -> Remains:
-    """What gpufleet created beside its releases. Raises ClusterProblem."""
+    """Find the objects that a removal must consider. Raises ClusterProblem."""
     api, facts, settings = run.cluster.api, run.facts, run.settings.monitoring
     space, exporter = settings.namespace, exporter_namespace(settings)
     monitoring = "/apis/monitoring.coreos.com/v1/namespaces"
@@ -126,7 +126,7 @@ def gather_remains(run: ClusterRun) -> Remains:
 
 
 def _left_behind(api: ClusterApi, spaces: Mapping[str, str]) -> dict[str, tuple[ObjectRef, ...]]:
-    """Chart -> what its programs create and helm does not delete, as far as it is there."""
+    """Chart -> existing objects that its programs created and helm does not delete."""
     found = {}
     for name, chart in load_charts().charts.items():
         refs = [
@@ -143,7 +143,7 @@ def _left_behind(api: ClusterApi, spaces: Mapping[str, str]) -> dict[str, tuple[
 
 def _users(run: ClusterRun) -> dict[str, tuple[ObjectRef, ...]]:
     """CRD that helm deletes with one of gpufleet's releases -> its objects that neither gpufleet
-    nor that release created. Raises ClusterProblem where they cannot be listed."""
+    nor that release created. Raises ClusterProblem if they cannot be listed."""
     going = {release.ref for release in run.facts.releases if is_installed(release)}
     found: dict[str, tuple[ObjectRef, ...]] = {}
     for crd in run.facts.crds.values():
@@ -174,7 +174,7 @@ def uninstall(removal: ClusterRemoval, name: str) -> Commands:
 
 
 def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmRelease) -> bool:
-    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    """pyinfra uses the return value only of a function that takes `state` and `host`."""
     problem = removal.run.cluster.uninstall(release, removal.run.settings.cluster.timeout)
     if problem:
         raise ClusterProblem(problem)

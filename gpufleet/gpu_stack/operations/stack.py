@@ -1,4 +1,4 @@
-"""The GPU stack of the cluster that a deploy runs for: planned once, carried out by the roles."""
+"""The GPU stack of a deploy's cluster. It is planned once, and the roles carry it out."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Stack:
 
     @property
     def uses_operator(self) -> bool:
-        """Whether NVIDIA's operator installs plugin and exporter."""
+        """True if NVIDIA's operator installs plugin and exporter."""
         return self.run.settings.cluster.stack == "gpu-operator"
 
     def apply(self, chart: str) -> None:
-        """Apply the release of a chart, where the plan has one and nothing has failed yet."""
+        """Apply the release of a chart, if the plan has one and nothing has failed yet."""
         self.applied.add(chart)
         release = next((found for found in self.plan.releases if found.chart == chart), None)
         if release and not self.run.report.failed:
@@ -47,14 +47,14 @@ class Stack:
             apply_release(f"Install {title}", self.run, release)
 
     def apply_rest(self) -> None:
-        """Apply the releases that need nothing beside them."""
+        """Apply the releases that no role has applied yet."""
         for release in self.plan.releases:
             if release.chart not in self.applied:
                 self.apply(release.chart)
 
 
 def current_stack(*, preview: bool = False) -> Stack | None:
-    """The stack of this deploy's cluster; None for a host that is no cluster, or is stopped.
+    """The stack of this deploy's cluster, or None if the host is not a cluster or is stopped.
 
     Blockers are reported together, before anything is changed.
     """
@@ -78,7 +78,7 @@ def current_stack(*, preview: bool = False) -> Stack | None:
 
 
 def is_named_twice() -> bool:
-    """Whether the inventory has the cluster of this deploy twice, which stops it."""
+    """True if the inventory has the cluster of this deploy twice, which stops it."""
     if not cluster_named_twice(host.name, host.groups):
         return False
     report = RunReport.of(state)
@@ -124,7 +124,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     Create the RuntimeClass by which pods select the container runtime of that name.
 
     + api: of the cluster
-    + name: of the class and of its handler; an existing one is not changed; None: none
+    + name: of the class and of its handler, or None for no class; an existing class is not changed
     """
     if name is None:
         host.noop("device_plugin_runtime_class is not set: no RuntimeClass is created")
@@ -149,8 +149,8 @@ def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) 
     Generate Grafana's password once; it is stored only in the Secret.
 
     + api: of the cluster
-    + secret: namespace and name; None where the user has one
-    + user: whose password it is
+    + secret: namespace and name, or None if the user provides a Secret
+    + user: the user with this password
     """
     if secret is None or api.find("/api/v1/namespaces/{}/secrets/{}".format(*secret)):
         host.noop("Grafana's password exists")
