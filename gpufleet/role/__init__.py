@@ -1,1 +1,1 @@
-"""What a role of a node is: the protocol between the core of a node and its roles."""
+"""The protocol between a node's core and its roles."""

@@ -1,4 +1,4 @@
-"""What a plan does to a host beside its steps: what is interrupted and written. Pure."""
+"""The impact of a plan on a host: services that it interrupts, and files that it writes. Pure."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Reboot = Literal["none", "possible", "manual"]  # manual: a run may ask for one, and makes none
+Reboot = Literal["none", "possible", "manual"]  # manual: may need one, makes none
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """`restarts`: unit -> containers that it runs now, None for one that runs none; `files`: paths
-    that may be written, those of packages apart; `sources`: package repository -> URL before (None:
-    new) and after."""
+    """`restarts`: unit -> containers that it runs now, None if it runs no containers; `files`:
+    paths that may be written, without those of packages; `sources`: package repository -> URL
+    before (None if new) and after."""
 
     restarts: Mapping[str, int | None] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     sources: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
-    unloads: bool = False  # the loaded driver: no program can use a GPU until it is back
+    unloads: bool = False  # the driver: no program can use a GPU until it is loaded again
     reboot: Reboot = "none"
-    pods: int = 0  # with GPUs, on the host now
+    pods: int = 0  # pods with GPUs on the host now
 
     def __add__(self, other: Impact) -> Impact:
         return Impact(
@@ -33,7 +33,7 @@ class Impact:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """As report.schema.json has it."""
+        """The impact in the form of report.schema.json."""
         return {
             "restarts": dict(self.restarts),
             "files": sorted(self.files),

@@ -1,4 +1,4 @@
-"""The roles of a node, out of their rooms."""
+"""Finds the roles of a node in their packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.role.protocol import AnyRole, Role
 
 @lru_cache(maxsize=1)
 def node_roles() -> tuple[AnyRole, ...]:
-    """Every role, in the order in which they run."""
+    """Every role, in the order in which the roles run."""
     roles = []
     for name in NODE_ROLES:
         role = import_module(f"gpufleet.{name}.role").ROLE
@@ -23,7 +23,7 @@ def node_roles() -> tuple[AnyRole, ...]:
 
 
 def node_settings() -> tuple[type[RoleSettings], ...]:
-    """Settings of a host and of each role, without importing the roles' plans."""
+    """Settings of the host and of each role, without importing the roles' plans."""
     return (HostSettings, *(_settings_of(name) for name in NODE_ROLES))
 
 

@@ -1,4 +1,4 @@
-"""Where a host stands among those of its run."""
+"""A host's position among the hosts of its run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What the plan of a host has to know of others."""
+    """Facts about other hosts that the plan of a host needs."""
 
-    file: str = ""  # which other control planes of the run have it
-    server: str = ""  # host:port; whether a Kubernetes API answers there
+    file: str = ""  # asks which other control planes of the run have it
+    server: str = ""  # host:port; asks for its version of the Kubernetes API
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Place:
 
     groups: frozenset[str] = frozenset()
     control_planes: tuple[str, ...] = ()  # hosts of the group control_plane, in its order
-    position: int = 0  # among the control planes; 0 for a host that is none of them
+    position: int = 0  # among the control planes, 0 for other hosts
     plane: Mapping[str, Any] = field(default_factory=dict)  # data of the first control plane
-    absent: frozenset[str] = frozenset()  # control planes that are not part of the run
-    twins: tuple[Twin, ...] = ()  # of hosts read before this one
-    same_machine: tuple[str, str] | None = None  # this name, and that of a host read before
+    absent: frozenset[str] = frozenset()  # control planes outside the run
+    twins: tuple[Twin, ...] = ()  # among hosts read earlier
+    same_machine: tuple[str, str] | None = None  # this host's name and an earlier host's
     having: tuple[str, ...] = ()  # other control planes of the run with the file of a Question
     answering: str = ""  # version of the Kubernetes API at the server of a Question
 

@@ -1,4 +1,4 @@
-"""A role of a node as the core knows it: settings, plan, steps, record, findings. Pure."""
+"""The interface of a node's role: settings, plan, steps, record, findings. Pure."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ EntryOf = TypeVar("EntryOf", bound=RoleEntry)
 
 @dataclass(frozen=True, slots=True)
 class RoleContext:
-    """What a role is planned from: the host, and what the roles before it leave there."""
+    """The input of a role's plan: the host, in the state in which earlier roles leave it."""
 
     facts: NodeFacts
-    catalog: Any  # has the type that the role asks for
+    catalog: Any  # of the type that the role expects
     logins: Mapping[str, Logins] = field(default_factory=dict)  # of package mirrors, by role
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
-    driver: str | None = None  # version that is loaded then, where that is known before the run
-    installs: str | None = None  # version or branch of the driver, where a role looks after it
+    driver: str | None = None  # version loaded at the role's turn, None if unknown
+    installs: str | None = None  # version or branch that a role installs
     loads_driver: bool = False  # a step of the run loads the driver's modules
-    repository: RepositoryPlan | None = None  # NVIDIA's, where the host has it by then
-    served: frozenset[str] = frozenset()  # runtimes that have the runtime nvidia by then
-    texts: Mapping[str, str] = field(default_factory=dict)  # files that roles change, by then
+    repository: RepositoryPlan | None = None  # NVIDIA's, if earlier roles add it
+    served: frozenset[str] = frozenset()  # container runtimes with a handler nvidia
+    texts: Mapping[str, str] = field(default_factory=dict)  # changed files: path -> text
     place: Place = NO_PLACE  # in the inventory
     lock_timeout: int = 300  # seconds to wait for another package manager
     skew: int = 0  # seconds by which the host's clock is ahead of this machine's
-    required: Mapping[str, str] = field(default_factory=dict)  # of all: `requires`
-    gpus: int | None = None  # node_gpus
+    required: Mapping[str, str] = field(default_factory=dict)  # `requires` of all roles
+    gpus: int | None = None  # the setting node_gpus
 
     @property
     def branch(self) -> str:
-        """The branch of the driver; "" where none is known."""
+        """The branch of the driver, or "" if it is unknown."""
         return (self.installs or self.driver or "").split(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What does not work on a host, as warnings. `repaired`: the steps put it right; `left`: they
-    do not, and a run fails at its end."""
+    """Faults of a host, as warnings. `repaired`: faults that the steps repair. `left`: faults that
+    they do not repair, so that the run fails at its end."""
 
     repaired: tuple[Finding, ...] = ()
     left: tuple[Finding, ...] = ()
@@ -72,19 +72,19 @@ NO_FAULTS = Faults()
 
 @dataclass(frozen=True, slots=True)
 class RemovalContext(Generic[EntryOf]):
-    """What the removal of a role is planned from."""
+    """The input of the plan to remove a role."""
 
     facts: NodeFacts
     catalog: Any
     entry: EntryOf  # from the record, and from the notes of an unfinished run
     recorded: bool  # the record has the role
     spared: frozenset[int] = frozenset()  # processes on the GPUs that gpufleet itself stops
-    written: tuple[str, ...] = ()  # every file of gpufleet's that goes
+    written: tuple[str, ...] = ()  # all files of gpufleet that are removed
     place: Place = NO_PLACE  # in the inventory
 
 
 class Removal:
-    """What a role removes besides packages and recorded files."""
+    """The removal of everything but the role's packages and recorded files."""
 
     findings: tuple[Finding, ...]
 
@@ -101,27 +101,27 @@ class Removal:
         return {}
 
     def facts_after(self, facts: NodeFacts) -> NodeFacts:
-        """The facts that roles which are removed later find."""
+        """The facts for the roles that are removed later."""
         return facts
 
     def describe(self) -> dict[str, Any]:
-        """The rest of it as data for the JSON report."""
+        """The rest of the removal as data for the JSON report."""
         return {}
 
 
 class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
-    """One role. The defaults fit a role without the part."""
+    """One role. The default methods suit a role that lacks the part in question."""
 
-    name: ClassVar[str]  # of its room, its entry in the record and its column in the report
-    folder: ClassVar[str] = ""  # in roles/, where it is not the name
+    name: ClassVar[str]  # of its package, its entry in the record, its column in the report
+    folder: ClassVar[str] = ""  # in roles/, if it differs from the name
     needs_gpu: ClassVar[bool] = True  # it does nothing on a host without GPUs
     settings: type[SettingsOf]
     entry: type[EntryOf]
 
-    # Settings, and what the facts have to hold because of them.
+    # Settings, and the facts that they require.
 
     def contradictions(self, settings: SettingsOf) -> list[Finding]:
-        """Conflicting settings."""
+        """Findings about conflicting settings."""
         return []
 
     def logins(self, settings: SettingsOf) -> tuple[str, str | None] | None:
@@ -129,7 +129,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         return None
 
     def paths(self, settings: SettingsOf) -> tuple[str, ...]:
-        """Further files to read."""
+        """Further files to read on the host."""
         return ()
 
     def ports(self, settings: SettingsOf) -> tuple[int, ...]:
@@ -137,45 +137,45 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         return ()
 
     def requires(self, settings: SettingsOf, catalog: Any) -> Mapping[str, str]:
-        """Roles that must have done their work, by name, with the oldest version that will do ("":
-        any), and the kubelet's "cgroup-driver"."""
+        """Roles that must be done before: name -> oldest sufficient version ("" for any). The key
+        "cgroup-driver" has the kubelet's cgroup driver."""
         return {}
 
     def question(self, settings: SettingsOf, facts: NodeFacts, place: Place) -> Question | None:
-        """What the plan has to know of other hosts."""
+        """The facts about other hosts that the plan needs, or None."""
         return None
 
-    # The plan, and what is shown of it.
+    # The plan, and its parts for the report.
 
     def spared(self, context: RoleContext) -> frozenset[int]:
-        """Processes on the GPUs that are gpufleet's own."""
+        """gpufleet's own processes on the GPUs."""
         return frozenset()
 
     @abstractmethod
     def plan(
         self, settings: SettingsOf, context: RoleContext
     ) -> tuple[PlanOf | None, tuple[Finding, ...]]:
-        """The plan; None if nothing is requested or possible. Raises nothing."""
+        """The plan, or None if nothing is requested or possible; and findings. Raises nothing."""
 
     def beside(
         self, plan: PlanOf | None, settings: SettingsOf, facts: NodeFacts, plane: NodeFacts
     ) -> Iterable[Finding]:
-        """Findings about a host, by the facts of the first control plane."""
+        """Findings about a host that need the facts of the first control plane."""
         return ()
 
     def context_after(
         self, settings: SettingsOf, plan: PlanOf | None, context: RoleContext
     ) -> RoleContext:
-        """The context of the roles that follow."""
+        """The context of the roles that run later."""
         return context
 
     def faults(self, plan: PlanOf | None, context: RoleContext) -> Faults:
-        """What does not work; asked on hosts without a GPU, too."""
+        """The faults of the host. Also called on hosts without a GPU."""
         return NO_FAULTS
 
     @abstractmethod
     def converged(self, plan: PlanOf, driver: str | None) -> bool:
-        """Whether there is nothing to do while `driver` is the loaded one."""
+        """True if no step is needed while `driver` is the loaded version."""
 
     @abstractmethod
     def steps(self, plan: PlanOf, context: RoleContext) -> list[str]:
@@ -188,80 +188,80 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def outcome(
         self, settings: SettingsOf, plan: PlanOf, context: RoleContext
     ) -> RoleResult | None:
-        """What a run on a converged host records; None: nothing. `context`: after all roles."""
+        """The result to record on a converged host, or None. `context`: after all roles."""
         return None
 
     @abstractmethod
     def versions(self, plan: PlanOf, entry: EntryOf) -> tuple[str | None, str | None]:
-        """Version before and after; None: not installed, or known only to the repository."""
+        """Version before and after. None if not installed, or if only the repository knows it."""
 
     def files(self, plan: PlanOf) -> tuple[FileWrite, ...]:
-        """Files that the role writes."""
+        """Files that the role writes as a whole."""
         return ()
 
     def edits(self, plan: PlanOf) -> tuple[FileWrite, ...]:
-        """Files of others that the role edits, as they are afterwards; empty if it removes one."""
+        """Files of other programs that the role edits, with their new content; empty if removed."""
         return ()
 
     def repository(self, plan: PlanOf) -> RepositoryPlan | None:
-        """The package repository that it adds."""
+        """The package repository that the role adds."""
         return None
 
     def impact(self, plan: PlanOf, context: RoleContext) -> Impact:
-        """What it interrupts, and writes beside `files`, `edits` and its `repository`."""
+        """Interruptions, and files that are in neither `files`, `edits` nor `repository`."""
         return NO_IMPACT
 
     def transactions(self, plan: PlanOf) -> tuple[PackageTransaction, ...]:
-        """Its package transactions, also those that are not needed."""
+        """The role's package transactions, including those that are not needed."""
         return ()
 
     def with_transactions(self, plan: PlanOf, found: Sequence[PackageTransaction]) -> PlanOf:
-        """The plan with its transactions as the repositories have them, in the same order."""
+        """The plan with its transactions as the repositories resolve them, in the same order."""
         return plan
 
     def runtimes(self, plan: PlanOf, facts: NodeFacts) -> dict[str, RuntimeState]:
-        """State of the container runtimes that it configures, for the report."""
+        """State of the container runtimes that the role configures, for the report."""
         return {}
 
     def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
-        """Keys and values of what a host has of it, for `gpufleet doctor --json`."""
+        """Keys and values that describe the role on a host, for `gpufleet doctor --json`."""
         return ()
 
     # An unfinished run.
 
     def main_packages(self, catalog: Any) -> tuple[str, ...]:
-        """Packages whose version is the role's; (): the version that most of them have."""
+        """Packages with the role's version, or () for the version that most packages have."""
         return ()
 
     def began(
         self, facts: NodeFacts, written: tuple[str, ...], images: tuple[str, ...], catalog: Any
     ) -> bool:
-        """Whether an unfinished run began it, by the host, written files and pulled images. Package
-        transactions are known without it."""
+        """True if an unfinished run began the role, judged by the host, written files and pulled
+        images. Package transactions are known without this method."""
         return False
 
-    # The removal. Packages and files of the role's entry in the record go without its help.
+    # The removal of everything but the packages and files in the role's entry in the record.
 
-    left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings: a user's change stays
+    left_by_users: ClassVar[tuple[str, ...]] = ()  # codes of findings about users' changes
 
     def writes(self, path: str, catalog: Any) -> bool:
-        """Whether a file is one that the role writes; asked where it is removed alone."""
+        """True if the role writes this file. Called when some roles are removed and others stay."""
         return False
 
     def own_files(self, facts: NodeFacts) -> dict[str, str]:
-        """Path -> sha256 of files that its steps write without a record."""
+        """Path -> sha256 of files that the role's steps write and do not record."""
         return {}
 
     def services(self, entry: EntryOf) -> tuple[str, ...]:
-        """Units that prove the role is installed, for a role without packages."""
+        """Units that prove that a role without packages is installed."""
         return ()
 
     def removal(self, settings: SettingsOf, context: RemovalContext[EntryOf]) -> Removal | None:
-        """What else is removed; None for nothing."""
+        """The rest of the removal, or None if nothing else is removed."""
         return None
 
     def runtimes_left(self, removal: Any) -> dict[str, RuntimeState]:
-        """Container runtimes that lose gpufleet's settings."""
+        """The container runtimes that lose gpufleet's settings."""
         return {}
 
     def needs_left(self, removal: Any) -> list[str]:
@@ -273,10 +273,10 @@ AnyRole = Role[Any, Any, Any]
 
 
 def named(prefix: str, done: Mapping[str, object]) -> list[str]:
-    """The sentences of `done` that apply, with the role's name before them."""
+    """The sentences of `done` that apply, each after the role's name."""
     return [f"{prefix}: {step}" for step, needed in done.items() if needed]
 
 
 def repository_name(plan: RepositoryPlan) -> str:
-    """What a repository is called; "" for the distribution's own."""
+    """The name of a repository, or "" if the packages are the distribution's."""
     return plan.repository.name if plan.repository else ""

@@ -1,4 +1,4 @@
-"""What a run of a role learned: for the record on the host and for the report."""
+"""The results of a role's run, for the record on the host and for the report."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from gpufleet.host.file_write import FileWrite
 
 @dataclass(frozen=True, slots=True)
 class RoleResult:
-    """`files`: path -> sha256 of what the role wrote, now or in an earlier run."""
+    """`files`: path -> sha256 of the files that the role wrote, now or in an earlier run."""
 
     entry: RoleEntry
     files: dict[str, str]
-    version: str | None  # that is there now
-    needs: tuple[str, ...] = ()  # what a person still has to do
+    version: str | None  # installed now
+    needs: tuple[str, ...] = ()  # manual steps that remain
     findings: tuple[Finding, ...] = ()
     runtimes: dict[str, RuntimeState] = field(default_factory=dict)
-    solved: tuple[str, ...] = ()  # codes of findings of the plan that no longer hold
+    solved: tuple[str, ...] = ()  # codes of the plan's findings that no longer apply
 
     def as_json(self) -> dict[str, Any]:
-        """Its part of the record."""
+        """The role's part of the record."""
         return {self.entry.role: self.entry.as_json(), "files": self.files}
 
 
 def digests(files: Iterable[FileWrite]) -> dict[str, str]:
-    """Path -> sha256."""
+    """Path -> sha256 of these files."""
     return {file.path: hashlib.sha256(file.data).hexdigest() for file in files}
