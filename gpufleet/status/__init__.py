@@ -1,2 +1,2 @@
-"""The state of a fleet: what hosts have, how far it is from what they should have. Pure, but for
+"""The state of a fleet: installed versions, and differences from the settings. Pure, except for
 `operations`."""

@@ -1,5 +1,5 @@
-"""What a run does to hosts whose driver, toolkit and runtimes others installed, and the settings
-with which it changes none that works. Pure."""
+"""The effect of a run on hosts with a driver, toolkit and runtimes that gpufleet did not install,
+and the settings with which a run leaves working ones alone. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gpufleet.status.rows import planned
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
-# a driver that stays only with settings of its own
+# findings about a driver that stays only with certain settings
 OF_OTHERS = {
     kind.code
     for kind in (
@@ -43,8 +43,8 @@ OF_OTHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """One host. `pins`: lines for its inventory; `stays` and `steps` are those of a run with them,
-    `blockers` those that it has anyway."""
+    """One host. `pins`: lines for its inventory. `stays` and `steps`: the results of a run with
+    these lines. `blockers`: those that remain."""
 
     pins: tuple[str, ...]
     stays: tuple[str, ...]
@@ -53,7 +53,7 @@ class Adoption:
 
 
 def adoption_of(host: Seen, catalog: Catalog, now: int) -> Adoption | None:
-    """None where facts or settings cannot be used. `now`: seconds since 1970 on this machine."""
+    """The adoption of a host, or None if facts or settings cannot be used. `now`: Unix time."""
     plan, facts = planned(host, catalog, now), host.facts
     if plan is None or facts is None or host.settings is None:
         return None
@@ -75,7 +75,7 @@ def adoption_of(host: Seen, catalog: Catalog, now: int) -> Adoption | None:
 
 
 def _keeps_driver(plan: NodePlan, facts: NodeFacts) -> bool:
-    """Whether the run leaves the driver alone, or completes it from the source that it has."""
+    """True if the run leaves the driver alone, or repairs it from its present source."""
     driver = plan.of(DRIVER)
     if driver is None or driver.action == "none":
         return not OF_OTHERS & _codes(plan)
@@ -88,8 +88,8 @@ def _codes(plan: NodePlan) -> set[str]:
 
 
 def _driver_pins(settings: NodeSettings, facts: NodeFacts) -> Iterator[dict[str, Any]]:
-    """Keys that may keep the driver, from those with which gpufleet looks after it to the one with
-    which it leaves it alone."""
+    """Sets of keys that may keep the driver. With the first ones gpufleet manages the driver; with
+    the last one it leaves the driver alone."""
     version = facts.loaded_driver or (facts.module_on_disk and facts.module_on_disk.version)
     if version:
         asked = settings.of(DRIVER)
@@ -113,7 +113,7 @@ def _plan_with(host: Seen, pins: Mapping[str, Any], catalog: Catalog, now: int) 
 
 
 def _stays(plan: NodePlan, facts: NodeFacts) -> Iterator[str]:
-    """What is there and works, at its version, after the run as before."""
+    """The installed components that work and that the run does not change, with their versions."""
     driver, toolkit = plan.of(DRIVER), plan.of(TOOLKIT)
     version = driver.before if driver else facts.loaded_driver or facts.library
     if version and (driver is None or driver.action in ("none", "repair")):
@@ -128,7 +128,7 @@ def _stays(plan: NodePlan, facts: NodeFacts) -> Iterator[str]:
 
 
 def show_adoptions(console: Console, found: Iterable[tuple[str, Adoption]]) -> None:
-    """Print hosts; those that are alike once."""
+    """Print the hosts; hosts with the same result share one entry."""
     for adoption, names in shared(found).items():
         console.print(Text(few(names), "bold"))
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)

@@ -1,4 +1,4 @@
-"""The clusters of a fleet, by what their plan says. Pure."""
+"""The clusters of a fleet, derived from the report of their plan. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Part = Mapping[str, Any]  # of a cluster in the report of a plan: run/report.sch
 
 
 def cluster_rows(names: Iterable[str], parts: Mapping[str, Part]) -> tuple[ClusterRow, ...]:
-    """A row for each cluster; one without a part in the report was not read."""
+    """A row for each cluster. A cluster that is not in the report was not read."""
     return tuple(_row(name, parts.get(name)) for name in names)
 
 

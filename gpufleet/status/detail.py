@@ -18,10 +18,10 @@ from gpufleet.status.rows import planned, unreadable
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """A host: what it has, and everything that was found about it."""
+    """A host: its state, and all findings about it."""
 
     row: Row
-    has: dict[str, Any]  # {}: it was not read
+    has: dict[str, Any]  # empty if it was not read
     findings: tuple[Finding, ...]
 
     def as_dict(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
 
 
 def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
-    """One host. What it answers ends no other."""
+    """One host in depth. An error about one host does not affect other hosts."""
     try:
         has: dict[str, Any] = {}
         if (facts := host.facts) and row.reached:
@@ -62,7 +62,7 @@ def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
 
 
 def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding, ...]:
-    """Of the state, the plan and the settings; what two of them say is said once, as the first."""
+    """Findings of the state, the plan and the settings; a repeated finding is listed once."""
     plan = planned(host, catalog, now) if row.reached else None
     found = [*(note.finding for note in row.notes), *(plan.all_findings if plan else ())]
     known: dict[tuple[str, str], Finding] = {}

@@ -1,4 +1,4 @@
-"""One host in depth, as text. Texts of the host are never markup. Pure."""
+"""One host in depth, as text. Texts from the host are never read as markup. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.status.text import show_findings
 
 
 def show_detail(console: Console, detail: Detail) -> None:
-    """Print what the host has, its plan, and its findings."""
+    """Print the host's state, its plan and its findings."""
     console.print(Text(one_line(detail.row.name), style="bold"))
     if detail.has:
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)

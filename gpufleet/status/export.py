@@ -17,12 +17,12 @@ SCHEMA = 1  # version of the JSON; increased when a field is removed or changes 
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
            "kernel", "os", "reached", "flags", "codes", "kind", "releases")  # fmt: skip
 GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names")
-FORMULA = "=+-@"  # what spreadsheets take for the beginning of a formula, full-width forms too
-SEPARATOR = ";"  # of cells, where a comma is in numbers
+FORMULA = "=+-@"  # start a formula in spreadsheets; so do their full-width forms
+SEPARATOR = ";"  # of cells in locales with a decimal comma
 
 
 def head(inventory: str, now: int) -> dict[str, Any]:
-    """What every JSON document of this room begins with. `now`: seconds since 1970."""
+    """The first keys of every JSON document about a fleet. `now`: seconds since 1970."""
     moment = datetime.fromtimestamp(now, timezone.utc)
     return {
         "schema": SCHEMA,
@@ -33,7 +33,7 @@ def head(inventory: str, now: int) -> dict[str, Any]:
 
 
 def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any]:
-    """Every host with its flags; groups where they were asked for."""
+    """Every host with its flags, and the groups by a property if `by` is set."""
     groups = [
         {
             "value": group.value or None,
@@ -81,7 +81,7 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
 
 
 def as_csv(fleet: Fleet, by: Property | None = None) -> str:
-    """A line per host and cluster, or per group of hosts; lists are separated by blanks."""
+    """A line per host and cluster, or per group of hosts. Blanks separate the items of a list."""
     if by:
         head_line: tuple[str, ...] = (by, *GROUP_COLUMNS[1:])
         lines = [_group_line(group) for group in by_property(fleet, by)]
@@ -120,7 +120,7 @@ def _group_line(group: Group) -> tuple[object, ...]:
 
 
 def _cell(value: object) -> object:
-    """A value; a text is one line, and no formula: hosts and inventories decide what is in it."""
+    """A value. Text becomes one line and never a formula: hosts and inventories determine it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
@@ -129,7 +129,7 @@ def _cell(value: object) -> object:
 
 
 def _marked(text: str) -> str:
-    """A text that is no formula, also where it is read as a cell of its own."""
+    """The text, quoted if a spreadsheet would read it as a formula, alone in a cell."""
     first = text.lstrip(' "')[:1]
     is_formula = first and unicodedata.normalize("NFKC", first) in FORMULA
     return f"'{text}" if is_formula else text

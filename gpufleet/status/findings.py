@@ -1,4 +1,4 @@
-"""The state of hosts beside their settings, the catalog and each other."""
+"""Findings from comparing hosts with their settings, with the catalog and with similar hosts."""
 
 from __future__ import annotations
 

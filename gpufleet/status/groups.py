@@ -1,4 +1,4 @@
-"""Rows in groups: equal ones for a table, and by one property. Pure."""
+"""Groups rows: equal rows for a table, or rows with the same value of a property. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VALUES: Mapping[Property, Callable[[Row], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Hosts with the same value of a property; "" where they have none."""
+    """Hosts with the same value of a property, or "" if they have no value."""
 
     value: str
     rows: tuple[Row, ...]
@@ -36,18 +36,18 @@ class Group:
 
     @property
     def flags(self) -> dict[Flag, int]:
-        """How many hosts have each flag; flags of none are left out."""
+        """The number of hosts with each flag; flags without a host are left out."""
         counts = Counter(flag for row in self.rows for flag in row.flags)
         return {flag: counts[flag] for flag in FLAGS if counts[flag]}
 
 
 def equal(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
-    """Rows that a table shows the same way, in the order of their first hosts."""
+    """Groups of rows that look the same in a table, in the order of their first hosts."""
     return _grouped(rows, lambda row: (row.reached, row.shown))
 
 
 def by_property(fleet: Fleet, name: Property) -> list[Group]:
-    """The largest group first; hosts that were not reached have no value."""
+    """Groups of hosts by a property, the largest first. Unreachable hosts have no value."""
     value = _VALUES[name]
     groups = [Group(value(rows[0]), rows) for rows in _grouped(fleet.rows, value)]
     return sorted(groups, key=lambda group: -len(group.rows))

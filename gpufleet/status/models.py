@@ -1,4 +1,4 @@
-"""The rows of a fleet: what one host has, and what there is to say about it."""
+"""The rows of a fleet: the state of each host, and the notes about it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MEANINGS: Mapping[Flag, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A host as it was read, with all that its plan depends on."""
+    """A host as it was read, with everything that its plan depends on."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One flag of a host, and why."""
+    """One flag of a host, and the finding that explains it."""
 
     flag: Flag
     finding: Finding
@@ -77,7 +77,7 @@ def flags_of(notes: Iterable[Note]) -> tuple[Flag, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One host. Versions are "" where there is none, or where the host was not read."""
+    """One host. A version is "" if the component is missing or the host was not read."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -91,7 +91,7 @@ class Row:
     reached: bool = True
     steps: tuple[str, ...] = ()  # of its plan
     notes: tuple[Note, ...] = ()
-    accepted: tuple[Finding, ...] = ()  # by the inventory: no notes
+    accepted: tuple[Finding, ...] = ()  # findings that the inventory accepts
 
     @property
     def gpus(self) -> int:
@@ -99,7 +99,7 @@ class Row:
 
     @property
     def model(self) -> str:
-        """Its GPUs without their number: "A100 + T4"; "" for none."""
+        """The models of its GPUs without their numbers: "A100 + T4", or "" without GPUs."""
         return " + ".join(model for model, _ in self.models)
 
     @property
@@ -108,7 +108,7 @@ class Row:
 
     @property
     def driver_text(self) -> str:
-        """The driver, and whether it is not loaded."""
+        """The version of the driver, marked if it is not loaded."""
         return self.driver if self.loaded or not self.driver else f"{self.driver} (not loaded)"
 
     @property
@@ -121,7 +121,7 @@ class Row:
 
     @property
     def shown(self) -> tuple[Any, ...]:
-        """What a table shows of it, besides its name."""
+        """The values that a table shows, besides the name."""
         texts = (
             self.gpu_text,
             self.driver_text,
@@ -133,7 +133,7 @@ class Row:
         return (*texts, self.flags)
 
     def accepting(self, accepted: AcceptedFindings, today: date) -> Row:
-        """The row without the notes, and so without the flags, whose findings are accepted."""
+        """The row without the notes, and so the flags, that the inventory accepts."""
         shown: list[Note] = []
         hidden: list[Finding] = []
         for note in self.notes:
@@ -148,7 +148,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ClusterRow:
-    """One cluster, by its plan."""
+    """One cluster, according to its plan."""
 
     name: str
     reached: bool = True
@@ -167,7 +167,7 @@ class ClusterRow:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All hosts, and the clusters of the inventory, which are no hosts."""
+    """All hosts and all clusters of the inventory. Clusters are not hosts."""
 
     inventory: str
     rows: tuple[Row, ...]
@@ -179,12 +179,12 @@ class Fleet:
 
     @property
     def unclear(self) -> bool:
-        """Whether some host or cluster cannot be compared with its settings."""
+        """True if at least one host or cluster cannot be compared with its settings."""
         return any(not row.reached or "blocked" in row.flags for row in self.all_rows)
 
     @property
     def is_silent(self) -> bool:
-        """Whether nothing calls for an act: --quiet prints nothing."""
+        """True if no finding requires action, so that --quiet prints nothing."""
         notes = [note for row in self.all_rows for note in row.notes]
         return all(note.finding.severity is Severity.INFO for note in notes)
 

@@ -1,4 +1,4 @@
-"""Reads the hosts of an inventory: one connection and one command each, as a converged run."""
+"""Reads the hosts of an inventory, with one connection and one command per host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpufleet.status.models import Seen
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What the plan of a host depends on besides its facts."""
+    """The inputs of a host's plan, besides its facts."""
 
     settings: NodeSettings | None
     problems: tuple[Finding, ...]
@@ -29,7 +29,7 @@ class _Beside:
 def read_hosts(
     inventory: str, limit: Sequence[str] = (), progress: Progress | None = None
 ) -> tuple[list[Seen], list[str]]:
-    """The hosts and the names of the clusters; raises what `gather` does."""
+    """The hosts and the names of the clusters. Raises the same errors as `gather`."""
     found = gather(inventory, limit, _read, progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]

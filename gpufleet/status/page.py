@@ -1,4 +1,4 @@
-"""A fleet as one HTML page: no script, no address of anything else, every text escaped. Pure."""
+"""A fleet as one HTML page, without scripts or external addresses. Every text is escaped. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpufleet.status.groups import Property, by_property, equal, whole
 from gpufleet.status.models import FLAGS, MEANINGS, Fleet
 from gpufleet.status.text import BAD, summary
 
-BARS = 12  # of one chart; the rest is one bar
+BARS = 12  # per chart; the last bar sums up the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Bar:
 
     label: str
     number: int
-    width: float  # in percent of the widest
+    width: float  # in percent of the widest bar
 
 
 def as_html(fleet: Fleet, now: int) -> str:
@@ -61,7 +61,7 @@ def as_html(fleet: Fleet, now: int) -> str:
 
 
 def _counted(names: Sequence[str], clusters: Collection[str]) -> str:
-    """Such as "2 hosts, 1 cluster"."""
+    """Count hosts and clusters, such as "2 hosts, 1 cluster"."""
     of_clusters = sum(name in clusters for name in names)
     counts = {"host": len(names) - of_clusters, "cluster": of_clusters}
     return ", ".join(counted(number, word) for word, number in counts.items() if number)
@@ -83,7 +83,7 @@ def _sizes(fleet: Fleet, name: Property) -> list[tuple[str, int]]:
 
 
 def _bars(found: Iterable[tuple[str, int]]) -> list[Bar]:
-    """The largest numbers as bars, and the sum of the others."""
+    """The largest numbers as bars, and the sum of the rest as one bar."""
     numbers = list(found)
     if len(numbers) > BARS:
         others = sum(number for _, number in numbers[BARS - 1 :])

@@ -1,4 +1,4 @@
-"""The row of one host, by its facts, its settings and the catalog. Pure."""
+"""Derives the row of a host from its facts, its settings and the catalog. Pure."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
 from gpufleet.upgrade.host_state import FILE, parse_state
 
-KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # another version than the settings select
+KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # the version differs from the selected one
 NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
 NO_ANSWER = {kind.code for kind in (FACTS_UNREADABLE, UNEXPECTED)}
-SHOWN = 3  # steps in a sentence
+SHOWN = 3  # steps that a sentence names
 Key = Callable[[Row], str]
 OF_MODEL: dict[str, Key] = {
     "The number of GPUs": lambda row: str(row.gpus),
     "The driver": lambda row: row.driver or "none",
     "The distribution": lambda row: row.os,
 }
-OF_SYSTEM: dict[str, Key] = {  # among hosts with the same distribution, too
+OF_SYSTEM: dict[str, Key] = {  # compared only within a distribution
     "The kernel": lambda row: row.kernel,
     "The container toolkit": lambda row: row.toolkit or "none",
     "The container runtime": lambda row: row.runtime_text or "none",
@@ -52,7 +52,7 @@ OF_SYSTEM: dict[str, Key] = {  # among hosts with the same distribution, too
 def fleet_of(
     inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
 ) -> Fleet:
-    """All rows, compared with each other. `now`: seconds since 1970 on this machine."""
+    """All rows, each compared with similar rows. `now`: seconds since 1970 on this machine."""
     known = _named_twice(hosts)
     rows = compared([_readable(host, catalog, now) for host in known])
     today = _day(now)
@@ -61,7 +61,7 @@ def fleet_of(
 
 
 def _named_twice(hosts: Iterable[Seen]) -> list[Seen]:
-    """The same; a host whose running system was read before, under another name, knows it."""
+    """The hosts. The place of a host names an earlier host with the same running system."""
     firsts: dict[tuple[str, str], str] = {}
     found = []
     for host in hosts:
@@ -80,7 +80,7 @@ def _day(now: int) -> date:
 
 
 def _readable(host: Seen, catalog: Catalog, now: int) -> Row:
-    """The row of a host. What one host answers ends the row of no other."""
+    """The row of a host. An error about one host does not affect the rows of other hosts."""
     try:
         return row_of(host, catalog, now)
     except Exception as error:  # noqa: BLE001 - the boundary of one host
@@ -88,7 +88,7 @@ def _readable(host: Seen, catalog: Catalog, now: int) -> Row:
 
 
 def unreadable(host: Seen, error: Exception) -> Row:
-    """The row of a host whose facts nothing can be made of. The error's own text may quote them."""
+    """The row of a host with unusable facts. The error's text is left out: it may quote facts."""
     problem = FACTS_UNREADABLE(
         host=host.name,
         doing="while it was compared with its settings and the catalog",
@@ -106,7 +106,7 @@ def _why(problem: Finding) -> Flag:
 
 
 def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:
-    """The plan of a host; None where its facts or its settings are not usable."""
+    """The plan of a host, or None if its facts or its settings are not usable."""
     facts, settings = host.facts, host.settings
     if settings is None or facts is None or not facts.privileged or unusable(facts):
         return None
@@ -114,7 +114,7 @@ def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:
 
 
 def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
-    """The row of one host, by itself."""
+    """The row of one host, not yet compared with other hosts."""
     facts = host.facts
     if facts is None:
         why = (Note(_why(host.problem), host.problem),) if host.problem else ()
@@ -146,7 +146,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
 
 
 def _packaged(plan: NodePlan | None) -> str:
-    """The version of the driver's packages, for a host that has no module of them."""
+    """The version of the driver's packages, for a host without the driver's module."""
     known = plan.of(DRIVER) if plan else None
     return (known.before if known else None) or ""
 
@@ -185,7 +185,7 @@ def _by_facts(
 
 
 def upgrade_left(facts: NodeFacts) -> Finding | None:
-    """The upgrade that the host is in, by the state file of the run on the host."""
+    """The unfinished upgrade of the host, according to the run's state file on the host."""
     try:
         state = parse_state(facts.texts.get(FILE, ""))
     except ValueError:
@@ -198,7 +198,7 @@ def upgrade_left(facts: NodeFacts) -> Finding | None:
 
 
 def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The same rows, with a note where a host differs from more than half of its peers."""
+    """The rows, with a note on each host that differs from more than half of its peers."""
     found: dict[str, list[Note]] = defaultdict(list)
     for members in _alike(rows, lambda row: row.model):
         for name, note in _outliers(members, OF_MODEL):
@@ -212,7 +212,7 @@ def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
 def _alike(rows: Sequence[Row], key: Key) -> list[list[Row]]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.model:  # a host that was not reached has none
+        if row.model:  # empty if the host was not reached
             groups[key(row)].append(row)
     return list(groups.values())
 
@@ -220,7 +220,7 @@ def _alike(rows: Sequence[Row], key: Key) -> list[list[Row]]:
 def _outliers(rows: Sequence[Row], keys: dict[str, Key]) -> Iterator[tuple[str, Note]]:
     for what, key in keys.items():
         (usual, share), *_ = Counter(map(key, rows)).most_common(1)
-        if share * 2 <= len(rows):  # of two hosts nobody knows which one is the exception
+        if share * 2 <= len(rows):  # half or less: no value is usual
             continue
         for row in rows:
             if key(row) != usual:

@@ -1,6 +1,6 @@
-"""What the catalog says about installed versions: end of life, vulnerabilities, newer ones. Pure.
+"""Compares installed versions with the catalog: end of life, vulnerabilities, newer ones. Pure.
 
-The findings of a plan are about what a run would install; these are about what is there.
+The findings of a plan are about versions that a run would install; these are about the host.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ class Minor(Sourced):
 
 
 class MaintainedRuntime(Sourced):
-    """A runtime as its makers maintain it, in packages of theirs."""
+    """A container runtime in its makers' packages, with the versions that they maintain."""
 
     name: str
     packages: tuple[str, ...]
     minors: tuple[Minor, ...]
 
     def minor_of(self, version: str) -> Minor | None:
-        """The entry of a version; None if it has none."""
+        """The entry of a version, or None if the catalog does not have it."""
         short = ".".join(version.split(".")[:2])
         return next((entry for entry in self.minors if entry.minor == short), None)
 
@@ -71,7 +71,7 @@ load_runtimes = loader(MaintainedRuntimes, "status/runtime_support")
 
 
 def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
-    """The distribution."""
+    """Findings about the distribution."""
     place = facts.distribution
     over = place.end_of_life if place else None
     if place and over and over < today:
@@ -86,7 +86,7 @@ def about_driver(
     catalog: Catalog,
     today: date,
 ) -> Iterator[Note]:
-    """The driver of that version."""
+    """Findings about the installed driver version."""
     numbers = version_tuple(version)
     branch = catalog.branch(numbers[0]) if numbers else None
     if branch is None:
@@ -115,7 +115,7 @@ def _planned_remedies(
     catalog: Catalog,
     today: date,
 ) -> dict[str, str]:
-    """What a plan with this very version advises, by the code of the finding."""
+    """The remedies of a plan that installs exactly this version, by code of the finding."""
     role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
     choice = resolve_driver(
         catalog,
@@ -131,14 +131,14 @@ def _planned_remedies(
 
 
 def _driver_remedy(facts: NodeFacts, ours: str) -> str:
-    """What changes the driver: ours, unless it came without packages (GF146 blocks an upgrade)."""
+    """The remedy `ours`, unless the driver has no packages: then GF146 blocks an upgrade."""
     return FOREIGN_DRIVER if facts.foreign_driver else ours
 
 
 def _vulnerable(
     version: str, branch: Branch, newest: str, facts: NodeFacts, catalog: Catalog, other: str
 ) -> Finding | None:
-    """`other`: how to get a supported branch."""
+    """A finding if the version is vulnerable. `other`: how to get a supported branch."""
     source = catalog.branches.security.title
     if branch.insecure:
         what = f"{version} of branch {branch.branch}"
@@ -155,14 +155,14 @@ def _vulnerable(
 def _newest_driver(
     branch: Branch, place: Distribution | None, settings: NodeSettings | None, catalog: Catalog
 ) -> str:
-    """The newest version of a branch that the host's repository has, as far as is known."""
+    """The newest version of a branch in the host's repository, or "" if it is unknown."""
     role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
     found = place and offer(catalog, place, role.source, role.build, branch)
     return found.newest if found else ""
 
 
 def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[Note]:
-    """The container toolkit of that version."""
+    """Findings about the installed version of the container toolkit."""
     number = version_tuple(version)
     known = [entry for entry in catalog.toolkit.security if number < version_tuple(entry.fixed)]
     if known:
@@ -184,7 +184,7 @@ def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[
 
 
 def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
-    """Container runtimes in packages of their makers."""
+    """Findings about container runtimes that come in their makers' packages."""
     for known in load_runtimes().runtimes:
         runtime = facts.runtimes.get(known.name)
         if runtime is None or not any(name in facts.packages for name in known.packages):

@@ -1,4 +1,4 @@
-"""A fleet as text for a terminal of any width. Texts of hosts are never markup. Pure."""
+"""A fleet as text for a terminal of any width. Texts from hosts are never read as markup. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "
 def show(
     console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None = None
 ) -> None:
-    """Print the table, findings with their hosts, and a summary. `found`: those to show in the
-    place of why hosts have their flags."""
+    """Print the table, findings with their hosts, and a summary. `found`: findings to print instead
+    of the reasons for the hosts' flags."""
     if fleet.rows or not fleet.clusters:
         console.print(_table(equal(fleet.rows), wide=console.width >= WIDE))
     _explain(console, fleet, found)
 
 
 def show_groups(console: Console, fleet: Fleet, by: Property) -> None:
-    """The same with a line for each value of a property."""
+    """Print the table with a line for each value of a property, then findings and a summary."""
     console.print(_grouped_table(by_property(fleet, by), by))
     _explain(console, fleet, None)
 
@@ -50,7 +50,7 @@ def _explain(console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]
 
 
 def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> None:
-    """Print each finding once, and an empty line after them."""
+    """Print each finding once, then an empty line."""
     findings = same_findings(found)
     for finding, names in findings:
         print_finding(console, finding, names)
@@ -59,7 +59,7 @@ def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> Non
 
 
 def summary(fleet: Fleet) -> Iterator[str]:
-    """How many hosts and GPUs, and how many hosts have each flag."""
+    """The numbers of hosts and GPUs, and the number of hosts with each flag."""
     group = whole(fleet)
     flags = [f"{number} {flag}" for flag, number in group.flags.items()]
     clean = sum(not row.flags for row in fleet.rows)
@@ -76,7 +76,7 @@ def summary(fleet: Fleet) -> Iterator[str]:
 
 
 def _gpus(rows: Sequence[Row], gpus: int) -> str:
-    """Their number, and of how many hosts it is where some did not answer."""
+    """The number of GPUs. If some hosts did not answer, also the number of hosts that did."""
     answered = [row for row in rows if row.reached]
     if rows and not answered:
         return ""
@@ -126,7 +126,7 @@ def _grouped_table(groups: Sequence[Group], by: Property) -> Table:
 
 
 def _plain(headers: Sequence[str]) -> Table:
-    """A table without lines, as kubectl prints them."""
+    """A table without lines, in the style of kubectl."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for header in headers:
         table.add_column(header, overflow="fold")

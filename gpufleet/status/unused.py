@@ -1,4 +1,4 @@
-"""What is installed on a host and not in use. Pure."""
+"""Finds drivers and kernels that are installed on a host but not in use. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpufleet.facts.model import NodeFacts
 
 
 def not_in_use(facts: NodeFacts) -> Iterator[Finding]:
-    """Why the host needs a reboot."""
+    """The reasons for a reboot of the host."""
     loaded, installed = facts.loaded_driver, facts.module_on_disk
     if loaded and installed and installed.version and installed.version != loaded:
         why = f"Driver {installed.version} is installed, {loaded} is loaded"
