@@ -1,4 +1,4 @@
-"""The catalog of hosts, from the rooms' YAML files."""
+"""The catalog of hosts, from the packages' YAML files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The facts of a host as data, without contents of its files, for `gpufleet doctor --json`, whose
-schema describes them, and for preflights of the user's. Pure."""
+"""The facts of a host as data, without contents of its files, for `gpufleet doctor --json` and for
+the user's preflights. The command's schema describes the data. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpufleet.role.listing import node_roles
 
 
 def described_facts(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
-    """What a host has, such as {"kernel": {"release": "5.15.0-122-generic", …}, …}."""
+    """The facts of a host, such as {"kernel": {"release": "5.15.0-122-generic", …}, …}."""
     return {
         **_system(facts),
         **_work(facts),

@@ -1,4 +1,4 @@
-"""A host as a whole: its GPUs, clock, edited files and record; its removal, and what stays."""
+"""Findings about a host as a whole: its GPUs, clock, edited files and record; and its removal."""
 
 from __future__ import annotations
 

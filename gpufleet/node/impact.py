@@ -1,4 +1,4 @@
-"""What the plan of a host interrupts and writes. Pure."""
+"""The impact of a host's plan: interruptions, and files that it writes. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.role.impact import NO_IMPACT, Impact
 
 
 def impact_of(plan: NodePlan, *, may_reboot: bool) -> Impact:
-    """The impact of all roles; none of a host without steps. `may_reboot`: as settings allow."""
+    """The impact of all roles, empty without steps. `may_reboot`: the settings allow a reboot."""
     if plan.context is None or not steps(plan):
         return NO_IMPACT
     facts = plan.context.facts
@@ -26,7 +26,7 @@ def impact_of(plan: NodePlan, *, may_reboot: bool) -> Impact:
 
 
 def _of_files(part: RolePart, facts: NodeFacts) -> Impact:
-    """Files and the package repository of a role, as every role has them."""
+    """A role's files and package repository, which are computed the same way for every role."""
     role, plan = part.role, part.plan
     paths = [file.path for file in (*role.files(plan), *role.edits(plan))]
     wanted = role.repository(plan)

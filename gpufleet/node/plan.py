@@ -32,7 +32,7 @@ CARRIED_OUT_WITH = ("apt", "dnf", "yum")
 
 @dataclass(frozen=True, slots=True)
 class RolePart:
-    """The plan of one role; None if it does not apply to the host. Findings say why."""
+    """The plan of one role, or None if it does not apply to the host. Findings say why."""
 
     role: AnyRole
     plan: Any
@@ -40,12 +40,12 @@ class RolePart:
 
     @property
     def transactions(self) -> tuple[PackageTransaction, ...]:
-        """Those that install packages, or move them to another version."""
+        """The transactions that install packages, or change their version."""
         planned = self.role.transactions(self.plan) if self.plan is not None else ()
         return tuple(each for each in planned if each.needed)
 
     def with_transactions(self, found: Iterator[PackageTransaction]) -> RolePart:
-        """The part with its `transactions` as the next ones of `found`."""
+        """The part with its `transactions` replaced by the next ones of `found`."""
         if not self.transactions:
             return self
         planned = self.role.transactions(self.plan)
@@ -62,7 +62,7 @@ class NodePlan:
     archives: ArchivesPlan = NO_ARCHIVES  # archives of discontinued repositories
     context: RoleContext | None = None  # the state after all roles
     faults: Faults = NO_FAULTS
-    unrecorded: tuple[str, ...] = ()  # converged roles of which the host's record lacks something
+    unrecorded: tuple[str, ...] = ()  # converged roles without a complete entry in the record
 
     def of(self, role: Role[Any, PlanOf, Any]) -> PlanOf | None:
         """The plan of one role."""
@@ -76,31 +76,31 @@ class NodePlan:
 
     @property
     def transactions(self) -> tuple[PackageTransaction, ...]:
-        """The needed ones of all roles, in the order of the steps."""
+        """The needed transactions of all roles, in the order of the steps."""
         return tuple(each for part in self.parts for each in part.transactions)
 
     def with_transactions(self, found: Sequence[PackageTransaction]) -> NodePlan:
-        """The plan with `transactions` as the repositories have them, in the same order."""
+        """The plan with `transactions` as the repositories resolve them, in the same order."""
         left = iter(found)
         return replace(self, parts=tuple(part.with_transactions(left) for part in self.parts))
 
     @property
     def sources(self) -> tuple[FileWrite, ...]:
-        """The files of gpufleet's own that are written, package sources among them."""
+        """The files that gpufleet writes as a whole, including package sources."""
         return tuple(_replaced(self.wanted, self.archives))
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
-        """The findings of any role that stop the host before anything is changed."""
+        """The findings of all roles that stop the host before anything is changed."""
         return tuple(finding for finding in self.all_findings if finding.blocks)
 
     def converged(self, loaded: str | None) -> bool:
-        """Whether there is nothing to do with driver version `loaded`."""
+        """True if no step is needed while driver version `loaded` is loaded."""
         return all(part.role.converged(part.plan, loaded) for part in self.wanted)
 
     @property
     def repairs(self) -> bool:
-        """Whether a role found its packages incomplete."""
+        """True if a role found its packages incomplete."""
         described = (part.role.describe(part.plan) for part in self.wanted)
         return any(each.get("action") == "repair" for each in described)
 
@@ -124,8 +124,8 @@ def plan_node(
     logins: Mapping[str, Logins] | None = None,
     place: Place = NO_PLACE,
 ) -> NodePlan:
-    """The plan of a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors,
-    by role; `place`: in the inventory."""
+    """Plan a host. `now`: seconds since 1970 on this machine; `logins`: of package mirrors, by
+    role; `place`: in the inventory."""
     context = RoleContext(
         facts,
         catalog,
@@ -175,7 +175,7 @@ def plan_node(
 def _unrecorded(
     parts: Sequence[RolePart], settings: NodeSettings, context: RoleContext
 ) -> tuple[str, ...]:
-    """Converged roles of which the host's record lacks something."""
+    """Converged roles with a result that the host's record lacks."""
     found = []
     for part in parts:
         if part.role.converged(part.plan, context.driver):
@@ -186,7 +186,7 @@ def _unrecorded(
 
 
 def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> NodePlan:
-    """The same plan by facts that a step of the run has found out."""
+    """Make the plan again with the facts that a step of the run has found."""
     context = plan.context
     assert context
     now = facts.clock - context.skew
@@ -194,25 +194,25 @@ def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> Node
 
 
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:
-    """One finding for each file edited on the host that this run replaces."""
+    """A finding for each file that was edited on the host and that this run replaces."""
     files = _replaced(parts, archives)
     return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
 
 
 def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
-    """What packages do to containers with GPUs, where their scripts reload systemd in any case."""
+    """Report packages that reload systemd in their scripts, if containers may lose their GPUs."""
     roles = [part.role.name for part in parts if part.transactions]
     distribution = context.facts.distribution
     systemd = distribution.systemd if distribution else None
     if systemd is None or systemd.version >= context.catalog.offline.version:
-        return []  # packages/scripts keep it from them
+        return []  # packages/scripts prevent the reload
     if not roles or not in_containers(context.facts, context.spared):
         return []
     return [access.PACKAGES_RELOAD(roles=", ".join(roles))]
 
 
 def _replaced(parts: Sequence[RolePart], archives: ArchivesPlan) -> list[FileWrite]:
-    """The files of gpufleet's own that are written."""
+    """The files that gpufleet writes as a whole."""
     files = list(archives.files)
     for part in parts:
         files += part.role.files(part.plan)
@@ -224,13 +224,13 @@ def _replaced(parts: Sequence[RolePart], archives: ArchivesPlan) -> list[FileWri
 
 
 def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
-    """Prerequisites that the host lacks; None if no package is to be installed."""
+    """Prerequisites that the host lacks, or None if the plan installs no package."""
     needed = [each for part in parts for each in part.transactions]
     return tuple(name for each in needed for name in each.prerequisites) if needed else None
 
 
 def steps(plan: NodePlan) -> list[str]:
-    """The steps as one sentence each; none for a converged host."""
+    """The steps as one sentence each, or [] for a converged host."""
     sentences = [f"repositories: write {file.path}" for file in plan.archives.files]
     for part in plan.wanted:
         assert plan.context
@@ -244,7 +244,7 @@ def describe(plan: NodePlan) -> dict[str, Any]:
     described = {part.role.name: part.role.describe(part.plan) for part in plan.wanted}
     return {
         "steps": steps(plan),
-        "digests": digests(file for file in plan.files if file.mode & 0o077),  # no secret in it
+        "digests": digests(file for file in plan.files if file.mode & 0o077),  # no secrets
         "downloads": [
             {"title": each.title, "packages": [*each.moved], "bytes": each.download}
             for each in plan.transactions
@@ -273,7 +273,7 @@ def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
 
 
 def _named_twice(place: Place) -> list[Finding]:
-    """A blocker for all names of one machine but the first: their settings may contradict."""
+    """A blocker for each name of a machine except the first, because settings may contradict."""
     if place.same_machine is None:
         return []
     this, other = place.same_machine

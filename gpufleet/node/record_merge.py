@@ -1,4 +1,4 @@
-"""The record on the host with what a run of a role learned. Pure."""
+"""Merges the result of a role's run into the record on the host. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEPT_HISTORY = 20  # entries
 
 
 def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
-    """The record with a role's `part` and a history entry of the change; None for no change.
+    """The record with a role's `part` and a history entry of the change, or None without a change.
 
     `part` has the role's entry and `files`, path -> sha256.
     """
@@ -44,11 +44,11 @@ def _version(record: dict[str, Any], role: str) -> str | None:
 def with_added_packages(
     record: HostRecord, result: RoleResult, added: Sequence[str] = ()
 ) -> RoleResult:
-    """The result with the packages that this run and those of the record added."""
+    """The result with the packages that this run or earlier runs of the record added."""
     old = record.entry(type(result.entry))
     return replace(result, entry=with_added(result.entry, (*old.added, *added)))
 
 
 def is_recorded(record: HostRecord, result: RoleResult) -> bool:
-    """Whether the record has all of the result."""
+    """True if the record already contains the result."""
     return merge(record.as_json(), with_added_packages(record, result).as_json(), "") is None

@@ -1,4 +1,4 @@
-"""Removal plan of a host: by its record, and by the notes of unfinished runs. Pure."""
+"""Plans the removal from a host, by its record and by the notes of unfinished runs. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BEFORE = "it was there before gpufleet"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The part of a role's recorded entry that exists on the host; `version`: None if nothing does.
+    """The recorded entry of a role that is still on the host. `version`: None if it is gone.
 
     `stays`: all its packages were installed before gpufleet.
     """
@@ -40,25 +40,25 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class RemovalPlan:
-    """What is removed; all empty if nothing of gpufleet exists."""
+    """The plan of a removal. It is empty if gpufleet installed nothing."""
 
-    owns: bool = False  # something of gpufleet exists
+    owns: bool = False  # gpufleet installed something
     parts: tuple[tuple[AnyRole, Removal], ...] = ()  # in the order of the roles
     held: tuple[str, ...] = ()
-    packages: tuple[str, ...] = ()  # not installed before
-    files: tuple[tuple[str, str], ...] = ()  # path, sha256 of what gpufleet wrote
+    packages: tuple[str, ...] = ()  # without those installed before gpufleet
+    files: tuple[tuple[str, str], ...] = ()  # path, sha256 of the content that gpufleet wrote
     written: tuple[str, ...] = ()  # further files, with the sha256 noted on the host
     findings: tuple[Finding, ...] = ()
     roles: tuple[tuple[str, Recorded], ...] = ()  # by name
-    only: str = ""  # the one role that is removed; the record keeps the others'
+    only: str = ""  # the only role that is removed; the record keeps other roles
 
     def of(self, role: AnyRole) -> Any:
-        """What one role removes besides packages and files; None if nothing."""
+        """The further removal of one role, or None if only its packages and files are removed."""
         return next((removal for each, removal in self.parts if each.name == role.name), None)
 
     @property
     def blockers(self) -> tuple[Finding, ...]:
-        """What stops the host before anything is removed."""
+        """The findings that stop the removal before it changes anything."""
         return tuple(finding for finding in self.findings if finding.blocks)
 
     @property
@@ -74,7 +74,7 @@ class RemovalPlan:
         return {**described, "packages": list(self.packages), "files": list(self.paths)}
 
     def steps(self) -> list[str]:
-        """The steps as one sentence each; none if there is no record."""
+        """The steps as one sentence each, or [] without a record."""
         done: dict[str, object] = {}
         parts = [removal for _, removal in reversed(self.parts)]
         for removal in parts:
@@ -100,8 +100,8 @@ def plan_removal(
     only: AnyRole | None = None,
     place: Place = NO_PLACE,
 ) -> RemovalPlan:
-    """The removal of what the host's record lists and unfinished runs began. `only`: of one role;
-    everything of the others stays. `place`: in the inventory."""
+    """Plan the removal of everything that the host's record lists or that unfinished runs began.
+    `only`: remove this role and nothing else. `place`: in the inventory."""
     left = left.of(only, catalog) if only else left
     roles = [role for role in node_roles() if only in (None, role)]
     known = completed(left, facts, catalog)
@@ -147,7 +147,7 @@ def _parts(
     place: Place,
     roles: Sequence[AnyRole],
 ) -> tuple[tuple[AnyRole, Removal], ...]:
-    """What each of these roles removes besides packages and files. The last one goes first."""
+    """The further removal of each of these roles, planned in reverse order of the roles."""
     spared = _spared(facts, catalog)
     parts: list[tuple[AnyRole, Removal]] = []
     left = facts
@@ -171,7 +171,7 @@ def _parts(
 def _began(
     entries: Mapping[str, RoleEntry], facts: NodeFacts, left: Unfinished
 ) -> tuple[Finding, ...]:
-    """Findings about roles whose state differs from the record."""
+    """A finding that names the roles which a run began but did not record."""
     recorded = facts.provenance
     there = [role.name for role in node_roles() if recorded.entry(role.entry).exists]
     roles = [role.name for role in node_roles() if role.name in left.begun]
@@ -182,7 +182,7 @@ def _began(
 
 
 def _recorded(role: AnyRole, entry: RoleEntry, facts: NodeFacts) -> Recorded:
-    """By the record and the host: an interrupted removal, or a user, may have removed some."""
+    """Compare with the host: an interrupted removal, or a user, may have removed parts."""
     packages, services = entry.packages, role.services(entry)
     there = any(name in facts.packages for name in packages) if packages else True
     if not packages and services:
@@ -197,7 +197,7 @@ def _spared(facts: NodeFacts, catalog: Catalog) -> frozenset[int]:
 
 
 def _held(left: Unfinished, facts: NodeFacts, roles: Sequence[AnyRole]) -> tuple[str, ...]:
-    """Packages held by roles; those of begun transactions exclude what was held before."""
+    """Packages that roles hold. Those of unfinished transactions exclude packages held before."""
     recorded = [facts.provenance.entry(role.entry) for role in reversed(roles)]
     names = [name for entry in recorded if entry.held for name in entry.packages]
     names += [name for begun in left.begun.values() for name in begun if name in facts.packages]
@@ -205,7 +205,7 @@ def _held(left: Unfinished, facts: NodeFacts, roles: Sequence[AnyRole]) -> tuple
 
 
 def _packages(entries: Mapping[str, RoleEntry]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Packages that gpufleet installed, and those of its families that were installed before."""
+    """Packages that gpufleet installed, and packages of its roles that were installed before."""
     parts = [entries[role.name] for role in reversed(node_roles()) if role.name in entries]
     added = tuple(dict.fromkeys(name for part in parts for name in part.added))
     kept = dict.fromkeys(name for part in parts for name in part.packages if name not in added)

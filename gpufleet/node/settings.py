@@ -46,7 +46,7 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
 
 
 def settings_problems(groups: Collection[str], data: Mapping[str, Any]) -> list[Finding]:
-    """What is wrong with the settings of a host, of a cluster, or of what is both by its groups."""
+    """Problems in the settings of a host or of a cluster. A host may be in the groups of both."""
     found: list[Finding] = []
     if CLUSTERS not in groups or NODES in groups:
         found += load_settings(data)[1]

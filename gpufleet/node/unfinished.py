@@ -1,4 +1,4 @@
-"""What unfinished runs left on a host, in addition to or instead of a record. Pure."""
+"""The state that unfinished runs left on a host, in addition to or instead of a record. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.role.protocol import AnyRole
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """By the notes that a run writes before it acts: the record is last, and only of successes.
+    """Notes that a run writes before it acts. The record is written last, and only after success.
 
     `there`: gpufleet's folder has more than copies of replaced files.
     """
@@ -26,15 +26,15 @@ class Unfinished:
     added: dict[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # role -> installed, absent before
-    written: tuple[str, ...] = ()  # existing files that gpufleet wrote
-    images: tuple[str, ...] = ()  # that docker pulled
+    written: tuple[str, ...] = ()  # files that gpufleet wrote and that exist
+    images: tuple[str, ...] = ()  # images that docker pulled
 
     def with_added(self, role: str, names: Iterable[str]) -> Unfinished:
-        """The same, with the packages that the transactions of a role installed."""
+        """These notes with the packages that the transactions of a role installed."""
         return replace(self, added={**self.added, role: tuple(names)})
 
     def of(self, role: AnyRole, catalog: Catalog) -> Unfinished:
-        """What one role left."""
+        """The notes about one role."""
         return Unfinished(
             there=role.name in self.begun,
             begun={name: names for name, names in self.begun.items() if name == role.name},
@@ -63,7 +63,7 @@ def parse_unfinished(lines: Iterable[str]) -> Unfinished:
 
 
 def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, RoleEntry]:
-    """The entries of the host's record by role, and those of roles that a run began but did not
+    """The entries of the host's record by role, plus entries for roles that a run began but did not
     record."""
     entries: dict[str, RoleEntry] = {}
     for role in node_roles():
@@ -83,7 +83,7 @@ def _begun(
     came = left.added.get(role.name, ())
     there = {n: facts.packages[n] for n in left.begun[role.name] if n in facts.packages}
     main = role.main_packages(catalog)
-    # a transaction has for others: a compiler, headers, a version lock
+    # packages in a transaction that are no part of the role: compiler, headers, version lock
     tools = {tool for each in catalog.distributions for tool in (*each.build, each.version_lock)}
     own = [n for n in there if n not in tools and not is_headers(n)]
     counted = [n for n in there if n in main] if main else own

@@ -16,7 +16,7 @@ from gpufleet.run.reporting import RunReport
 @operation
 def require_no_faults(left: Sequence[Finding]) -> Commands:
     """
-    Fail for faults that no step of the run puts right, after all other steps.
+    Fail after all other steps if faults are left that no step of the run repairs.
 
     + left: the faults, which the report has as warnings
     """
@@ -30,5 +30,5 @@ def require_no_faults(left: Sequence[Finding]) -> Commands:
 
 
 def as_blockers(found: Sequence[Finding]) -> list[Finding]:
-    """The same findings, as what ends a run."""
+    """The findings as blockers, which end the run."""
     return [replace(each, severity=Severity.BLOCKER) for each in found]

@@ -47,32 +47,32 @@ class Node:
     record: HostRecord = NO_RECORD  # the current record on the host
     driver: Callable[[], str | None] = lambda: None  # version to load, as far as known
     reboot: str = ""  # why a reboot is needed, once known
-    prepared: bool = False  # an earlier process has fetched lists and packages of this transaction
+    prepared: bool = False  # an earlier process fetched this transaction's lists and packages
 
     @property
     def has_work(self) -> bool:
-        """Whether a role applies to the host, or it has a fault: without a GPU few roles do."""
+        """True if a role applies to the host, or it has a fault. Without a GPU, few roles apply."""
         return bool(self.plan.wanted or self.plan.faults.all)
 
     @property
     def may_reboot(self) -> bool:
-        """Never the controller itself, and only if the settings allow it."""
+        """True if the settings allow a reboot and the host is not the controller itself."""
         return self.settings.host.reboot == "if_needed" and not self.facts.controller
 
     @property
     def waits_for_reboot(self) -> bool:
-        """The driver is installed, and only a reboot, which is not allowed, can load it."""
+        """True if only a reboot can load the installed driver, and none is allowed."""
         return bool(self.reboot) and not self.may_reboot
 
     @property
     def driver_version(self) -> str | None:
-        """Version of the loaded module; None if a reboot must load it."""
+        """Version of the loaded module, or None if a reboot must load it."""
         if self.waits_for_reboot:
             return None
         return self.driver()
 
     def learn(self, facts: NodeFacts) -> list[Finding]:
-        """Plan the steps that follow by newer facts; returns what must stop the host now."""
+        """Plan the later steps with newer facts; returns findings that must stop the host now."""
         self.facts = facts
         self.plan = plan_again(self.plan, self.settings, facts)
         new = [each for each in self.plan.all_findings if each not in self.report.findings]
@@ -103,9 +103,9 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
 
     All errors in a host's settings are reported at once, before any host is changed.
     `wait_until_idle`: wait for another run, and for a package manager whose transaction makes the
-    host look broken, then gather again. All hosts wait meanwhile, because pyinfra plans all of them
-    before the first step; so a lock alone is left to the steps, which wait for it on their host.
-    `preflights`: those of the user's repository may stop it, too.
+    host look broken, then gather again. This delays all hosts, because pyinfra plans every host
+    before the first step. A mere lock is therefore left to the steps, which wait on their host.
+    `preflights`: the preflights of the user's repository may also stop it.
     """
     known = settings_and_facts()
     if known is None:
@@ -145,7 +145,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
 
 
 def blockers_of_user(facts: NodeFacts) -> list[Finding]:
-    """What preflights of the user's repository say of the host of this deploy."""
+    """Blockers from the preflights of the user's repository, for the host of this deploy."""
     groups = tuple(host.groups)
 
     def described_host() -> PreflightHost:
@@ -156,17 +156,17 @@ def blockers_of_user(facts: NodeFacts) -> list[Finding]:
 
 
 def is_busy(facts: NodeFacts) -> bool:
-    """Whether another run or a package manager is changing this host."""
+    """True if another run or a package manager is changing this host."""
     return in_another_run(facts) or bool(facts.lock_holder)
 
 
 def in_another_run(facts: NodeFacts) -> bool:
-    """Whether another run of gpufleet is changing this host."""
+    """True if another run of gpufleet is changing this host."""
     return facts.busy and not host_lock.is_ours(facts.run_lock, host.name)
 
 
 def misleading(facts: NodeFacts, plan: NodePlan) -> bool:
-    """Whether the plan may come from a state that lasts only as long as another transaction.
+    """True if the plan may rest on a state that lasts only as long as another transaction.
 
     Example: apt holds its lock and has the driver unpacked, so the plan is to repair it.
     """
@@ -177,8 +177,8 @@ def misleading(facts: NodeFacts, plan: NodePlan) -> bool:
 def facts_once_idle(
     settings: NodeSettings, found: Sequence[Finding] = ()
 ) -> tuple[NodeSettings, NodeFacts] | None:
-    """Settings and facts once nothing else changes the host; None, and `found` is reported, after
-    the time limit."""
+    """Settings and facts once nothing else changes the host. After the time limit, report `found`
+    and return None."""
     problem = wait_before_planning(host, settings.host.lock_timeout)
     known = None if problem else settings_and_facts()
     if known is None:
@@ -187,7 +187,7 @@ def facts_once_idle(
 
 
 def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
-    """Settings and facts of the host of this deploy; None if a blocker stops it.
+    """Settings and facts of the host of this deploy, or None if a blocker stops it.
 
     A cluster of the inventory is not a node: the machine that reaches it is not changed.
     """
@@ -221,7 +221,7 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
 
 
 def unfit_password(how: Mapping[str, Any]) -> Finding | None:
-    """Why commands cannot run on a host with its password for sudo or su."""
+    """A finding if commands cannot run on a host with its password for sudo or su."""
     if how.get("_su_user") and how.get("_su_password"):
         return access.SU_PASSWORD()
     if "\n" in (how.get("_sudo_password") or ""):
@@ -236,7 +236,7 @@ def login_files(settings: NodeSettings) -> dict[str, tuple[str, str | None]]:
 
 
 def further_files(settings: NodeSettings) -> tuple[str, ...]:
-    """Files in settings, which the facts must include."""
+    """Files that the settings name and the facts must include."""
     return tuple(path for role in node_roles() for path in role.paths(settings.of(role)))
 
 
@@ -255,7 +255,7 @@ def _fill(part: HostReport, node: Node) -> None:
 
 
 def _fill_versions(part: HostReport, plan: NodePlan, facts: NodeFacts) -> None:
-    """Also before the run waits for another one: the wait may end it."""
+    """Put versions into the report early: the run may end while it waits for another one."""
     part.roles = {role.name: {} for role in node_roles()}
     for each in plan.wanted:
         role = each.role

@@ -1,4 +1,4 @@
-"""The place of a host among those of its run."""
+"""Determines a host's place among the hosts of its run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpufleet.role.place import Place, Question, Twin
 
 @dataclass(slots=True)
 class _Seen:
-    """What was read of the hosts of a run so far; they are read in no order."""
+    """The hosts of a run that were read so far, in any order."""
 
     firsts: dict[tuple[str, str], str] = field(default_factory=dict)  # identity -> first host
     plans: dict[str, tuple[NodePlan, NodeSettings, NodeFacts]] = field(default_factory=dict)
@@ -33,7 +33,7 @@ _SEEN: WeakKeyDictionary[State, _Seen] = WeakKeyDictionary()
 
 
 def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
-    """Groups, control planes, and hosts read before that have this one's identity."""
+    """Groups, control planes, and hosts read earlier that have the same identity as this one."""
     planes = _planes(state)
     seen = _SEEN.setdefault(state, _Seen())
     values = [("machine id", facts.machine_id), ("host name", facts.cluster_host.name.lower())]
@@ -51,15 +51,15 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
 
 
 def place_in_run(state: State, host: Host, settings: NodeSettings, facts: NodeFacts) -> Place:
-    """The host among the others, with what its roles have to know of them."""
+    """The host's place, with the answer to the question that one of its roles may have."""
     place = place_of(state, host, facts)
     asked = (role.question(settings.of(role), facts, place) for role in node_roles())
-    question = next(filter(None, asked), None)  # one role has one
+    question = next(filter(None, asked), None)  # only one role has a question
     return informed(state, host, place, question) if question else place
 
 
 def informed(state: State, host: Host, place: Place, question: Question) -> Place:
-    """The place with the answer to a question about others."""
+    """The place with the answer to a question about other hosts."""
     others = [each for each in _planes(state) if each is not host] if question.file else []
     return replace(
         place,
@@ -71,8 +71,8 @@ def informed(state: State, host: Host, place: Place, question: Question) -> Plac
 def beside_plane(
     state: State, host: Host, plan: NodePlan, settings: NodeSettings, facts: NodeFacts
 ) -> dict[str, list[Finding]]:
-    """Findings by host that need the facts of the first control plane too: of this host, or, once
-    that one is read, of those read before it."""
+    """Findings by host that also need the facts of the first control plane: findings about this
+    host, or, if it is that control plane, about the hosts read before it."""
     planes = _planes(state)
     if not planes:
         return {}
@@ -100,7 +100,7 @@ def _planes(state: State) -> list[Host]:
 
 
 def _has(state: State, there: Host, path: str) -> bool:
-    """Whether a host of the run has a file; False where it cannot be asked."""
+    """True if a host of the run has a file; also False if the host cannot be asked."""
     if not (state.is_host_in_limit(there) and there.connected) or there in state.failed_hosts:
         return False
     ok, output = run(there, framed(script("node/has_file", path)), **arguments(there))

@@ -14,7 +14,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.node.findings import OWN_PREFLIGHT, OWN_PREFLIGHT_FAILED
 
 FOLDER = Path("checks")  # of the working directory
-NAME = "preflight_"  # how files and functions begin
+NAME = "preflight_"  # prefix of files and functions
 Preflight = Callable[["PreflightHost"], object]
 
 
@@ -30,8 +30,8 @@ class PreflightHost:
 
 
 def own_preflights(host: Callable[[], PreflightHost], folder: Path = FOLDER) -> list[Finding]:
-    """A blocker for each problem that a preflight returns, and for each that fails. `host` makes
-    the argument of one preflight."""
+    """A blocker for each problem that a preflight returns, and for each preflight that fails.
+    `host` makes the argument of one preflight."""
     found: list[Finding] = []
     for path in sorted(folder.glob(f"{NAME}*.py")):
         functions, broken = _load(path)
@@ -43,7 +43,7 @@ def own_preflights(host: Callable[[], PreflightHost], folder: Path = FOLDER) -> 
 
 @cache
 def _load(path: Path) -> tuple[list[tuple[str, Preflight]], Finding | None]:
-    """The preflights of a file, or why there are none. Once a process: a run has many hosts."""
+    """The preflights of a file, or a finding if it fails. Cached, because a run has many hosts."""
     try:
         there = runpy.run_path(str(path))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary: a file of the user's

@@ -1,4 +1,4 @@
-"""Reports what the deploys would do with a host; changes nothing."""
+"""Reports the steps that the deploys would take on a host; changes nothing."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpufleet.run.reporting import RunReport
 
 
 def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) -> None:
-    """Report what would be done with the host of this deploy, as a node, a cluster or both.
-    `check`: the host asks its repositories what they have.
+    """Report the planned steps for the host of this deploy, as a node, a cluster or both. `check`:
+    the host asks its package repositories for versions and sizes.
 
-    A cluster's roles run as in its deploy, and their operations only report what they would do.
-    The cluster is read without a lock; charts are downloaded into this machine's cache.
+    A cluster's roles run as in its deploy, but their operations only report their changes. The
+    cluster is read without a lock; charts are downloaded into this machine's cache.
     """
     report = RunReport.of(state)
     report.plan_only = True
@@ -42,7 +42,7 @@ def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) 
 
 
 def fail_for_faults(node: Node) -> None:
-    """Fail a host that has nothing but faults, as a run does; one with steps shows them instead."""
+    """Fail a host with faults but without steps, as a run does. With steps, it only shows them."""
     left = node.plan.faults.left
     if left and not node.report.steps:
         found = node.report.findings
@@ -51,7 +51,7 @@ def fail_for_faults(node: Node) -> None:
 
 
 def ask_repositories(node: Node) -> None:
-    """Complete the plan by what the repositories have. Raises Stopped for what ends the run."""
+    """Complete the plan from the repositories. Raises Stopped for an error that ends the run."""
     wanted = node.plan.transactions
     if not wanted:
         return

@@ -1,4 +1,4 @@
-"""The record on the host: what was installed, from where, by which version of gpufleet."""
+"""The record on the host: installed versions, their sources, and the version of gpufleet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PATH = f"{HOME}/provenance.json"
 
 
 def is_current(node: Node, result: RoleResult) -> bool:
-    """Whether the host's record already has what a role would write; adds it to the report."""
+    """True if the host's record already has the role's result. Adds the result to the report."""
     node.note(result)
     return is_recorded(node.record, result)
 
@@ -32,16 +32,16 @@ def is_current(node: Node, result: RoleResult) -> bool:
 @operation
 def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str] = ()) -> Commands:
     """
-    Record what gpufleet installed on this host.
+    Record the role's installation on this host.
 
     + node: the host; its record is updated
-    + conclude: returns the role's results, known at its end
+    + conclude: returns the role's results, which are known at its end
     + notes: runtimes with notes of planned changes, which are recorded now
     """
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     result = conclude()
     before = f"{HOME}/{result.entry.role}.before"
-    # called here, so that the next run makes up for one that was killed after its transaction
+    # read here, so that this run also records packages of a run that was killed
     added = read(AddedPackages, before)
     node.note(result)
     result = with_added_packages(node.facts.provenance, result, added)
@@ -59,7 +59,7 @@ def record(node: Node, conclude: Callable[[], RoleResult], notes: Collection[str
 
 
 def drop(record: HostRecord, role: str, paths: Collection[str]) -> Commands:
-    """Take a role and these files out of the record, and remove the notes of its runs."""
+    """Remove a role and these files from the record, and remove the notes of its runs."""
     there = record.as_json()
     before = f"{HOME}/{role}.before"
     files = {path: digest for path, digest in there.get("files", {}).items() if path not in paths}
@@ -69,7 +69,7 @@ def drop(record: HostRecord, role: str, paths: Collection[str]) -> Commands:
 
 
 def _put(record: dict[str, Any]) -> Commands:
-    """Write the record. The lock on the host keeps other runs from it."""
+    """Write the record. The host's lock keeps other runs from writing it."""
     staged = f"{INCOMING}/{stamp()}"
     text = json.dumps(record, indent=2, sort_keys=True) + "\n"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)

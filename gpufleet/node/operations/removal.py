@@ -1,4 +1,4 @@
-"""Removes what gpufleet installed, by the host's record and notes; what users changed stays."""
+"""Removes gpufleet's installation, by the host's record and notes. Modified files stay."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gpufleet.run.reporting import RunReport
 
 
 class LeftUnfinished(FactBase[Unfinished]):
-    """What unfinished runs left in gpufleet's folder."""
+    """Notes of unfinished runs in gpufleet's folder."""
 
     default = Unfinished
 
@@ -59,8 +59,8 @@ class RemovalNode:
 
 
 def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
-    """The host of this deploy; None if a blocker stops it or if nothing of ours exists. `only`: the
-    role to remove, all others stay."""
+    """The host of this deploy, or None if a blocker stops it or gpufleet installed nothing. `only`:
+    the role to remove; all other roles stay."""
     began = time.monotonic()
     known_part = RunReport.of(state).hosts.get(host.name)
     if is_cluster(host.groups) or (known_part and known_part.failed):
@@ -85,7 +85,7 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
         _fill_versions(part, plan)
     part.findings += plan.findings
     described = plan.describe()
-    part.steps.extend(described.pop("steps"))  # after those of a host that is a cluster too
+    part.steps.extend(described.pop("steps"))  # after the steps of a cluster with this name
     part.plan |= described
     part.examined = True
     for role, removal in plan.parts:
@@ -101,13 +101,13 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
 
 
 def _fill_versions(part: HostReport, plan: RemovalPlan) -> None:
-    """Also before the run waits for another one: the wait may end it."""
+    """Put versions into the report early: the run may end while it waits for another one."""
     movements = {role: recorded.movement for role, recorded in plan.roles}
     part.roles = {name: movements.get(name, {}) for name in NODE_ROLES}
 
 
 def _left() -> Unfinished:
-    """What unfinished runs left on the host."""
+    """The state that unfinished runs left on the host."""
     left = read(LeftUnfinished, HOME, tuple(NODE_ROLES))
     for role in left.begun:
         added = read(AddedPackages, f"{HOME}/{role}.before")
@@ -118,7 +118,7 @@ def _left() -> Unfinished:
 @operation
 def wait(node: RemovalNode) -> Commands:
     """
-    Wait for the package manager: nothing is removed before packages can be.
+    Wait for the package manager, so that nothing is removed before packages can be removed.
 
     + node: the host
     """
@@ -131,7 +131,7 @@ def wait(node: RemovalNode) -> Commands:
 @operation
 def packages(node: RemovalNode) -> Commands:
     """
-    Release and remove the packages that gpufleet installed; those that others need stay.
+    Release and remove the packages that gpufleet installed. Packages that other ones need stay.
 
     + node: the host
     """
@@ -151,9 +151,9 @@ def packages(node: RemovalNode) -> Commands:
 @operation
 def files(plan: RemovalPlan) -> Commands:
     """
-    Remove the files that gpufleet wrote, and restore those that they replaced.
+    Remove the files that gpufleet wrote, and restore the files that they replaced.
 
-    + plan: what is removed
+    + plan: the plan of the removal
     """
     pairs = [word for pair in plan.files for word in pair]
     if plan.only:
@@ -164,10 +164,10 @@ def files(plan: RemovalPlan) -> Commands:
 @operation
 def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     """
-    Remove the record; copies of replaced files stay if a changed file stays.
+    Remove the record. Copies of replaced files stay if a changed file stays.
 
     + node: the host
-    + steps: the operations whose output reports what stays
+    + steps: the operations with output about files and packages that stay
     """
     done = [step.stdout_lines for step in steps if step.is_complete()]
     said = [line for lines in done for line in answer(lines) or ()]
@@ -187,7 +187,7 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")
-    # without -y this runs twice: to show the changes, and to make them
+    # without -y, this runs twice: to show the changes and to make them
     node.report.findings += [finding for finding in notes if finding not in node.report.findings]
     node.report.needs += [need for need in needs if need not in node.report.needs]
     if node.plan.only:
@@ -199,7 +199,7 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
 
 
 def _note_gone(node: RemovalNode) -> None:
-    """Update the report with what the host has now; a dry run removes nothing."""
+    """Update the versions in the report, except in a dry run, which removes nothing."""
     if state.is_executing:
         gone = {role: recorded.movement["after"] for role, recorded in node.plan.roles}
         node.report.seen.update(gone)
