@@ -1,4 +1,4 @@
-"""Which distribution a host is, by /etc/os-release and what is known of distributions. Pure."""
+"""Identifies the distribution of a host by /etc/os-release and the catalog. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.core.distributions import (
 )
 from gpufleet.core.entries import PackageManager, Style
 
-_PROGRAMS: dict[PackageManager, str] = {"apt": "apt-get"}  # others have their manager's name
+_PROGRAMS: dict[PackageManager, str] = {"apt": "apt-get"}  # if not the manager's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class OsRelease:
 
     @property
     def distribution(self) -> Distribution | None:
-        """The catalog's entry; None if it has none."""
+        """The catalog's entry, or None if the catalog does not have the distribution."""
         return _distribution(self.id, self.version_id)
 
     @property
     def code(self) -> str:
         """NVIDIA's code of the distribution: ubuntu2204, debian12, rhel7, amzn2023, sles15.
 
-        A version that is not known has a code like those of its relatives: fedora42, ubuntu2310.
+        An unknown version gets a code in the style of its relatives: fedora42, ubuntu2310.
         """
         if self.distribution:
             return self.distribution.code
@@ -57,10 +57,10 @@ def _distribution(name: str, version: str) -> Distribution | None:
 
 
 def manager_of(os: OsRelease, packaging: Style, programs: Collection[str]) -> PackageManager | None:
-    """The package manager that owns a host's packages, of the `programs` that there are."""
+    """The package manager that owns a host's packages, out of the existing `programs`."""
     wanted = _family(os, packaging).managers
     if os.distribution and os.distribution.manager in wanted:
-        # EL 7 can have dnf from an extra repository; yum is what owns its configuration
+        # EL 7 can have dnf from an extra repository, but yum owns its configuration
         wanted = wanted[wanted.index(os.distribution.manager) :]
     return next((name for name in wanted if _PROGRAMS.get(name, name) in programs), None)
 

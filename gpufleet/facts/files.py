@@ -1,4 +1,4 @@
-"""gpufleet's own files on a host, and what is read from them."""
+"""gpufleet's own files on a host, and functions that parse them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gpufleet.facts.model import ManagedFile
 from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
 
 HOME = "/var/lib/gpufleet"
-INCOMING = f"{HOME}/incoming"  # what a run sends to the host, until the step that needs it
+INCOMING = f"{HOME}/incoming"  # uploads of a run, until the step that needs them
 PROVENANCE = f"{HOME}/provenance.json"
-BACKUPS = f"{HOME}/backup"  # folder of what a run replaced
-NOTES = f"{HOME}/runtimes"  # folder of a file for each runtime, as its part of the record
-# Names that a transaction of the driver role was about to install; gone once they are recorded.
+BACKUPS = f"{HOME}/backup"  # copies of replaced files
+NOTES = f"{HOME}/runtimes"  # a file for each runtime, with its part of the record
+# Names that a transaction of the driver role begins to install; removed once recorded.
 BEGUN = f"{HOME}/driver.before.begun"
 TOOLKIT_BEGUN = f"{HOME}/toolkit.before.begun"
 
 
 def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
-    """By runtime, what a run noted before it wrote, and did not come to record; damaged: none."""
+    """Runtime -> notes of a run about changes that it did not record. Skips damaged notes."""
     notes: dict[str, Any] = {}
     for path, file in files.items():
         folder, _, name = path.rpartition("/")
@@ -36,7 +36,7 @@ def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
 
 
 def parse_provenance(file: ManagedFile | None) -> tuple[HostRecord, str]:
-    """The record of what was installed, and why it cannot be used ("" when it can, or is not)."""
+    """The record of the installation, and the reason if it cannot be used, or else ""."""
     if file is None or file.content is None:
         return NO_RECORD, file.error if file else ""
     try:

@@ -1,4 +1,4 @@
-"""What nvidia-smi and the container toolkit say of the GPUs."""
+"""The output of nvidia-smi and the files of the container toolkit about GPUs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What `nvidia-smi -L` printed."""
+    """The output of `nvidia-smi -L`."""
 
     gpus: int
-    error: str = ""  # its last line where it failed; "" where it ended well
+    error: str = ""  # its last line if it failed, else ""
 
 
 @dataclass(frozen=True, slots=True)
 class CdiSpec:
-    """A CDI specification file; its content is not carried over."""
+    """A CDI specification file, without its content."""
 
     path: str
-    driver: str = ""  # version in the name of the libnvidia-ml.so that it mounts; "" if it has none
+    driver: str = ""  # version of the libnvidia-ml.so that it mounts, or ""

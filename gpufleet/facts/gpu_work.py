@@ -1,4 +1,4 @@
-"""Work on the GPUs of a host, and the containers that have some. Pure."""
+"""Finds processes and containers that use the GPUs of a host. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from gpufleet.facts.model import Daemon, GpuProcess, NodeFacts
 
-QUESTION = "nvidia-smi -L"  # of another run that gathers facts
+QUESTION = "nvidia-smi -L"  # from another run that gathers facts
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as truncated by the kernel
 
 
@@ -22,12 +22,12 @@ def gpu_work(facts: NodeFacts, spared: Collection[int]) -> list[GpuProcess]:
 
 
 def in_containers(facts: NodeFacts, spared: Collection[int] = ()) -> bool:
-    """Whether containers have GPUs, which they may lose when systemd reads its units again."""
+    """True if containers have GPUs, which they may lose when systemd reloads its units."""
     known = facts.gpu_pods or facts.gpu_containers
     return bool(known) or any(map(_in_container, gpu_work(facts, spared)))
 
 
 def _in_container(process: GpuProcess) -> bool:
-    """Whether a process is in a container, or may be."""
+    """True if a process is in a container, or may be."""
     daemon = Daemon(process.pid, process.command, process.cgroup)
     return not process.cgroup or daemon.in_pod or bool(daemon.container)

@@ -10,12 +10,12 @@ from gpufleet.facts.model import NodeFacts
 
 _DEBIAN = re.compile(r"linux-image-(?:unsigned-)?(?P<release>\d\S*)")
 _FLAVOUR = re.compile(r"\d(?P<flavour>-[a-z][\w-]*)$")  # 5.15.0-122-generic
-# packages of EL 7, of EL 8, and of Amazon Linux 2023, where a series is a package
+# packages of EL 7, EL 8 and Amazon Linux 2023, which has a package per series
 _KERNEL = re.compile(r"kernel(?P<series>\d+\.\d+)?(-core)?")
 
 
 def newer_kernel(facts: NodeFacts) -> str:
-    """The newest installed kernel of the running kernel's flavour; "" if that one runs."""
+    """The newest installed kernel of the running kernel's flavour, or "" if that one is running."""
     running = facts.kernel.release
     found = [*_of_debian(facts), *_of_rpm(facts)]
     newest = max(found, key=version_order, default="")
@@ -33,7 +33,7 @@ def _of_debian(facts: NodeFacts) -> Iterator[str]:
 
 
 def _of_rpm(facts: NodeFacts) -> Iterator[str]:
-    if "uek" in facts.kernel.release:  # Oracle's kernel beside Red Hat's, whose numbers are lower
+    if "uek" in facts.kernel.release:  # Red Hat's kernel has a lower version than Oracle's
         return
     for package in facts.packages.values():
         match = _KERNEL.fullmatch(package.name)

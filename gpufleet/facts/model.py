@@ -14,7 +14,7 @@ from gpufleet.facts.gpu import CdiSpec, Listed
 from gpufleet.facts.record import NO_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
-STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each of its steps, which may go on after it was killed
+STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each step, which may outlive a killed run
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Kernel:
     release: str
     architecture: str  # as `uname -m` prints it
     headers: bool  # /lib/modules/<release>/build leads to a directory
-    secure_boot: bool | None = None  # None: not an EFI machine, or not readable
+    secure_boot: bool | None = None  # None if unreadable, or without EFI
     modules: bool = True  # /lib/modules/<release> exists
 
 
@@ -36,7 +36,7 @@ class PciDevice:
     device: int
     pci_class: int  # 24 bits: 0x030200
     driver: str | None = None  # kernel driver bound to it
-    answers: bool = True  # False: reads of its registers return nothing but ones
+    answers: bool = True  # False if its registers read as all ones
 
     @property
     def is_gpu(self) -> bool:
@@ -49,7 +49,7 @@ class PciDevice:
 
 @dataclass(frozen=True, slots=True)
 class ModuleOnDisk:
-    """What `modinfo nvidia` says for the running kernel."""
+    """The output of `modinfo nvidia` for the running kernel."""
 
     version: str
     license: str  # "NVIDIA": proprietary; "Dual MIT/GPL": open
@@ -63,11 +63,11 @@ class ModuleOnDisk:
 
 @dataclass(frozen=True, slots=True)
 class DriverFile:
-    """A file of the driver whose owner the package manager was asked for."""
+    """A file of the driver, and the packages that own it."""
 
     kind: str  # library, module, source (DKMS's)
     path: str
-    owners: tuple[str, ...] | None  # packages; None: its database was not read
+    owners: tuple[str, ...] | None  # packages, None if the database was not read
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class DkmsModule:
 
     name: str
     version: str
-    kernel: str  # "" where the module is only added
+    kernel: str  # "" if the module is only added
     state: str  # added, built, installed
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """One package of the families that gpufleet cares for."""
+    """One package that gpufleet manages or examines."""
 
     name: str
     version: str  # apt: as dpkg prints it; rpm: [epoch:]version-release
@@ -97,14 +97,14 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class ManagedFile:
-    """A file whose content matters. `content` is None where the file does not exist."""
+    """A file with content that matters. `content` is None if the file does not exist."""
 
     path: str
     content: str | None
     mode: int = 0o644
     sha256: str = ""
     error: str = ""  # why it could not be read (not text, too large, permission)
-    link: str = ""  # what the path points to, when it is a symbolic link
+    link: str = ""  # target, if the path is a symbolic link
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +116,12 @@ class Service:
     active: str  # active, inactive, failed
     enabled: str  # enabled, disabled, static, ""
     exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
-    started: str = ""  # microseconds from the boot to its last start; "" where unknown
+    started: str = ""  # microseconds from boot to its last start, "" if unknown
     changed: bool = False  # its files were changed since systemd read them
 
     @property
     def runs(self) -> bool:
-        """Whether it is active now, and after a reboot."""
+        """True if it is active now and also after a reboot."""
         return self.active == "active" and self.enabled in ("enabled", "static")
 
 
@@ -134,7 +134,7 @@ class Runtime:
     unit: str  # docker.service, containerd.service, k3s.service, rke2-agent.service
     config_path: str
     running: bool
-    containers: int = 0  # running now; 0 where unknown
+    containers: int = 0  # running now, 0 if unknown
     live_restore: bool = False
     runc_in_path: bool = True  # runc or crun, which nvidia-container-runtime calls
 
@@ -147,16 +147,16 @@ class GpuProcess:
     command: str  # as the kernel keeps it: at most 15 characters ("nvidia-persiste")
     devices: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
     arguments: str = ""  # the first words of its command line
-    cgroup: str = ""  # as of a Daemon; "" where unknown
+    cgroup: str = ""  # as in Daemon, "" if unknown
 
     def __str__(self) -> str:
-        """As a person looks for it: command line and process id."""
+        """The command line and process id, as users search for a process."""
         return f"{self.arguments or self.command} ({self.pid})"
 
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A process that collects metrics or listens, and where it belongs."""
+    """A process that collects metrics or listens, and its cgroup."""
 
     pid: int
     command: str  # as the kernel keeps it: at most 15 characters
@@ -164,13 +164,13 @@ class Daemon:
 
     @property
     def unit(self) -> str:
-        """The systemd service that it is of; "" for a container's or a user's process."""
+        """Its systemd service, or "" for a process of a container or a user."""
         last = self.cgroup.rsplit("/", 1)[-1]
         return last if last.endswith(".service") else ""
 
     @property
     def container(self) -> str:
-        """The id of its container, 64 digits; "" outside of containers."""
+        """The id of its container, 64 digits, or "" outside of containers."""
         found = re.search(r"[0-9a-f]{64}", self.cgroup)
         return found.group() if found else ""
 
@@ -181,11 +181,11 @@ class Daemon:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A TCP socket that listens on one of the ports that were asked for."""
+    """A TCP socket that listens on one of the requested ports."""
 
     address: str  # 127.0.0.1, 0.0.0.0, ::
     port: int
-    daemon: Daemon | None = None  # whose it is; None where that is hidden
+    daemon: Daemon | None = None  # its process, None if hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,19 +193,19 @@ class Keyring:
     """A key that the host's package manager trusts."""
 
     path: str  # file, or the name of the gpg-pubkey package on rpm systems
-    fingerprints: tuple[str, ...] = ()  # upper case, 40 digits; 8 where no more is known
+    fingerprints: tuple[str, ...] = ()  # upper case, 40 digits, or 8 if only these are known
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterHost:
-    """What kubeadm requires of a host, and what there is of a cluster."""
+    """The host's properties that kubeadm requires, and its part in a cluster."""
 
-    name: str = ""  # the host's, as the kernel has it
+    name: str = ""  # host name in the kernel
     cgroups: int = 2  # version of the control groups
     processors: int = 0  # 0: unknown
     memory: int = 0  # KiB; 0: unknown
     swap: tuple[str, ...] = ()  # devices and files in use
-    macs: tuple[str, ...] = ()  # of network cards; none in a container
+    macs: tuple[str, ...] = ()  # of network cards, () in a container
     paths: frozenset[str] = frozenset()  # of kubeadm, static pods, etcd, CNI and its links
     authorities: frozenset[str] = frozenset()  # of its cluster: digests of certificates
     server: str = ""  # https://host:port of its cluster's API server, as users reach it
@@ -214,7 +214,7 @@ class ClusterHost:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """Everything that the roles, preflight and the reports need to know of one host."""
+    """Everything that the roles, preflight and the reports must know about one host."""
 
     os: OsRelease
     kernel: Kernel
@@ -222,55 +222,55 @@ class NodeFacts:
     clock: int  # seconds since 1970, by the host's clock, when the facts were gathered
     package_manager: PackageManager | None
     pci: tuple[PciDevice, ...] = ()
-    taken: tuple[str, ...] = ()  # slots of the GPUs that the driver has, on the bus or not
+    taken: tuple[str, ...] = ()  # slots of the driver's GPUs, even if off the bus
     modules: dict[str, str | None] = field(default_factory=dict)  # loaded: name -> version
-    loaded_flavour: Modules | None = None  # of the nvidia module that is loaded now
+    loaded_flavour: Modules | None = None  # of the loaded nvidia module
     module_on_disk: ModuleOnDisk | None = None
-    listed: Listed | None = None  # None: no module is loaded, or there is no nvidia-smi
+    listed: Listed | None = None  # None without a loaded module or nvidia-smi
     library: str | None = None  # version in the name of the installed libnvidia-ml.so
     dkms: tuple[DkmsModule, ...] = ()
     device_nodes: tuple[str, ...] = ()  # /dev/nvidia0, /dev/nvidiactl, …
     packages: dict[str, Package] = field(default_factory=dict)
     holds: frozenset[str] = frozenset()  # apt: held names; rpm: versionlock lines
-    broken: str = ""  # what the package manager says is half done, "" when it is fine
+    broken: str = ""  # packages that the manager reports as unfinished, or ""
     lock_holder: str = ""  # process that holds the package manager's lock
     files: dict[str, ManagedFile] = field(default_factory=dict)
     keyrings: tuple[Keyring, ...] = ()
-    services: dict[str, Service] = field(default_factory=dict)  # those that have a unit file
+    services: dict[str, Service] = field(default_factory=dict)  # units with a unit file
     runtimes: dict[str, Runtime] = field(default_factory=dict)
     rootless_docker: bool = False  # a user runs a docker without root
     gpu_processes: tuple[GpuProcess, ...] = ()
     collectors: tuple[Daemon, ...] = ()  # processes that collect metrics of the GPUs
-    listeners: tuple[Listener, ...] = ()  # on the ports that were asked for
+    listeners: tuple[Listener, ...] = ()  # on the requested ports
     machine_id: str = ""
     cluster_host: ClusterHost = ClusterHost()
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
-    gpu_pods: int = 0  # pods on this host that use a GPU device, as far as the host shows
-    gpu_containers: int = 0  # running containers that were given GPUs, whether they use them or not
+    gpu_pods: int = 0  # pods that visibly use a GPU device on this host
+    gpu_containers: int = 0  # running containers with GPUs, used or not
     provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json
-    # parts of `provenance` that an unfinished run noted before it wrote, by runtime
+    # runtime -> part of `provenance` that an unfinished run noted before it wrote
     noted_runtimes: dict[str, Any] = field(default_factory=dict)
     free_bytes: dict[str, int] = field(default_factory=dict)  # by path: /, /boot, /var, /usr
     unattended_upgrades: bool = False
     runfile_install: bool = False  # installed by NVIDIA's .run file
     operator_driver: bool = False  # /run/nvidia/driver: the GPU Operator's driver container
-    foreign_driver: str = ""  # what shows that the driver came without packages; "" if nothing does
-    # where no package of a usual name has them: the driver's libraries and module
+    foreign_driver: str = ""  # evidence of a driver without packages, or ""
+    # the driver's libraries and module, if no package with a usual name is installed
     driver_files: tuple[DriverFile, ...] = ()
     controller: bool = False  # the machine that runs gpufleet is this host
     cdi_specs: tuple[CdiSpec, ...] = ()
-    privileged: bool = True  # gathered as root; if not, much of the above is incomplete
-    run_lock: str = ""  # whose run was the last to change something since the boot
+    privileged: bool = True  # gathered as root; otherwise many facts are incomplete
+    run_lock: str = ""  # run that last changed something since the boot
     busy: bool = False  # that run, or a step of it, is still active
 
     @property
     def distribution(self) -> Distribution | None:
-        """The catalog's entry of the host's distribution; None if it has none."""
+        """The catalog's entry of the host's distribution, or None if it has no entry."""
         return self.os.distribution
 
     @property
     def texts(self) -> dict[str, str]:
-        """The text of every configuration file that could be read, by path."""
+        """The text of every configuration file that was readable, by path."""
         files = self.files.items()
         return {path: file.content for path, file in files if file.content is not None}
 
@@ -284,10 +284,10 @@ class NodeFacts:
 
     @property
     def loaded_driver(self) -> str | None:
-        """Version of the nvidia module that is loaded now."""
+        """Version of the loaded nvidia module."""
         return self.modules.get("nvidia")
 
     @property
     def installed_flavour(self) -> Modules | None:
-        """The flavour of the module on disk, else of the loaded one."""
+        """The flavour of the module on disk, or else of the loaded one."""
         return self.module_on_disk.flavour if self.module_on_disk else self.loaded_flavour

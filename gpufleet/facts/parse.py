@@ -1,4 +1,4 @@
-"""What a host printed, as NodeFacts."""
+"""Parses a host's output into NodeFacts."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def parse_node_facts(
 ) -> NodeFacts:
     """The facts in the output of `gather_command`, which got the same `mark`.
 
-    The host is the controller when both its machine id and its boot id are the controller's:
+    The host is the controller if its machine id and its boot id are both the controller's:
     containers share the boot id of their machine, and clones its machine id, but not both.
 
-    Raises FactsError, which names the section, when one is missing or malformed.
+    Raises FactsError, which names the section, if a section is missing or malformed.
     """
     sections = Sections(lines, mark)
     os = sections.parse("os", parse_os)

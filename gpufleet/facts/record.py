@@ -1,4 +1,4 @@
-"""The record on a host of what was installed there: its shape, and what of it is readable."""
+"""The record on a host of the installation: its format, and how to read it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Part(BaseModel):
 
 
 class RoleEntry(Part):
-    """What every role records; each role adds to it in its own room."""
+    """The fields that every role records. Each role adds fields in its own package."""
 
     role: ClassVar[str]  # key of the entry
 
@@ -33,7 +33,7 @@ class RoleEntry(Part):
 
     @property
     def exists(self) -> bool:
-        """Whether the record has anything of the role."""
+        """True if the record has an entry of the role."""
         return bool(self.model_fields_set)
 
     @property
@@ -46,10 +46,10 @@ AnyEntry = TypeVar("AnyEntry", bound=RoleEntry)
 
 
 class HostRecord(Part):
-    """The record; `entry` gives the part of a role. An empty one where the host has none."""
+    """The record; `entry` gives the part of a role. It is empty if the host has no record."""
 
     schema_: int = Field(default=SCHEMA, alias="schema")
-    files: dict[str, str] = {}  # path -> sha256 of what gpufleet wrote
+    files: dict[str, str] = {}  # path -> sha256 of the content that gpufleet wrote
     history: list[dict[str, str | None]] = []
     _entries: dict[type[RoleEntry], RoleEntry] = PrivateAttr(default_factory=dict)
 
@@ -58,13 +58,13 @@ class HostRecord(Part):
 
     @property
     def exists(self) -> bool:
-        """Whether the host has a record, and one with something in it."""
+        """True if the host has a record that is not empty."""
         return bool(self.model_fields_set)
 
     def entry(self, kind: type[AnyEntry]) -> AnyEntry:
-        """The part of a role; an empty one where the record has none.
+        """The part of a role, empty if the record does not have it.
 
-        Raises pydantic.ValidationError for a damaged one: see `trouble`.
+        Raises pydantic.ValidationError for a damaged part: see `trouble`.
         """
         if kind not in self._entries:
             there = (self.model_extra or {}).get(kind.role)
@@ -74,11 +74,11 @@ class HostRecord(Part):
         return entry
 
     def has(self, role: str) -> bool:
-        """Whether the record has a part of a role."""
+        """True if the record has a part of a role."""
         return bool((self.model_extra or {}).get(role))
 
     def trouble(self, kinds: Iterable[type[RoleEntry]]) -> str:
-        """Why the part of one of the roles cannot be used; "" where all can."""
+        """Why the part of one of these roles cannot be used, or "" if all are usable."""
         for kind in kinds:
             try:
                 self.entry(kind)
@@ -91,7 +91,7 @@ NO_RECORD = HostRecord()
 
 
 def read_record(text: str | bytes) -> HostRecord:
-    """The record in a file's text. Raises ValueError, which says why it cannot be used."""
+    """Read the record from a file's text. Raises ValueError with the reason if it is unusable."""
     try:
         data = json.loads(text)
     except ValueError as error:
@@ -111,7 +111,7 @@ def read_record(text: str | bytes) -> HostRecord:
 
 
 def _first(error: ValidationError, *inside: str) -> str:
-    """What is wrong, and where."""
+    """The first error and its location."""
     first = error.errors()[0]
     where = ".".join([*inside, *(str(part) for part in first["loc"])])
     return f"{where}: {first['msg']}"

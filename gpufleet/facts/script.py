@@ -1,4 +1,4 @@
-"""The command that prints what a host is: the sections, joined."""
+"""The command that prints the facts of a host: the sections, joined."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gpufleet.facts.sections import SECTIONS
 from gpufleet.facts.sections.drivers import LIBRARY_PACKAGES, MODULE_PACKAGES
 
 MAX_ARGUMENT = 128 * 1024  # MAX_ARG_STRLEN of Linux: the longest argument of a command
-LINE_END = "\36"  # of the lines that a host prints, which are one line for pyinfra
+LINE_END = "\36"  # separates lines in the output, which is one line for pyinfra
 CAPTURE_MARK = "@@"  # in output stored in a file; each run has a random one
 
 
-# All of it is kept in memory here. What is cut off lacks its end, and is refused.
+# Limited, because this machine keeps the output in memory. Output that lacks its end is refused.
 SEND = r"gather | tr '\12\0-\10\13-\37\177-\377' '\36[?*]' | head -c 67108864"
 
 
 @cache
 def _script() -> str:
-    """The sections in one function, without comment lines and leading blanks: a third of it less
-    to send."""
+    """The sections in one function, without comment lines and leading blanks, which saves a third
+    of the upload."""
     folder = files("gpufleet.facts.sections")
 
     def code(name: str) -> str:
@@ -37,7 +37,7 @@ def _script() -> str:
 
 @cache
 def _words() -> str:
-    """How a distribution keeps its packages, by words in its os-release: `dpkg=debian rpm=rhel`."""
+    """Maps words in os-release to the package format: `dpkg=debian rpm=rhel`."""
     tools = {"deb": "dpkg", "rpm": "rpm"}
     families = load_families()
     return " ".join(f"{tools[f.packaging]}={word}" for f in families for word in f.words)
@@ -49,13 +49,13 @@ def gather_command(
     *,
     mark: str = CAPTURE_MARK,
 ) -> str:
-    """The command to run, which also reads the files `paths` (absolute).
+    """The command that gathers the facts and reads the files `paths` (absolute).
 
-    `mark` distinguishes the lines between sections; parse_node_facts needs the same.
-    `ports` are TCP ports whose listeners are reported.
+    `mark` separates the sections; parse_node_facts needs the same mark. `ports` are TCP ports with
+    listeners to report.
 
-    Raises ValueError for a path that is not absolute or holds a line break, and when the
-    command would be longer than the kernel takes.
+    Raises ValueError for a path that is not absolute or holds a line break, and if the command is
+    longer than the kernel accepts.
     """
     for path in paths:
         if not path.startswith("/") or "\n" in path:

@@ -1,4 +1,4 @@
-"""What a host is asked for, by section: NAME.sh prints it there, a module here reads it."""
+"""The sections of a host's facts. NAME.sh prints a section on the host; a module here parses it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class FactsError(Exception):
-    """The facts of a host cannot be read: `section` says which part, the message why."""
+    """The facts of a host cannot be read. `section` names the part, the message the reason."""
 
     def __init__(self, section: str, why: str) -> None:
         super().__init__(f"facts of the host, section {section}: {why}")
@@ -42,13 +42,13 @@ class FactsError(Exception):
 
 
 class Sections:
-    """The lines of every section, and a way to parse one that names it when it is malformed."""
+    """The lines of every section, and a parser that names the section of an error."""
 
     def __init__(self, lines: Iterable[str], mark: str) -> None:
-        """`mark`: the prefix that the host got for the lines between sections; what comes
-        before the first and after the last of them is of others, and is left out.
+        """`mark`: the prefix of the lines between sections. Lines before the first mark and after
+        the last one come from other programs and are left out.
 
-        Raises FactsError where a section is missing, as in output that was cut off.
+        Raises FactsError if a section is missing, as in output that was cut off.
         """
         self._lines: dict[str, list[str]] = {}
         current: list[str] = []
@@ -66,7 +66,7 @@ class Sections:
                 raise FactsError(name, "it is missing: the output of the host was cut off")
 
     def parse(self, name: str, parser: Callable[[Sequence[str]], T]) -> T:
-        """What `parser` makes of a section's lines; its ValueError or LookupError as FactsError."""
+        """Parse a section with `parser`. Its ValueError or LookupError becomes FactsError."""
         try:
             return parser(self._lines[name])
         except (ValueError, LookupError) as error:

@@ -1,4 +1,4 @@
-"""GPU metrics collectors and TCP listeners."""
+"""Parses collectors of GPU metrics, and TCP listeners."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpufleet.facts.sections import records
 
 
 def parse_collectors(lines: Sequence[str]) -> tuple[tuple[Daemon, ...], tuple[Listener, ...]]:
-    """The collectors, lowest process id first, and the sockets that listen.
+    """The collectors, lowest process id first, and the listening sockets.
 
-    A process that only owns a socket is no collector. Raises ValueError for a malformed line.
+    A process that only owns a socket is not a collector. Raises ValueError for a malformed line.
     """
     daemons: dict[int, Daemon] = {}
     collect: set[int] = set()

@@ -1,4 +1,4 @@
-"""Whose the driver on a host is: its packages, or what installed it without any."""
+"""Finds the owner of a host's driver: packages, or an installer without packages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from gpufleet.facts.model import DkmsModule, DriverFile, Kernel, Package
 
 # Packages with the driver's library, and those with its modules, of the sources that gpufleet
-# replaces: where one is there, its files need no question. packages.sh gets the same expressions,
+# replaces. If one is installed, its files are not examined. packages.sh gets the same expressions,
 # for every awk: without intervals and backslashes.
 LIBRARY_PACKAGES = (
     "^(cuda-drivers(-[0-9]+)?|libnvidia-(ml1?|compute(-[0-9]+)?(-server)?|tesla-([0-9]+-)?ml1)"
@@ -19,7 +19,7 @@ MODULE_PACKAGES = (
     "|linux-(modules|objects)-nvidia-.+|(dkms|kmod)-nvidia(-.+)?|nvidia-(open-)?driver-G[0-9]+.*)$"
 )
 _CARRIERS = re.compile(f"{LIBRARY_PACKAGES}|{MODULE_PACKAGES}")
-_FOREIGN_ARCHITECTURES = ("i386", "i586", "i686")  # of libraries beside a driver of any source
+_FOREIGN_ARCHITECTURES = ("i386", "i586", "i686")  # 32-bit libraries fit any driver
 _ELSEWHERE = "driver "
 _CACHED = "cache "
 _DPKG_OWNERS = re.compile(r"([^\s:,]+(?::\w+)?(?:, [^\s:,]+(?::\w+)?)*): /")
@@ -42,7 +42,7 @@ def parse_driver_files(lines: Iterable[str]) -> tuple[DriverFile, ...]:
 
 
 def _owners(answers: Sequence[str]) -> tuple[str, ...] | None:
-    """Packages in what `dpkg -S` or `rpm -qf` said; None where that is neither a name nor a no."""
+    """Packages in the answer of `dpkg -S` or `rpm -qf`, or None if the answer is unclear."""
     found: set[str] = set()
     answers = [answer for answer in answers if not _DIVERTED.match(answer)]
     for answer in answers:
@@ -57,7 +57,7 @@ def _owners(answers: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def packaged(packages: Mapping[str, Package], files: Collection[DriverFile]) -> bool:
-    """Whether a package with the driver's library or modules is installed, of whatever source."""
+    """True if a package with the driver's library or modules is installed, from any source."""
     return any(file.owners for file in files) or any(
         _CARRIERS.match(package.name) and package.architecture not in _FOREIGN_ARCHITECTURES
         for package in packages.values()
@@ -73,8 +73,8 @@ def foreign(
     *,
     loaded: bool,
 ) -> str:
-    """What shows that no package installed the driver: its files, of none, or a kernel without
-    modules. A loaded module alone may be left of a driver that was removed."""
+    """Evidence that no package installed the driver, or "": files without an owner, or a kernel
+    without modules. A loaded module alone may remain from a removed driver."""
     if packaged(packages, files):
         return ""
     of_unknown = {file.path.rpartition("/")[0] for file in files if file.owners is None}
@@ -95,8 +95,8 @@ def foreign(
 
 
 def _module(files: Collection[DriverFile], dkms: Sequence[DkmsModule]) -> str:
-    """The module that neither a package has nor DKMS built. One of DKMS may be left of a package
-    that was removed, unless its source is there and of none."""
+    """The module that no package owns and that DKMS did not build, or "". A module from DKMS may
+    remain from a removed package, unless its source exists and has no owner."""
     sources = [file for file in files if file.kind == "source"]
     built = any(module.name.startswith("nvidia") for module in dkms)
     if (sources and not all(file.owners == () for file in sources)) or (built and not sources):
@@ -106,8 +106,8 @@ def _module(files: Collection[DriverFile], dkms: Sequence[DkmsModule]) -> str:
 
 
 def by_runfile(oddities: Collection[str], *, driver: bool, packaged: bool) -> bool:
-    """Whether NVIDIA's installer put the driver there. Its log alone may be old: it counts where a
-    driver is there without packages."""
+    """True if NVIDIA's installer installed the driver. Its log alone may be old, so the log counts
+    only for a driver without packages."""
     return "runfile uninstaller" in oddities or (
         "runfile log" in oddities and driver and not packaged
     )

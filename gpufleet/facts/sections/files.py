@@ -1,4 +1,4 @@
-"""Configuration files, keyrings and CDI specs of a host."""
+"""Parses configuration files, keyrings and CDI specs of a host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TROUBLE = {
 
 @dataclass(slots=True)
 class _Raw:
-    """The lines of the section by kind, before the content is cut up."""
+    """The lines of the section by kind, before the content is split into files."""
 
     files: list[tuple[int, ManagedFile]] = field(default_factory=list)
     others: list[ManagedFile] = field(default_factory=list)
@@ -35,7 +35,7 @@ class _Raw:
 
 
 def parse_files(lines: Sequence[str]) -> tuple[dict[str, ManagedFile], dict[str, bytes]]:
-    """The files by path, and the bytes of those that were read."""
+    """The files by path, and the bytes of the files that were read."""
     raw = _sort(lines)
     files: dict[str, ManagedFile] = {}
     contents: dict[str, bytes] = {}
@@ -83,7 +83,7 @@ def _sort(lines: Sequence[str]) -> _Raw:
         elif word == "hex":
             raw.content += bytes.fromhex(rest)
         elif line.strip():
-            raise ValueError("there is a line of no known kind")  # it may hold what a file holds
+            raise ValueError("there is a line of no known kind")  # it may hold a file's content
     return raw
 
 

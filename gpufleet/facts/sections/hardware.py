@@ -1,4 +1,4 @@
-"""Kernel, devices and modules."""
+"""Parses kernel, devices and modules."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DKMS = re.compile(
     r"(?P<name>[^,/:\s]+)(?:/|, *)(?P<version>[^,/:\s]+)"
     r"(?:, *(?P<kernel>[^,:\s]+), *(?P<arch>[^,:\s]+))? *: *(?P<state>[a-z]+)"
 )
-_NO_LINK = "63"  # lanes, of six bits: all ones is what a device reads as that is gone
+_NO_LINK = "63"  # lanes, six bits: a device that is gone reads as all ones
 _TAKEN = "taken "
 _LISTED = re.compile(r"GPU \d|\s+MIG ")
-_TIMED_OUT = ("124", "137")  # of timeout
+_TIMED_OUT = ("124", "137")  # exit codes of timeout
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
 
@@ -65,13 +65,13 @@ def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
 
 
 def parse_taken(lines: Sequence[str]) -> tuple[str, ...]:
-    """Slots of the GPUs that the driver has, on the bus or not."""
+    """Slots of the GPUs that the driver knows, even if they left the bus."""
     slots = (line.removeprefix(_TAKEN) for line in lines if line.startswith(_TAKEN))
     return tuple(sorted(slot.strip().lower() for slot in slots))
 
 
 def parse_smi(lines: Sequence[str]) -> Listed | None:
-    """The GPUs that nvidia-smi lists; None if it was not asked."""
+    """The GPUs that nvidia-smi lists, or None if it was not run."""
     said = [line for line in lines if line.strip()]
     if not said:
         return None
@@ -86,7 +86,7 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
-    """The version of each loaded module, None for one without.
+    """The version of each loaded module, or None for a module without a version.
 
     Lines of /proc/modules, then one `module` line per /sys/module entry.
     """
@@ -101,7 +101,7 @@ def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
 
 
 def parse_flavour(lines: Sequence[str]) -> Modules | None:
-    """The flavour of the loaded nvidia module; None if it is not known.
+    """The flavour of the loaded nvidia module, or None if unknown.
 
     Lines of /proc/modules end with the taint flags of a module: P stands for proprietary.
     """
@@ -135,7 +135,7 @@ def library_version(path: str) -> str | None:
 
 
 def parse_library(lines: Sequence[str]) -> str | None:
-    """The version that the loader takes, else the newest one."""
+    """The version that the loader uses, or else the newest one."""
     found = [(word, library_version(path)) for word, path in records(lines)]
     used = [version for word, version in found if version and word == "used"]
     versions = [version for _, version in found if version]

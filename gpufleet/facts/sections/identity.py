@@ -1,4 +1,4 @@
-"""Which host it is: its boot, its distribution, its clock, its free space."""
+"""Parses a host's identity, boot, distribution, clock and free space."""
 
 from __future__ import annotations
 

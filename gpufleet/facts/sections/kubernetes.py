@@ -1,4 +1,4 @@
-"""What kubeadm requires of a host."""
+"""Parses the host's properties that kubeadm requires."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.facts.sections import records
 
 
 def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
-    """Raises ValueError for a number that is none."""
+    """Raises ValueError for a malformed number."""
     texts: dict[str, str] = {}
     numbers: dict[str, int] = {}
     listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": [], "authority": []}
@@ -34,5 +34,5 @@ def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
 
 
 def digest(certificate: str) -> str:
-    """The sha256 of a certificate as PEM has it: base64, without line breaks."""
+    """The sha256 of a certificate in the base64 of its PEM, without line breaks."""
     return hashlib.sha256(certificate.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Packages, holds and the state of the package manager."""
+"""Parses packages, holds and the state of the package manager."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _APPLY = re.compile(r"^\s*apply_updates\s*=\s*(?i:yes|true|1|on)\b", re.MULTILIN
 
 @dataclass(frozen=True, slots=True)
 class PackageState:
-    """The `packages` section."""
+    """The parsed `packages` section."""
 
     manager: PackageManager | None
     packages: dict[str, Package]
@@ -29,7 +29,7 @@ class PackageState:
 
 
 def _rows(lines: Sequence[str]) -> tuple[str, str, set[str], list[list[str]]]:
-    """The kind of database, whether it has a journal, the tools, and the packages' four columns."""
+    """The kind of database, its journal, the tools, and the four columns of each package."""
     form, journal = "", ""
     tools: set[str] = set()
     rows: list[list[str]] = []
@@ -52,7 +52,7 @@ def _rows(lines: Sequence[str]) -> tuple[str, str, set[str], list[list[str]]]:
 def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
     """Packages by name; a foreign architecture as `name:arch`, a further version as `name-version`.
 
-    Packages of which only configuration files are left count as absent.
+    Packages with only configuration files left count as absent.
     """
     form, journal, tools, rows = _rows(lines)
     native = next((row[1] for row in rows if row[0] in ("dpkg", "rpm")), "")
@@ -95,7 +95,7 @@ def versionlocks(files: Mapping[str, ManagedFile]) -> frozenset[str]:
 
 
 def parse_trust(lines: Sequence[str]) -> tuple[Keyring, ...]:
-    """The gpg-pubkey packages of an rpm system: a name, then the key in its armor."""
+    """The gpg-pubkey packages of an rpm system: a name, then the key in ASCII armor."""
     blocks: list[tuple[str, list[str]]] = []
     for line in lines:
         if line.startswith("@key "):
@@ -115,7 +115,7 @@ def _fingerprints(data: bytes) -> tuple[str, ...]:
 
 
 def keyring(path: str, data: bytes) -> Keyring:
-    """A keyring file; without fingerprints where it is not one."""
+    """A keyring file, without fingerprints if its content is not a keyring."""
     return Keyring(path, _fingerprints(data))
 
 
@@ -130,7 +130,7 @@ def parse_lock(lines: Iterable[str]) -> str:
 def unattended(
     state: PackageState, files: Mapping[str, ManagedFile], services: Mapping[str, Service]
 ) -> bool:
-    """Whether the host upgrades packages by itself."""
+    """True if the host upgrades packages automatically."""
     if state.manager == "apt":
         unit = "apt-daily-upgrade.timer"
         timer = services.get(unit)

@@ -1,4 +1,4 @@
-"""Services, container runtimes and GPU work."""
+"""Parses services, container runtimes and GPU work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Literal
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
 from gpufleet.facts.sections import records
 
-COMMAND_WORDS, COMMAND_CHARS = 4, 80  # of a command line that is shown
+COMMAND_WORDS, COMMAND_CHARS = 4, 80  # limits of a command line in reports
 RUNS = ("active", "activating", "reloading")
 _RANCHER = {
     "k3s.service": "/var/lib/rancher/k3s",
@@ -48,9 +48,9 @@ RuntimeName = Literal["docker", "containerd", "crio"]
 
 
 def parse_services(lines: Sequence[str]) -> dict[str, Service]:
-    """Units by name, from `systemctl show`: one block per unit, blocks apart by an empty line.
+    """Units by name, from `systemctl show`: one block per unit, separated by empty lines.
 
-    Units without a unit file are not asked for, so they are not among the result.
+    Units without a unit file are not queried, so the result lacks them.
     """
     services: dict[str, Service] = {}
     for block in "\n".join(lines).strip().split("\n\n"):
@@ -70,13 +70,13 @@ def parse_services(lines: Sequence[str]) -> dict[str, Service]:
 
 
 def runs_kubelet(services: Mapping[str, Service]) -> bool:
-    """Whether a kubelet, or a distribution that contains one, is up or coming up."""
+    """True if a kubelet, or a distribution that contains one, is running or starting."""
     return any(name in services and services[name].active in RUNS for name in _KUBELETS)
 
 
 @dataclass(slots=True)
 class _Reported:
-    """The `runtimes` section."""
+    """The parsed `runtimes` section."""
 
     commands: set[str] = field(default_factory=set)
     containers: dict[str, int] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def _reported(lines: Sequence[str]) -> _Reported:
 
 
 def runs_rootless_docker(lines: Sequence[str]) -> bool:
-    """Whether a user has the socket of a docker that runs without root."""
+    """True if a user has the socket of a docker that runs without root."""
     return ("rootless", "docker") in records(lines)
 
 
@@ -178,14 +178,14 @@ def _live_restore(file: ManagedFile | None, command: str) -> bool:
     try:
         config = json.loads(file.content.lstrip("\ufeff")) if file and file.content else {}
     except (ValueError, RecursionError):
-        # Preflight reports an invalid daemon.json; here it only means that nothing is known.
+        # Preflight reports an invalid daemon.json; here it counts as unknown.
         return False
     return isinstance(config, dict) and config.get("live-restore") is True
 
 
 def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int, int]:
-    """Processes that have a device open, driver daemons among them, and the numbers of GPU pods and
-    of containers that were given GPUs."""
+    """Processes with an open GPU device, including driver daemons; the number of GPU pods; and the
+    number of containers with GPUs."""
     commands: dict[int, str] = {}
     arguments: dict[int, str] = {}
     devices: dict[int, set[str]] = {}
