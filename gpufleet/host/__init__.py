@@ -1,1 +1,1 @@
-"""The way to one host: questions, scripts, files, its lock, its reboot, what goes wrong."""
+"""Access to one host: questions, scripts, files, its lock, its reboot, its errors."""

@@ -1,4 +1,4 @@
-"""Commands whose output is separated from everything else that the host prints."""
+"""Frames commands, so that their output can be separated from other output of the host."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from pyinfra.api import Host, StringCommand
 from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, auth_argument_meta, pop_global_arguments
 
-# Around every answer, so that nothing that a login shell or a wrapper prints is taken for one. No
-# file on a host holds it, and the name of a process, at most 15 characters, is too short for it.
+# Marks the start and end of answers, so that output of a login shell is not taken for one. No
+# file on a host contains it, and process names of at most 15 characters are too short for it.
 MARK = secrets.token_hex(16)
 _SHELL = ("_shell_executable", "_chdir", "_env", "_temp_dir")
 
@@ -22,7 +22,7 @@ def framed(command: StringCommand) -> StringCommand:
 
 
 def answer(lines: Iterable[str]) -> list[str] | None:
-    """The lines that a framed command printed; None where it was cut off."""
+    """The lines that a framed command printed, or None if they were cut off."""
     rows = list(lines)
     marks = [number for number, line in enumerate(rows) if line == MARK]
     if len(marks) != 2:
@@ -32,7 +32,7 @@ def answer(lines: Iterable[str]) -> list[str] | None:
 
 
 def arguments(host: Host) -> dict[str, Any]:
-    """How commands run on `host`: as its data, the configuration and the operation say."""
+    """The connector's arguments for `host`, from its data, the configuration and the operation."""
     known: dict[str, Any] = dict(host.current_op_global_arguments or {})
     if not known:
         known = dict(pop_global_arguments(host.state, host, {})[0])
@@ -40,13 +40,13 @@ def arguments(host: Host) -> dict[str, Any]:
 
 
 def privileges(host: Host) -> dict[str, Any]:
-    """The part of `arguments` with the user and the shell: no input, time or terminal."""
+    """The part of `arguments` about the user and the shell: no input, timeout or terminal."""
     wanted = (*auth_argument_meta, *_SHELL)
     return {key: value for key, value in arguments(host).items() if key in wanted}
 
 
 def is_connected(host: Host) -> bool:
-    """Whether the connection still stands; True for a host that is not reached over SSH."""
+    """True if the connection still exists, or if the host is not reached over SSH."""
     client = getattr(host.connector, "client", None)
     if not host.connected or client is None:
         return bool(host.connected)

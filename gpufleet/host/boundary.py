@@ -1,4 +1,4 @@
-"""The boundary around one host: what goes wrong inside stops this host, and no other."""
+"""The boundary around one host: an error inside stops this host, and no other."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gpufleet.host.trouble import explain_error, refusal
 from gpufleet.run.reporting import RunReport
 
 Command = str | StringCommand | FunctionCommand
-Explain = Callable[[Exception, str], Sequence[Finding]]  # the error and what was going on
+Explain = Callable[[Exception, str], Sequence[Finding]]  # takes the error and the current activity
 
 
 @contextmanager
 def one_host() -> Iterator[None]:
-    """The code of a deploy for one host: an exception in it becomes a blocker of that host.
+    """Run a deploy's code for one host, and turn an exception into a blocker of that host.
 
-    pyinfra would end the run of all hosts. What ends the run on purpose still does: no host left,
-    or more failed than --fail-percent allows.
+    pyinfra would end the run of all hosts. Errors that end the run on purpose still do: no host
+    left, or more failed hosts than --fail-percent allows.
     """
     try:
         yield
@@ -43,14 +43,14 @@ def one_host() -> Iterator[None]:
 
 
 def findings_of(error: Exception, doing: str) -> Sequence[Finding]:
-    """The blockers that an exception comes to on the host that runs now."""
+    """The blockers for an exception on the current host."""
     if isinstance(error, Stopped):
         return error.findings
     return (explain_error(host, error, doing),)
 
 
 def watched(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
-    """The same command, which fails with findings where it would raise or lose its connection."""
+    """The command, which fails with findings instead of raising or losing its connection."""
     if isinstance(command, FunctionCommand):
         call = (explain, command.function, command.args, command.kwargs)
         return FunctionCommand(_call, call, {}, **command.connector_arguments)
@@ -60,7 +60,7 @@ def watched(command: Command, explain: Explain) -> StringCommand | FunctionComma
 
 
 def failing(*found: Finding) -> FunctionCommand:
-    """A command that does nothing but fail its operation for these reasons."""
+    """A command that only fails its operation, with these findings."""
     return FunctionCommand(_fail, found, {})
 
 
@@ -81,7 +81,7 @@ class _Watched(StringCommand):
         except Exception as error:  # noqa: BLE001 - the boundary
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:
-            if not is_connected(host):  # which looks like a command that failed without a word
+            if not is_connected(host):  # otherwise looks like a failure without a message
                 _fail(state, host, refusal(host, [], doing))
             for_people(host.name, output.combined_lines)
         _report(state, host, list(notices(output.stdout_lines)))
@@ -96,7 +96,7 @@ def _call(
     args: Any,
     kwargs: dict[str, Any],
 ) -> bool:
-    """Call a function of ours; all of them take the state and the host first."""
+    """Call a function with the state and the host first, and report its exceptions."""
     try:
         return function(state, host, *args, **kwargs) is not False
     except Exception as error:  # noqa: BLE001 - the boundary
@@ -117,7 +117,7 @@ def _report(state: State, host: Host, found: Sequence[Finding]) -> None:
 
 
 def step(state: State, host: Host) -> str:
-    """The current operation, for a message: in the step '…'."""
+    """The name of the current operation, for a message: in the step '…'."""
     found = host.executing_op_hash
     names = sorted(state.get_op_meta(found).names) if found else ["before the first"]
     return f"in the step {', '.join(names)!r}"

@@ -1,4 +1,4 @@
-"""The facts of a host: one command, whose output is never printed."""
+"""Reads the facts of a host with one command, and never prints its output."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def read_facts(
     ports: Sequence[int] = (),
     how: Mapping[str, Any] | None = None,
 ) -> NodeFacts | Finding:
-    """NodeFacts of a host, or the blocker that says why there are none; raises nothing.
+    """NodeFacts of a host, or a blocker with the reason if they cannot be read. Raises nothing.
 
-    `paths` are further files to read, for example a containerd configuration that is not in its
-    usual place. `ports`: TCP ports whose listeners are reported. `how`: the connector's arguments
-    for this host, where they are known.
+    `paths`: further files to read, for example a containerd configuration in an unusual place.
+    `ports`: TCP ports with listeners to report. `how`: the connector's arguments for this host, if
+    they are known.
     """
     try:
         watch(host)
         command = StringCommand(gather_command(paths, ports, mark=MARK))
-        # Never printed, not even at -vvv: whole files are in it, with their passwords.
+        # Never printed, not even at -vvv: it contains whole files with their passwords.
         ok, output = run(host, command, **(arguments(host) if how is None else how))
         lines = [line for part in output.stdout_lines for line in part.split(LINE_END)]
         if not ok:
-            # what was printed before the facts began: of nologin, for example
+            # output before the facts, for example of nologin
             start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
             return refusal(host, [*output.stderr_lines, *lines[:start]], DOING)
         machine_id, boot_id = _controller()
@@ -60,7 +60,7 @@ def read_facts(
 
 @cache
 def _controller() -> tuple[str, str]:
-    """Machine id and boot id of the machine that gpufleet runs on; "" where it has none."""
+    """Machine id and boot id of the machine that gpufleet runs on, "" if it lacks one."""
     return _read("/etc/machine-id"), _read("/proc/sys/kernel/random/boot_id")
 
 

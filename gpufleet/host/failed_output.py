@@ -1,6 +1,6 @@
-"""The output of a failed command, for people: our own message first.
+"""Formats the output of a failed command for users, with gpufleet's message first.
 
-pyinfra prints it as it is; the report repeats its errors.
+pyinfra prints it unchanged; the report repeats its errors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LAST_LINES = 8  # of the output of a failed command
 
 
 def for_people(host: str, lines: list[OutputLine]) -> None:
-    """Change the lines of a command that failed on `host`."""
+    """Change the output lines of a command that failed on `host`."""
     _change(lines, "stdout", lambda texts: quote_lines(host, _without_frame(texts)))
     _change(lines, "stderr", lambda texts: _ours_first(host, texts))
 
 
 def _change(lines: list[OutputLine], stream: str, change: Callable[[list[str]], list[str]]) -> None:
-    """Change the texts of one stream; they may become fewer."""
+    """Change the texts of one stream, which may reduce their number."""
     mine = [line for line in lines if line.buffer_name == stream]
     texts = change([line.line for line in mine])
     for line, text in zip(mine, texts, strict=False):
@@ -35,7 +35,7 @@ def _change(lines: list[OutputLine], stream: str, change: Callable[[list[str]], 
 
 
 def _without_frame(texts: list[str]) -> list[str]:
-    """Without the marks of `framed` and the line break before each."""
+    """Remove the marks of `framed` and the line break before each."""
     kept: list[str] = []
     for text in texts:
         if text != MARK:
@@ -46,8 +46,8 @@ def _without_frame(texts: list[str]) -> list[str]:
 
 
 def _ours_first(host: str, texts: list[str]) -> list[str]:
-    """The explanation of a script, with the cause that the output names; then the last lines of the
-    output behind bars, and the log with all of it."""
+    """The script's explanation with the cause that the output names, then the last lines of the
+    output behind bars, then the path of the log with the whole output."""
     ours = own_line(host)
     start = next((number for number, text in enumerate(texts) if ours.match(text)), len(texts))
     if start == len(texts):
@@ -63,7 +63,7 @@ def _ours_first(host: str, texts: list[str]) -> list[str]:
 
 
 def _with_cause(explained: list[str], output: list[str]) -> list[str]:
-    """The cause before the message, and its remedy in the place of the general one."""
+    """Put the cause before the message, and replace the general remedy by the cause's remedy."""
     cause = find_cause(output)
     if cause is None or cause.text in explained[0]:
         return explained

@@ -10,7 +10,7 @@ from gpufleet.facts.model import NodeFacts
 
 @dataclass(frozen=True, slots=True)
 class FileWrite:
-    """One file with its whole content. Binary content comes as bytes."""
+    """One file with its whole content. Binary content has the type bytes."""
 
     path: str
     content: str | bytes
@@ -21,7 +21,7 @@ class FileWrite:
         return self.content.encode() if isinstance(self.content, str) else self.content
 
     def is_on(self, facts: NodeFacts) -> bool:
-        """Whether the host has the file with this very content, and no wider mode for a secret."""
+        """True if the host has the file with this content and, for a secret, no wider mode."""
         there = facts.files.get(self.path)
         if there is None or there.content is None or there.content != self.content:
             return False
@@ -29,9 +29,9 @@ class FileWrite:
 
 
 def edited(files: Iterable[FileWrite], facts: NodeFacts) -> tuple[str, ...]:
-    """Paths of those `files` to write that were edited since a run wrote them.
+    """Paths of `files` that were edited after a run wrote them.
 
-    What was written is the sha256 in the host's record; a file that is gone was not edited.
+    The host's record has the sha256 of the written content. A deleted file is not edited.
     """
     recorded = facts.provenance.files
     found = []

@@ -1,4 +1,4 @@
-"""Files on hosts: one upload for all, each moved into place in one step, a copy kept."""
+"""Writes files on hosts with one upload, moves each into place in one step, and keeps a copy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpufleet.host.shell import command, script, upload
 
 
 def put(files: Sequence[FileWrite]) -> Commands:
-    """Commands that put `files` in place: one upload and two commands, however many files."""
+    """Commands that put `files` in place: one upload and two commands for any number of files."""
     mark = stamp()
     archive = f"{INCOMING}/{mark}.tar"
     yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
@@ -32,7 +32,7 @@ def put(files: Sequence[FileWrite]) -> Commands:
 
 
 def stamp() -> str:
-    """A name for what this run leaves on a host, that no other run has."""
+    """A unique name for files that this run leaves on a host."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%fZ}-{os.getpid()}"
 
 
@@ -47,7 +47,7 @@ def _archive(files: Sequence[FileWrite]) -> bytes:
 
 
 def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
-    """Print what would change in text files, without secrets, when --diff asks for it."""
+    """Print the changes of text files, without secrets, if --diff is set."""
     if not state.config.DIFF:
         return
     for file in files:
@@ -62,8 +62,8 @@ def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
     """
     Put files in place that differ on the host.
 
-    + facts: what the host is, for the differences that --diff shows
-    + files: the files that differ; none is no change
+    + facts: facts of the host, for the differences that --diff shows
+    + files: the files that differ; an empty list changes nothing
     """
     if not files:
         host.noop("all files are as they should be")

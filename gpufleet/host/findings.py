@@ -1,4 +1,4 @@
-"""The way to a host, its privileges, other runs on it, and its reboot."""
+"""Findings about access to a host, its privileges, other runs on it, and its reboot."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ RECORD_UNUSABLE = blocker(
     "move the file away: gpufleet then treats everything on the host as not its own.",
 )
 
-# What a run has done to a host whose lock it does not get: before its first change, and later.
+# Changes of a run that does not get a host's lock: before its first change, and later.
 NOTHING, NO_MORE = "nothing", "nothing more"
 
 ANOTHER_RUN = blocker(

@@ -1,4 +1,4 @@
-"""Facts of the hosts of an inventory, outside a deploy."""
+"""Gathers the facts of an inventory's hosts, outside a deploy."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from gpufleet.run.findings import INVENTORY, NO_INVENTORY
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """One host: its inventory data, and its facts or why there are none."""
+    """One host: its inventory data, and its facts or the reason why they are missing."""
 
     name: str
     data: dict[str, Any]
     facts: NodeFacts | None
     problem: Finding | None = None  # why facts is None
-    cluster: bool = False  # it is no host, and was not asked
-    misspelt: tuple[Finding, ...] = ()  # of its data, which has no effect
+    cluster: bool = False  # clusters are not connected to
+    misspelt: tuple[Finding, ...] = ()  # about misspelt data, which has no effect
     groups: tuple[str, ...] = ()
-    beside: Any = None  # what else was found out while it was read
+    beside: Any = None  # further result of `read`
 
 
-Answer = tuple[NodeFacts | Finding, Any]  # the second: what else was found out
-Read = Callable[[Any, Any], Answer]  # of pyinfra's state and host; raises nothing
+Answer = tuple[NodeFacts | Finding, Any]  # facts, further result
+Read = Callable[[Any, Any], Answer]  # takes pyinfra's state and host; raises nothing
 
 
 class Progress:
-    """Is kept informed while hosts are read; this one does nothing."""
+    """Receives the progress of reading hosts. This base class does nothing."""
 
     def began(self, hosts: int) -> None:
-        """So many hosts are connected to."""
+        """Called before this number of hosts is connected to."""
 
     def answered(self) -> None:
-        """One more host was read."""
+        """Called after each host that was read."""
 
 
 class NoSuchHost(Exception):
-    """A limit that matches no host, or leaves none. `name`: what is wrong, as choose_hosts says."""
+    """A limit that matches no host, or leaves none. `name`: the problem, from choose_hosts."""
 
     def __init__(self, name: str, hosts: Sequence[str], groups: Sequence[str]) -> None:
         self.name, self.hosts, self.groups = name, hosts, groups
@@ -53,7 +53,7 @@ class NoSuchHost(Exception):
 
 
 class NoInventory(Exception):
-    """There is no such inventory, or it has no hosts; its text has a code and what to do."""
+    """The inventory is missing or has no hosts. The text has the finding's code and remedy."""
 
     def __init__(self, finding: Finding) -> None:
         super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
@@ -67,8 +67,8 @@ def gather(
 ) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
-    `read` reads one host; without it, the facts alone are read. Raises NoSuchHost and NoInventory,
-    and what pyinfra raises where hosts cannot be asked.
+    `read`: reads one host; the default reads only its facts. Raises NoSuchHost, NoInventory, and
+    pyinfra's errors if hosts cannot be connected.
     """
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.
     from pyinfra.api import Config, State
@@ -81,7 +81,7 @@ def gather(
         raise NoInventory(NO_INVENTORY(path=inventory))
     cwd = str(Path.cwd())
     if cwd not in sys.path:
-        sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
+        sys.path.append(cwd)  # as pyinfra's command does: inventories import their project
     config = Config()
     prepare_connections(config)
     state = State()
@@ -108,7 +108,7 @@ def gather(
 
 
 def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) -> dict[Any, Answer]:
-    """What the reachable ones of some hosts say, all of them at the same time."""
+    """Read all reachable hosts at the same time."""
     from pyinfra.api.connect import connect_all, disconnect_all
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra.api.state import StateStage
@@ -127,7 +127,7 @@ def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) ->
         connect_all(state)
     except PyinfraError:
         if any(host.connected for host in asked):
-            raise  # else no host answered, and each says so
+            raise  # otherwise each host reports its own failure
     state.set_stage(StateStage.Prepare)
     try:
         answers = {host: state.pool.spawn(one, host) for host in asked if host.connected}
@@ -138,14 +138,14 @@ def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) ->
 
 
 def _load(inventory: str, cwd: str) -> Any:
-    """pyinfra's inventory. Raises NoInventory (GF701), whatever goes wrong in the user's file."""
+    """pyinfra's inventory. Raises NoInventory (GF701) for any error in the user's file."""
     from click import ClickException
     from pyinfra_cli.inventory import make_inventory
 
     try:
         return make_inventory(inventory, cwd=cwd)
     except Exception as error:
-        cause = getattr(error, "exception", error)  # which pyinfra wraps
+        cause = getattr(error, "exception", error)  # pyinfra wraps it
         named = f"{type(cause).__name__}: {printed(cause, str)}"
         why = cause.message if isinstance(cause, ClickException) else named
         raise NoInventory(INVENTORY(path=inventory, why=why)) from error

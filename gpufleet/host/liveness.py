@@ -1,7 +1,7 @@
-"""Hosts that stop responding: reported while the run waits, and given up after a minute.
+"""Reports hosts that stop responding while the run waits, and gives up on them after a minute.
 
-A machine that hangs keeps its connection open: its kernel may go on to confirm what it is sent. So
-the SSH server itself is asked, as OpenSSH's client does with ServerAliveInterval.
+A machine that hangs keeps its connection open, because its kernel may still confirm packets. So the
+SSH server itself is asked, as OpenSSH's client does with ServerAliveInterval.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pyinfra.api import Host
 INTERVAL = 15.0  # seconds between two questions, and between two lines of progress
 PATIENCE = 45.0  # seconds that one answer may take
 _WATCH, _LOST = "gpufleet_watch", "gpufleet_silent"  # in pyinfra's dictionary of a connection
-_CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
+_CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
 def watch(host: Host) -> None:
-    """From here on, close the connection to a host that does not respond. Applies to SSH only."""
+    """Watch a host from now on, and close its connection if it does not respond. SSH only."""
     if _transport(host) is not None and _WATCH not in host.connector_data:
-        # `host` may be pyinfra's proxy of the current host, which a greenlet does not have
+        # `host` may be pyinfra's proxy of the current host, which greenlets cannot use
         itself = host.state.inventory.get_host(host.name)
         host.connector_data[_WATCH] = gevent.spawn(_watch, itself)
 
 
 def why_lost(host: Host, otherwise: str = "the host closed it") -> str:
-    """Why the connection to a host was lost; `otherwise` if it was not given up here."""
+    """Why the connection to a host was lost, or `otherwise` if this module did not close it."""
     seconds = host.connector_data.get(_LOST)
     if seconds is None:
         return otherwise
@@ -37,12 +37,12 @@ def why_lost(host: Host, otherwise: str = "the host closed it") -> str:
 
 
 def forget_loss(host: Host) -> None:
-    """A new connection follows: why the last one was lost says nothing about it."""
+    """Forget why the last connection was lost, before a new connection."""
     host.connector_data.pop(_LOST, None)
 
 
 def _watch(host: Host) -> None:
-    """Ask until the process ends; after a reboot the connection is another one."""
+    """Ask the host until the process ends. After a reboot, ask over the new connection."""
     while True:
         gevent.sleep(INTERVAL)
         transport = _transport(host)
@@ -70,7 +70,7 @@ def _await_answer(host: Host, transport: Transport) -> None:
 
 
 def _ask(transport: Transport) -> None:
-    """Return once the SSH server has responded, in any way, or the connection is closed."""
+    """Return when the SSH server has responded in any way, or the connection is closed."""
     try:
         transport.global_request("keepalive@openssh.com", wait=True)
     except _CUT as error:

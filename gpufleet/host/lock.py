@@ -1,11 +1,11 @@
 """One run at a time on a host: a lock that is released when the run ends, for whatever reason.
 
-A process on the host holds it while the connection to it exists. It is acquired before the first
-change, so that a converged host costs nothing, and only if no other run has held it since the
-facts of the plan were gathered.
+A process on the host holds it while the connection exists. The run acquires it before the first
+change, so that a converged host costs nothing, and only if no other run has held it since the facts
+of the plan were gathered.
 
-A command on the host does not end with the run that sent it: each holds its own lock, and another
-run waits for that too.
+A command on the host may outlive the run that sent it. Each command therefore holds a second lock,
+and another run waits for that too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DOING = "while the lock on it was taken"
 _KEY = "gpufleet_lock"  # key of pyinfra's connector_data
 _names: dict[str, str] = {}  # text of a lock of this process -> the host's name in the inventory
 
-Ended = tuple[list[str], list[str]]  # what the process that held the lock printed, and its errors
+Ended = tuple[list[str], list[str]]  # output and errors of the process that held the lock
 
 
 class HostLock:
@@ -42,10 +42,10 @@ class HostLock:
     def __init__(self, seen: str) -> None:
         """`seen`: content of the lock file when the facts were gathered."""
         self.seen = seen
-        self.text = new_identity()  # in printable ASCII, as the facts of a host show it
-        self.used = False  # commands that change the host were sent under it
+        self.text = new_identity()  # printable ASCII, as in the facts of a host
+        self.used = False  # True after commands that change the host
         self._was_held = False
-        self._holding: Greenlet | None = None  # gives Ended
+        self._holding: Greenlet | None = None  # returns Ended
 
     @property
     def held(self) -> bool:
@@ -54,7 +54,7 @@ class HostLock:
     def take(self, host: Host) -> None:
         """Acquire the lock, again if the process that held it has ended.
 
-        Raises Stopped if another run holds it, or has held it since `seen` or since this one did.
+        Raises Stopped if another run holds it, or held it after `seen` or after this run did.
         """
         wanted = framed(script("host/hold_host", RUN_LOCK, self.seen, self.text, INCOMING))
         self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
@@ -68,15 +68,15 @@ class HostLock:
         raise Stopped(_why_not(host, output, errors, done))
 
     def renew(self) -> None:
-        """This run rebooted the host: its lock is released, and the lock file is empty."""
+        """Reset the lock after this run rebooted the host: the lock file is empty then."""
         if self._holding is not None:
             self._holding.kill(block=False)
         self._holding, self.seen = None, ""
 
 
 def arm(host: Host, facts: NodeFacts) -> None:
-    """From here on, the first change of the host acquires its lock. One that an earlier step of
-    this process holds stays: it lasts as long as the connection."""
+    """Make the first change of the host acquire its lock. A lock that an earlier step of this
+    process holds is kept, because it lasts as long as the connection."""
     there = lock_of(host)
     if there and there.held and facts.run_lock == there.text:
         there.used = False
@@ -85,18 +85,18 @@ def arm(host: Host, facts: NodeFacts) -> None:
 
 
 def remember(host: Host, lock: HostLock) -> None:
-    """The lock of a host that may be changed from here on."""
+    """Register the lock of a host that later steps may change."""
     host.connector_data[_KEY] = lock
     _names[lock.text] = host.name
 
 
 def is_ours(text: str, host: str) -> bool:
-    """Whether a lock with this text is that of an earlier step of this process on the host."""
+    """True if an earlier step of this process wrote this text into the lock of the host."""
     return _names.get(text) == host
 
 
 def lock_of(host: Host) -> HostLock | None:
-    """The lock of a host that may be changed; None where none is needed, as for a cluster."""
+    """The lock of a host that may be changed, or None if no lock is needed, as for a cluster."""
     found = host.connector_data.get(_KEY)
     return found if isinstance(found, HostLock) else None
 
@@ -111,10 +111,10 @@ def as_step(
 ) -> str | StringCommand | FunctionCommand:
     """The command, wrapped to hold the lock of steps until it has ended on the host.
 
-    The wrapping shell holds the lock and its children do not: a daemon that stays would keep it.
-    The trailing `exit` prevents the shell from replacing itself with its last command.
+    Only the wrapping shell holds the lock, not its children: a daemon would keep it. The trailing
+    `exit` prevents the shell from replacing itself with its last command.
     """
-    if isinstance(command, FunctionCommand):  # one of ours, on this machine
+    if isinstance(command, FunctionCommand):  # a function on this machine
         return command
     inner = StringCommand(command.strip()) if isinstance(command, str) else command
     after = f"; }} 9>&-; exit $? ) 9>>{STEP_LOCK}"
@@ -122,18 +122,18 @@ def as_step(
 
 
 def holder_name(text: str) -> str:
-    """The holder of a lock, for messages."""
+    """The name of a lock's holder, for messages."""
     return one_line(text.rpartition(" [")[0] or text) or "unknown holder"
 
 
 def _take(state: State, host: Host, lock: HostLock) -> bool:
-    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    """pyinfra uses the return value only of a function that takes `state` and `host`."""
     lock.take(host)
     return True
 
 
 def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
-    """Run the process that holds the lock, until it ends or the connection does."""
+    """Run the process that holds the lock, until the process or the connection ends."""
     try:
         _, output = run(host, wanted, **how)
     except Exception as error:  # noqa: BLE001 - ends with the connection, with any error

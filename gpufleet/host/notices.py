@@ -1,4 +1,4 @@
-"""What scripts report beside their result: a line for each, which becomes a finding of the host."""
+"""Finds notices in the output of scripts: lines that become findings of the host."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator
 from gpufleet.core.findings import Finding
 from gpufleet.host.findings import EXTRA_FAILED, RELOAD_WAITS
 
-_WAITS = re.compile(r"reload waits ([\w@.-]+)")  # as units.sh prints it
-_FAILED = re.compile(r"extra failed ([a-z_]+) ([\w@./-]+): (.*)")  # as prelude.sh prints it
+_WAITS = re.compile(r"reload waits ([\w@.-]+)")  # printed by units.sh
+_FAILED = re.compile(r"extra failed ([a-z_]+) ([\w@./-]+): (.*)")  # printed by prelude.sh
 
 
 def reload_waits(unit: str) -> Finding:
-    """The finding about a unit whose file systemd has not read."""
+    """The finding about a unit with a file that systemd has not read yet."""
     return RELOAD_WAITS(unit=unit.removesuffix(".service"))
 
 
 def notices(lines: Iterable[str]) -> Iterator[Finding]:
-    """The findings in the output of a script."""
+    """The findings in a script's output."""
     for line in lines:
         if found := _WAITS.fullmatch(line):
             yield reload_waits(found[1])

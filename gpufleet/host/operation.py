@@ -1,4 +1,4 @@
-"""pyinfra's decorators, typed: an operation is called with its sentence first."""
+"""pyinfra's decorators with types. An operation is called with its sentence first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Commands = Generator[str | StringCommand | FunctionCommand, None, None]
 
 @dataclass(slots=True)
 class Later(Generic[Value]):
-    """A value that one step hands on to later ones; None until that step has run."""
+    """A value that one step passes on to later steps, None until that step has run."""
 
     value: Value | None = None
 
@@ -37,11 +37,11 @@ def operation(
 ) -> Callable[Concatenate[str, P], OperationMeta]:
     """Make a pyinfra operation of a generator of commands.
 
-    It is called with the sentence that people read while it runs: `load("Load the modules", …)`.
-    In a preview the sentence becomes a step of the report where there would be commands. What goes
-    wrong while it runs fails it on this host, with a finding; the other hosts go on. The first
-    command of all takes the lock on the host. `explain`: what an exception means; `serial`: hosts
-    carry it out one after the other; otherwise no host waits in it for another.
+    It is called with the sentence that users read while it runs: `load("Load the modules", …)`. A
+    preview adds the sentence to the report's steps if there would be commands. An error while it
+    runs fails it on this host with a finding; other hosts continue. The first command of a host
+    takes the host's lock. `explain`: turns an exception into findings; `serial`: hosts run it one
+    after the other; otherwise, no host waits in it for another.
     """
     how = {"_serial": True} if serial else {}
     inner = cast(Any, pyinfra_operation()(_guarded(function, explain)))
@@ -64,16 +64,16 @@ def operation(
 def one_by_one(
     function: Callable[P, Commands],
 ) -> Callable[Concatenate[str, P], OperationMeta]:
-    """An operation that no two hosts carry out at a time."""
+    """An operation that runs on one host at a time."""
     return operation(function, serial=True)
 
 
 def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, Commands]:
-    """The same commands; an exception between two of them is a command that fails."""
+    """The commands of `function`; an exception between them becomes a command that fails."""
 
     @wraps(function)
     def commands(*args: P.args, **kwargs: P.kwargs) -> Commands:
-        if not state.is_executing:  # only asked whether there are any: one_host() is around it
+        if not state.is_executing:  # planning; one_host() handles errors
             yield from function(*args, **kwargs)
             return
         try:
@@ -81,7 +81,7 @@ def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, C
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
                     yield watched(taking(lock), explain)
-                if lock and not isinstance(command, FunctionCommand):  # one that only waits
+                if lock and not isinstance(command, FunctionCommand):  # functions only wait
                     lock.used = True
                 yield watched(as_step(command) if lock else command, explain)
         except Exception as error:  # noqa: BLE001 - the boundary
@@ -91,5 +91,5 @@ def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, C
 
 
 def role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
-    """Make a pyinfra deploy of a function: `name` stands before the sentences of its operations."""
+    """Make a pyinfra deploy of a function. `name` precedes the sentences of its operations."""
     return cast(Callable[[Callable[P, None]], Callable[P, None]], pyinfra_deploy(name))

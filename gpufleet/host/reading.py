@@ -1,4 +1,4 @@
-"""What operations read from a host while they run."""
+"""Reads facts from a host while operations run."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ Within = Callable[[StringCommand], StringCommand]
 
 
 class Ask(Protocol):
-    """`read`, or the same with something around the command."""
+    """The type of `read`, or of a function that wraps the fact's command first."""
 
     def __call__(self, fact: type[FactBase[T]], *args: Any) -> T: ...
 
 
 def read(fact: type[FactBase[T]], *args: Any, within: Within | None = None) -> T:
-    """What a fact finds on the host of this operation, or of this deploy. `within`: puts its
-    command into another.
+    """Read a fact from the host of this operation or deploy. `within`: wraps the fact's command.
 
-    Raises Stopped where the host gives no answer: pyinfra would go on with the fact's default.
+    Raises Stopped if the host does not answer: pyinfra would continue with the fact's default.
     """
     asked = fact()
     command = cast(StringCommand, asked.command(*args))
@@ -48,8 +47,7 @@ def read(fact: type[FactBase[T]], *args: Any, within: Within | None = None) -> T
 
 
 class HostHolder(FactBase[str]):
-    """The run of gpufleet that is at work on the host, as it says itself; "" where none is, and for
-    this process."""
+    """The name of another gpufleet run that works on the host, or ""."""
 
     def command(self) -> StringCommand:
         return framed(script("host/host_holder", RUN_LOCK))

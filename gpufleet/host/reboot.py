@@ -1,4 +1,4 @@
-"""Reboots: only if allowed, waited for by boot ID, never of the machine that gpufleet runs on."""
+"""Reboots hosts if allowed, but never gpufleet's own machine, and waits for a new boot ID."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from gpufleet.run.reporting import RunReport
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 POLL = 1.0  # seconds between two tries to connect
 REPORT = 15.0  # seconds between two lines of progress
-CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
+CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
 @operation
 def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool) -> Commands:
     """
-    Reboot the host when there is a reason and it is allowed, and wait until it is back.
+    Reboot the host if there is a reason and it is allowed, and wait until it is up again.
 
-    The command that reboots checks again what uses the GPUs: the facts are outdated.
+    The command checks again for work on the GPUs, because the facts are outdated.
 
-    + reason: why, known only during the run; "" is no change
+    + reason: the reason, known only during the run, or "" for no reboot
     + allowed: node_reboot says so, and the host is not the machine that gpufleet runs on
     + timeout: seconds until it must report a new boot ID
-    + end_work: kill what uses the GPUs; else stop the host
+    + end_work: kill work on the GPUs; otherwise stop the host
     """
     if not reason() or not allowed:
         host.noop(reason() or "no reboot required")
@@ -44,9 +44,9 @@ def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool)
 
 
 def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
-    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    """pyinfra uses the return value only of a function that takes `state` and `host`."""
     before = _boot_id(host)
-    if not before:  # its return could not be seen
+    if not before:  # without it, a reboot cannot be detected
         return _failed(state, host, findings.REBOOT_NOT_BEGUN(why="its boot ID cannot be read"))
     work = ""
     try:  # detached, so that it returns; the host may still be faster
@@ -68,7 +68,7 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
 
 
 def _was_cut(host: Host, lines: list[str]) -> bool:
-    """Whether the connection ended before the exit status came: paramiko reports that as a failure.
+    """True if the connection ended before the exit status came: paramiko reports that as failure.
 
     A command that never began, as without sudo's password, leaves no mark and a connection.
     """
@@ -90,7 +90,7 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
         host.disconnect()
         try:
             host.connect(show_errors=False, raise_exceptions=True)
-            # the old boot responds for some seconds after the command: only the ID shows which
+            # the old boot still responds for some seconds: only the ID tells them apart
             if _boot_id(host) not in ("", before):
                 return True
         except (ConnectError, *CUT) as error:

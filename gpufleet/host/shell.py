@@ -1,4 +1,4 @@
-"""Scripts that run on hosts: POSIX sh from ROOM/scripts/, values only ever as quoted arguments."""
+"""Scripts that run on hosts: POSIX sh from ROOM/scripts/, with values only as quoted arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.core.visible import one_line
 
 ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
-UNITS = (  # scripts that enable units, change their files, or run scripts of packages that do
+UNITS = (  # scripts that enable or change units, or run packages' scripts that do
     "containerd/start", "driver/services", "exporter/exporter_start", "exporter/exporter_stop",
     "kubernetes/kubeadm", "kubernetes/reset", "node/purge", "node/remove_files",
     "packages/apt_transaction", "packages/finish", "packages/rpm_install",
@@ -59,10 +59,10 @@ def script(name: str, *arguments: str) -> StringCommand:
 
 
 def upload(content: bytes, path: str) -> StringCommand:
-    """The command that writes bytes to `path` on a host, where root alone can read them at once.
+    """The command that writes bytes to `path` on a host, readable only by root from the start.
 
-    They go through standard input: pyinfra's own way leaves them in /tmp for all to read until they
-    are copied, and every process can read a command's arguments.
+    The bytes go through standard input. pyinfra itself leaves them readable in /tmp until they are
+    copied, and every process can read a command's arguments.
     """
     digest = hashlib.sha256(content).hexdigest()
     return StringCommand(script("host/receive", path, digest), _stdin=as_lines(content))
@@ -80,7 +80,7 @@ def command(*arguments: str) -> StringCommand:
 
 
 def explain(host: str, finding: Finding) -> str:
-    """A finding as text for a terminal: which host, what and why, what to do."""
+    """A finding as text for a terminal: the host, the message and the remedy."""
     return f"{finding.code} {one_line(host)}: {finding.message}\n  {finding.remedy}"
 
 

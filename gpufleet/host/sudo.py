@@ -1,7 +1,7 @@
 """Commands with sudo: the password goes through standard input, never through an argument.
 
-pyinfra's own way is `env PYINFRA_SUDO_PASSWORD=… sudo …`, which every user of the host can read for
-a moment, and for as long as the command runs where the login shell is one that forks for it.
+pyinfra itself runs `env PYINFRA_SUDO_PASSWORD=… sudo …`. Every user of the host can read that for a
+moment, or for as long as the command runs if the login shell forks for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyinfra.connectors.util import (
 )
 
 _PROMPTED = "prompted_sudo_password"  # where pyinfra stores a typed password, by connection
-# Arguments that remain with the connector once the command line is complete.
+# Arguments for the connector that are not part of the command line.
 _CONTROL = ("_success_exit_codes", "_timeout", "_get_pty", "_stdin")
 
 
@@ -30,9 +30,9 @@ def run(
     print_input: bool = False,
     **how: Any,
 ) -> tuple[bool, CommandOutput]:
-    """Run a command on a host, as its connector does; `how` are pyinfra's arguments for that.
+    """Run a command on a host through its connector. `how`: pyinfra's arguments for the connector.
 
-    pyinfra prompts in a terminal if sudo requires a password and has none: then it runs again.
+    If sudo needs a password that is not set, pyinfra prompts for it; the command then runs again.
     """
     shown = {"print_output": print_output, "print_input": print_input}
     if not how.get("_sudo"):
@@ -54,7 +54,7 @@ def _password(host: Host, how: Mapping[str, Any]) -> str:
 def _by_sudo(
     host: Host, command: StringCommand, how: Mapping[str, Any], password: str
 ) -> tuple[StringCommand, dict[str, Any]]:
-    """The command with sudo before it, and what the connector has to do besides."""
+    """The command with sudo in front, and the remaining arguments for the connector."""
     rest = {key: value for key, value in how.items() if key in _CONTROL}
     if not password:
         all_of_it = {key: value for key, value in how.items() if key not in _CONTROL}
@@ -63,7 +63,7 @@ def _by_sudo(
         key: value for key, value in how.items() if key not in _CONTROL and "_sudo" not in key
     }
     askpass = _ensure_sudo_askpass_set_for_host(host, temp_dir=how.get("_temp_dir"))
-    # sudo may hand its environment on (-E, env_reset off), the password in it too
+    # sudo may pass on its environment (-E, env_reset off), which has the password
     clean = ["env", "-u", SUDO_ASKPASS_ENV_VAR, "-u", "SUDO_ASKPASS"]
     arguments = [*_options(how), *clean, make_unix_command(command, **inside)]
     rest["_stdin"] = [password, *_lines(how.get("_stdin"))]
@@ -86,7 +86,7 @@ def _options(how: Mapping[str, Any]) -> list[Any]:
 
 
 def _lines(given: Any) -> list[Any]:
-    """Standard input as pyinfra takes it, as lines."""
+    """Standard input as lines, from any type that pyinfra accepts."""
     if given is None:
         return []
     if hasattr(given, "readlines"):

@@ -1,4 +1,4 @@
-"""Turns errors of a host into findings: the cause, the place and what to do, without secrets."""
+"""Turns errors of a host into findings with cause, place and remedy, without secrets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpufleet.host.liveness import why_lost
 from gpufleet.run.connection import NoPassword
 
 _OURS = ("gpufleet", "roles")
-_AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # only re-raise
+_AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # these modules only re-raise
 # Messages of sudo, su, doas and dzdo, in lower case
 _REFUSALS = (
     "a password is required", "interactive authentication is required", "you must have a tty",
@@ -28,7 +28,7 @@ _NO_SHELL = ("this account is currently not available", "nologin", "no shell")
 
 
 def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
-    """Why a command that every host can run failed, by the host's output.
+    """Explain by the host's output why a command failed that every host can run.
 
     `doing`: the step that failed, as in "while its facts were gathered".
     """
@@ -46,8 +46,8 @@ def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
 
 
 def explain_error(host: Host, error: Exception, doing: str) -> Finding:
-    """The finding for an exception that one host raised. Its text is omitted where it may quote
-    data read from the host."""
+    """The finding for an exception about one host. Its text is omitted if it may quote data from
+    the host."""
     places = _places(error)
     if isinstance(error, NoPassword):
         return findings.PRIVILEGES_REFUSED(cause="sudo asks for a password, and none is set")
@@ -71,7 +71,7 @@ def _places(error: Exception) -> list[tuple[str, int]]:
 
 
 def _place(places: Sequence[tuple[str, int]]) -> str:
-    """The last of our own lines, and the last line of all if it is not ours."""
+    """The last line in gpufleet's code, and the last line of all if that is in other code."""
     inner = [place for place in places if place[0] not in _AROUND] or places
     ours = [place for place in inner if place[0].split(".")[0] in _OURS]
     shown = dict.fromkeys([*ours[-1:], *places[-1:]])
