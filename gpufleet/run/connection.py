@@ -1,4 +1,4 @@
-"""How pyinfra connects to hosts."""
+"""Connects pyinfra to hosts."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 
 _connect = SSHConnector.connect
-_WHY = "gpufleet_unreached"  # in pyinfra's dictionary of a connection: a finding
+_WHY = "gpufleet_unreached"  # key in pyinfra's connector_data: a finding
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
-_SILENCE = 1.0  # seconds until paramiko checks whether it is to send a keepalive or to end
-_CONNECT_FAILED = 2  # how sshd refuses a session too many: RFC 4254, 5.1
-_PROMPTLY = 5.0  # seconds in which a server that lives sends its banner
-_REFUSED, _AGAIN = 2.0, 0.05  # seconds that a refusal is waited out, and between two tries
+_SILENCE = 1.0  # seconds between paramiko's checks for a keepalive or the end
+_CONNECT_FAILED = 2  # sshd's code for a session too many: RFC 4254, 5.1
+_PROMPTLY = 5.0  # seconds within which a working server sends its banner
+_REFUSED, _AGAIN = 2.0, 0.05  # seconds to retry after a refusal, and between two tries
 _NO_PASSPHRASE = (
     "the private key has a passphrase, and there is no terminal to prompt for it: set "
     "ssh_key_password from a vault, or load the key into ssh-agent and remove ssh_key"
@@ -40,12 +40,12 @@ _NO_PASSPHRASE = (
 
 
 class NoPassword(EOFError):
-    """A password or passphrase is needed, and nobody can be asked for it."""
+    """A password or passphrase is needed, and no terminal is available to ask for it."""
 
 
 def read_password(prompt: str) -> str:
-    """Ask on the terminal, as getpass does. Raises NoPassword where standard input is no terminal:
-    a pipe that stays open would be waited for."""
+    """Ask on the terminal with getpass. Raises NoPassword if standard input is not a terminal:
+    reading from an open pipe would wait forever."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise NoPassword("there is no terminal to ask on")
     try:
@@ -57,7 +57,7 @@ def read_password(prompt: str) -> str:
 
 
 def prepare_connections(config: Config | None) -> None:
-    """What every process does before it connects. `config`: gets the password of
+    """Prepare a process before it connects. `config`: receives the password of
     --ask-sudo-password."""
     quiet_paramiko()
     stop_alone()
@@ -67,15 +67,15 @@ def prepare_connections(config: Config | None) -> None:
 
 
 def stop_alone() -> None:
-    """Let a failed connection stop its own host only, and record its cause for the report.
+    """Let a failed connection stop only its own host, and record its cause for the report.
 
-    pyinfra does so for network errors. A key file that is missing or has another passphrase
-    would end the run of all hosts. Callbacks are too late: pyinfra drops those registered before
-    it has the inventory, and connects right after.
+    pyinfra does so for network errors, but a key file that is missing or has another passphrase
+    would end the run of all hosts. Callbacks are too late: pyinfra drops those registered before it
+    has the inventory, and connects right after.
     """
     if SSHConnector.connect is not _connect_or_say_why:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
-    for module in (ssh_util, util):  # of a key, of sudo
+    for module in (ssh_util, util):  # for keys, for sudo
         module.getpass = read_password  # type: ignore[attr-defined]
 
 
@@ -88,8 +88,8 @@ def unreached(host: Host) -> Finding:
 
 
 def hang_up(hosts: Iterable[Host]) -> None:
-    """End the connections of a run that is over. Python waits at its end for paramiko's threads,
-    which notice nothing for up to a second each time that they wait for their host."""
+    """Close the connections of a finished run. At its end, Python waits for paramiko's threads,
+    each of which may need a second to notice it."""
     for host in hosts:
         client = getattr(host.connector, "client", None)
         transport = client.get_transport() if client else None
@@ -99,12 +99,12 @@ def hang_up(hosts: Iterable[Host]) -> None:
 
 
 def _connect_or_say_why(connector: SSHConnector) -> None:
-    """pyinfra's own connect, which raises nothing but ConnectError."""
+    """Call pyinfra's own connect, and raise only ConnectError."""
     register_secrets_of(connector.host.data.dict())  # --debug prints the login
     began = time.monotonic()
     try:
         _connect(connector)
-    except Exception as error:  # a boundary: the connection of one host
+    except Exception as error:  # any error of one host's connection
         silent = _silence(connector, time.monotonic() - began)
         found = _unreached(connector.host, error, silent)
         connector.host.connector_data[_WHY] = found
@@ -115,8 +115,8 @@ def _connect_or_say_why(connector: SSHConnector) -> None:
 
 
 def _patient(open_session: Callable[..., paramiko.Channel]) -> Callable[..., paramiko.Channel]:
-    """sshd frees the session of a command a moment after the command has ended: where it allows few
-    of them on a connection (MaxSessions), it refuses the next one until then."""
+    """Retry to open a session. sshd frees a session a moment after its command has ended. If it
+    allows few of them per connection (MaxSessions), it refuses a new one until then."""
 
     @wraps(open_session)
     def opened(*args: Any, **how: Any) -> paramiko.Channel:
@@ -133,8 +133,8 @@ def _patient(open_session: Callable[..., paramiko.Channel]) -> Callable[..., par
 
 
 def _silence(connector: SSHConnector, seconds: float) -> str:
-    """That the host accepted the connection and its sshd said nothing; "" where that is not why.
-    A peer that refuses ends the connection at once."""
+    """A text if the host accepted the connection but sshd sent nothing, "" for other causes. A peer
+    that refuses a connection ends it at once."""
     transport = connector.client.get_transport() if connector.client else None
     if transport is None or transport.remote_version or seconds < _PROMPTLY:
         return ""
@@ -159,13 +159,13 @@ def _unreached(host: Host, error: Exception, silent: str) -> Finding:
 
 
 def _whom(host: Host, address: str) -> str:
-    """Whose key is meant: the host's, or that of another on the way to it."""
+    """The owner of the key: this host, or another host on the way to it."""
     own = str(host.data.get("ssh_hostname") or host.name)
     return "this host" if address.partition("]:")[0].lstrip("[") == own else one_line(address)
 
 
 def _cause(error: Exception) -> str:
-    """Without secrets and on one line: a peer may say anything."""
+    """The error on one line, without secrets: the text may come from the peer."""
     return quote_field(_said(error))
 
 
@@ -173,7 +173,7 @@ def _said(error: Exception) -> str:
     reason = error.__context__ or error
     if isinstance(error, NoPassword) or isinstance(reason, NoPassword):
         return _NO_PASSPHRASE
-    if isinstance(reason, NoValidConnectionsError):  # its own text hides why, and names addresses
+    if isinstance(reason, NoValidConnectionsError):  # its text hides the reason
         whys = {getattr(each, "strerror", None) or str(each) for each in reason.errors.values()}
         ports = {str(address[1]) for address in reason.errors}
         return f"{', '.join(sorted(whys))} (port {', '.join(sorted(ports))})"
@@ -181,13 +181,13 @@ def _said(error: Exception) -> str:
 
 
 def quiet_paramiko() -> None:
-    """Do not print the stack traces that paramiko logs for exceptions it also raises."""
+    """Suppress the stack traces that paramiko logs for exceptions that it also raises."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
 
 
 def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
-    """An SSH transport without Nagle's delay, which would cost 44 ms on every command, and which
-    wakes up each second while its host is silent. paramiko's own does ten times a second."""
+    """An SSH transport without Nagle's delay, which costs 44 ms per command. It wakes up once a
+    second while its host is silent; paramiko's own wakes up ten times."""
     transport = paramiko.Transport(sock, **kwargs)
     if isinstance(sock, socket.socket):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

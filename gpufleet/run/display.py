@@ -1,5 +1,5 @@
-"""Shows a run of pyinfra while it goes on: a line per host at work, in place of one per host and
-operation."""
+"""Shows the progress of a pyinfra run: a line per active host, instead of pyinfra's line per host
+and operation."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from gpufleet.core.progress import (
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.last_line import LastLine
 
-LOGS = 20  # hosts whose logs are read at a time, however large the terminal
-PATIENCE = 2.0  # seconds that a line of a log file waits for them
+LOGS = 20  # maximum number of logs to read at a time
+PATIENCE = 2.0  # seconds that a heartbeat line waits for a read
 STAGES: dict[StateStage, Stage] = {
     StateStage.Connect: "connecting",
     StateStage.Prepare: "reading",
     StateStage.Execute: "running",
 }
-# pyinfra's functions that print a line per host, and the rows of its table: ours follows
+# pyinfra's functions that print a line per host, and its table, which gpufleet's table replaces
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
 
 
 class Run(Protocol):
-    """What is shown of a run."""
+    """The state of a run that the display needs."""
 
     state: State
-    began: dict[str, float]  # host -> when the operation began that it carries out
+    began: dict[str, float]  # host -> start of its current operation
     carried_out: Counter[str]  # host -> number of its operations that are done
 
     def was_examined(self, name: str) -> bool: ...
 
 
 class Display:
-    """The progress of one run, by what pyinfra knows of its hosts when lines are drawn."""
+    """The progress of one run, read from pyinfra's state whenever lines are drawn."""
 
     def __init__(self, run: Run) -> None:
         self._run, self._state = run, run.state
@@ -63,19 +63,19 @@ class Display:
         self._filter = Quiet(run.state, names=not self._shown.terminal)
 
     def start(self, asked: Invocation) -> None:
-        """Show the progress from now on, unless pyinfra's own output is asked for, or pyinfra will
-        ask on a terminal."""
+        """Show the progress from now on, unless the user wants pyinfra's own output, or pyinfra
+        will ask on a terminal."""
         context = click.get_current_context(silent=True)
-        if context and os.environ.get("NO_COLOR"):  # which pyinfra does not know
+        if context and os.environ.get("NO_COLOR"):  # pyinfra ignores it
             context.color = False
         asks = on_terminal() and not (asked.yes or asked.dry)
         if pyinfra.is_cli and not asked.detail and not asks:
-            os.environ["PYINFRA_PROGRESS"] = "off"  # its spinner: the live lines have more
+            os.environ["PYINFRA_PROGRESS"] = "off"  # its spinner, which the live lines replace
             pyinfra.logger.addFilter(self._filter)
             self._shown.start()
 
     def end(self) -> None:
-        """Remove the live lines; pyinfra's own are printed again."""
+        """Remove the live lines and restore pyinfra's own output."""
         self._shown.stop()
         pyinfra.logger.removeFilter(self._filter)
 
@@ -95,7 +95,7 @@ class Display:
             self._shown.say(f"    {line}")
 
     def progress(self) -> Progress | None:
-        """The run as it is now; None before it connects and after it is over."""
+        """The present progress, or None before the run connects and after it ends."""
         state = self._state
         stage = STAGES.get(state.current_stage)
         if stage is None or not state.initialised:
@@ -128,7 +128,7 @@ class Display:
         )
 
     def _where(self, host: Host) -> str:
-        """What a host that carries out no operation is counted as."""
+        """The category of a host that runs no operation now."""
         if host in self._state.failed_hosts:
             return "failed"
         planned = len(self._state.ops[host])
@@ -159,7 +159,7 @@ class Display:
         return heartbeat(found) if found else ""
 
     def _refresh(self, found: Progress, most: int) -> list[Greenlet]:
-        """Read the logs of the steps that take the longest; returns the reads."""
+        """Read the logs of the steps that take longest; returns the reads."""
         slow = [active.name for active in longest(found) if active.seconds >= LONG][:most]
         lines = [LastLine.of(self._state.inventory.get_host(name)) for name in slow]
         reads = [line.refresh() for line in lines if line]
@@ -167,8 +167,8 @@ class Display:
 
 
 class Quiet(logging.Filter):
-    """Keeps back what pyinfra prints per host and operation; without `names` the names of
-    operations too, which live lines have. Warnings, errors and what deploys print stay."""
+    """Hides pyinfra's lines per host and operation, and without `names` also the names of
+    operations, which live lines show. Warnings, errors and output of deploys stay."""
 
     def __init__(self, state: State, *, names: bool) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class Quiet(logging.Filter):
             return True
         if is_quiet():
             return False
-        if record.funcName == "print_rows":  # before the run, they are what pyinfra asks about
+        if record.funcName == "print_rows":  # needed for pyinfra's question before the run
             return bool(self._state.current_stage != StateStage.Disconnect)
         if record.funcName in PER_HOST:
             return False
@@ -187,7 +187,7 @@ class Quiet(logging.Filter):
 
 
 def start_quietly() -> None:
-    """Start pyinfra's command without what it prints before it reads config.py."""
+    """Start pyinfra's command without the lines that it prints before it reads config.py."""
     from pyinfra_cli.main import main  # gevent replaces parts of the standard library
 
     pyinfra.logger.addFilter(lambda line: line.levelno != logging.INFO or not _of_pyinfra(line))

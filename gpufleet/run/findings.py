@@ -1,4 +1,4 @@
-"""The run itself: its command line, its report, and hosts that it did not reach."""
+"""Findings about the run: its command line, its report, and hosts that it did not reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plan does to a fleet, in a few lines: interruptions, package sources, files. Pure."""
+"""Summarises the impact of a plan on a fleet: interruptions, package sources, files. Pure."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gpufleet.core.names import counted
 from gpufleet.core.visible import one_line
 from gpufleet.run.report import HostReport
 
-MAX_PATHS = 6  # in a line; of more, how many are below each folder: the JSON report names all
+MAX_PATHS = 6  # in a line; more are counted by folder, and the JSON report names all
 UNCHANGED = ("no-op", "wait", "blocked")  # actions of a release
 REBOOTS = {"possible": "{} if the driver cannot be loaded otherwise",
            "manual": "none; {} may need one, which node_reboot does not allow"}  # fmt: skip
 
 
 def impact_lines(hosts: Sequence[HostReport]) -> list[str]:
-    """What the planned hosts and clusters go through, one line for each kind; [] for no change.
+    """The impact on planned hosts and clusters, one line per kind, or [] without changes.
 
-    The first line, as an example:
-    "restarts: docker.service on 4 hosts (12 containers running), nvidia-persistenced on 1 host"
+    The first line, as an example: "restarts: docker.service on 4 hosts (12 containers running),
+    nvidia-persistenced on 1 host"
     """
     planned = [host for host in hosts if host.status == "planned"]
     known = [host.plan["impact"] for host in planned if host.plan.get("impact")]

@@ -1,4 +1,4 @@
-"""gpufleet's deploys within deploy files of a user's own."""
+"""Includes gpufleet's deploys in a user's deploy files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpufleet.core.paths import shipped
 def include(deploy: str) -> None:
     """Run the deploy of that name, such as "gpu_node", for the host that pyinfra prepares.
 
-    As pyinfra.local.include, without the path of the file in front of every step.
+    Like pyinfra.local.include, but without the path of the file in front of every step.
     """
     from pyinfra_cli.util import exec_file  # gevent replaces parts of the standard library for it
 

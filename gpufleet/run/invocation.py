@@ -1,4 +1,4 @@
-"""The pyinfra command line that this process was started with."""
+"""The pyinfra command line of this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DETAIL = ("verbosity", "debug", "debug_all", "debug_facts", "debug_operations") 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """pyinfra's command line, parsed; all empty where its Python API is used instead."""
+    """pyinfra's command line, parsed. It is empty if pyinfra's Python API is used instead."""
 
     inventory: str = ""
     deploys: tuple[str, ...] = ()
@@ -24,34 +24,34 @@ class Invocation:
     exclude: tuple[str, ...] = ()
     dry: bool = False
     yes: bool = False
-    detail: bool = False  # pyinfra's own output is asked for
+    detail: bool = False  # the user wants pyinfra's own output
 
     @property
     def selection(self) -> str:
-        """The options that choose hosts, as they were typed."""
+        """The options that choose hosts, as the user typed them."""
         options = [("--limit", word) for word in self.limit]
         options += [("--exclude", word) for word in self.exclude]
         return " ".join(f"{option} {word}" for option, word in options)
 
     @property
     def previews(self) -> bool:
-        """Whether only a preview is requested."""
+        """True if only a preview is requested."""
         return {Path(word).name == PREFLIGHT for word in self.deploys} == {True}
 
     @property
     def mixes_preflight(self) -> bool:
-        """Whether a preview and a deploy that changes hosts are requested together."""
+        """True if a preview and a deploy that changes hosts are requested together."""
         return len({Path(word).name == PREFLIGHT for word in self.deploys}) == 2
 
     @property
     def lacks_inventory(self) -> bool:
-        """Whether the inventory is a file that does not exist."""
+        """True if the inventory is a file that does not exist."""
         return is_missing(self.inventory)
 
 
 def read_invocation() -> Invocation:
-    """The invocation of this process, read by pyinfra's own parser; arguments that it would reject
-    are ignored."""
+    """The invocation of this process, parsed by pyinfra. Arguments that pyinfra would reject are
+    ignored."""
     if not pyinfra.is_cli:
         return Invocation()
     # Imported here because pyinfra_cli makes gevent replace parts of the standard library.

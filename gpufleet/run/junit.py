@@ -12,7 +12,7 @@ from gpufleet.run.report import BAD, HostReport, RunFacts
 
 
 def as_junit(hosts: Sequence[HostReport], run: RunFacts) -> str:
-    """A suite for the deploys of the run; a host that failed or was not reached is a failure."""
+    """A suite for the deploys of the run. A host that failed or was not reached is a failure."""
     name = "gpufleet." + ("+".join(Path(each).stem for each in run.deploys) or "run")
     seconds = (run.finished - run.started).total_seconds()
     failed = [host for host in hosts if host.status in BAD]
@@ -31,7 +31,7 @@ def as_junit(hosts: Sequence[HostReport], run: RunFacts) -> str:
 
 
 def problems(host: Mapping[str, Any]) -> Iterator[str]:
-    """Blockers and errors of a host in a report, a line each without control characters."""
+    """Blockers and errors of a host in a report, one line each, without control characters."""
     yield from _lines(
         f"{each['code']} {each['message']}"
         for each in host.get("findings", ())

@@ -1,7 +1,7 @@
-"""What a command logs on a host while it runs, for the host's line of progress.
+"""Reads the last line that a command logs on a host, for the host's line of progress.
 
-It is read by another command on the same connection, which the first one knows nothing of. A read
-is never cut off: that could cut a message of the connection.
+Another command reads it on the same connection; the first command does not notice. A read is never
+aborted, because that could cut a message of the connection in two.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pyinfra.api import Host
 from gpufleet.core.quoting import quote_last_line
 
 INTERVAL = 3.0  # seconds between two reads, and before the first
-PATIENCE = 2.0  # seconds that the end of a command waits for a read
+PATIENCE = 2.0  # seconds to wait for a read at the end of a command
 LONGEST = 120  # characters of a line
-MOST = 8192  # characters that are read; a host may send more than it is asked for
+MOST = 8192  # characters to use; a host may send more than requested
 _LINE, _REFUSED = "gpufleet_last_line", "gpufleet_no_last_line"  # in pyinfra's connector_data
 
 
 class LastLine:
-    """The last line that one command logs. `read` asks the host, and may take its time."""
+    """The last line that one command logs. `read` asks the host and may be slow."""
 
     def __init__(self, host: Host, read: Callable[[], str]) -> None:
         self.text = ""
@@ -35,17 +35,17 @@ class LastLine:
 
     @classmethod
     def of(cls, host: Host) -> LastLine | None:
-        """That of the command which a host carries out; None where there is none."""
+        """The last line of the command that the host runs now, or None if it logs no line."""
         found = host.connector_data.get(_LINE)
         return found if isinstance(found, cls) else None
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Within, the command runs.
+        """Run the command within this context.
 
-        An SSH server may allow no further session on the connection: after a read that failed or
-        hangs nothing more is read of this host, and the session of a read is free for the next
-        command.
+        An SSH server may allow no further session on the connection. After a read that failed or
+        hangs, nothing more is read from this host. At the end, the session of a read becomes free
+        for the next command.
         """
         data = self._host.connector_data
         data[_LINE] = None if data.get(_REFUSED) else self
@@ -60,7 +60,7 @@ class LastLine:
                 data[_REFUSED] = True
 
     def refresh(self) -> Greenlet | None:
-        """Begin a read if it is time to; returns the last one, if any."""
+        """Begin a read if it is due; returns the last one, if any."""
         now = time.monotonic()
         if (self._reading is None or self._reading.ready()) and now >= self._next:
             self._next = now + INTERVAL
@@ -76,6 +76,6 @@ class LastLine:
 
 
 def _last(text: str) -> str:
-    """The last line; without one whose start was not read, which may be part of a secret."""
+    """The last line. If the start of a line was not read, it is left out: it may hide a secret."""
     lines = text[-MOST:]
     return quote_last_line(lines.partition("\n")[2] if len(text) > MOST else lines, LONGEST)

@@ -1,4 +1,4 @@
-"""How a run ends: its table, its report files, its exit status."""
+"""Ends a run: its table, its report files, its exit status."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIGNALS = {
 }
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
 Reports = Sequence[tuple[Path, Renderer]]
-REPORTS = (  # variable and option that name the file, what an older one is, the text of a new one
+REPORTS = (  # variable and option that name the file, kind of an older one, renderer
     ("GPUFLEET_REPORT", "--json", REPORT, as_json),
     ("GPUFLEET_JUNIT", "--junit", JUNIT, as_junit),
 )
@@ -38,12 +38,12 @@ REPORTS = (  # variable and option that name the file, what an older one is, the
 
 @dataclass(slots=True)
 class Run:
-    """A run: what was asked for, and how it ends."""
+    """A run: its command line and its end."""
 
     invocation: Invocation = field(default_factory=Invocation)
     started: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     files: Reports = ()
-    interrupted: ExitStatus | None = None  # how, where a signal ended the run
+    interrupted: ExitStatus | None = None  # set if a signal ended the run
 
     def finish(
         self,
@@ -56,10 +56,10 @@ class Run:
     ) -> None:
         """Show and write the report of a run that ends with `status`, or was interrupted.
 
-        `completed`: pyinfra carried out all operations; `names`: of hosts that the deploy is not
-        for, where there are no others.
+        `completed`: pyinfra ran all operations; `names`: hosts to which the deploy does not apply,
+        if the run has no other hosts.
 
-        pyinfra has set its exit status by now: where it is not specific enough, exit here.
+        pyinfra has already set its exit status. If that is not specific enough, exit here.
         """
         status = self.interrupted or status
         asked = self.invocation
@@ -84,7 +84,7 @@ class Run:
 
 
 def _show(hosts: list[HostReport], *, dry: bool) -> bool:
-    """Print the results; False where standard output is full, or nobody reads it."""
+    """Print the results; return False if standard output is full or closed."""
     try:
         if sys.stdout is None:
             raise OSError("it is closed")
@@ -98,7 +98,7 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
 
 
 def requested_reports() -> Reports:
-    """The files that the environment names, without old reports. Raises Stopped."""
+    """The files that environment variables name, without old reports. Raises Stopped."""
     found: dict[Path, Renderer] = {}
     for variable, option, kind, rendered in REPORTS:
         if path := os.environ.get(variable):
@@ -111,7 +111,7 @@ def requested_reports() -> Reports:
 
 
 def end(status: ExitStatus) -> None:
-    """End the process from within its last callback, where Python takes no other status."""
+    """End the process within its last callback, in which Python accepts no other exit status."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):  # the results are lost already

@@ -1,4 +1,4 @@
-"""Misspelt keys of pyinfra, which treats them as user data."""
+"""Finds misspelt pyinfra keys, which pyinfra treats as user data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpufleet.core.inventory import letters_of
 NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
 _DIGITS = re.compile(r"\d")
 NEAR = 0.8  # similarity of two keys that differ by a typo: 1 is equal
-ELSEWHERE = {  # Ansible's names for the same
+ELSEWHERE = {  # Ansible's names for these keys
     "become": "_sudo",
     "become_user": "_sudo_user",
     "become_password": "_sudo_password",
@@ -43,7 +43,7 @@ def misspelt(host: Host) -> list[Finding]:
 
 
 def misspelt_keys(data: Iterable[object]) -> list[Finding]:
-    """A warning for each key of a host's data that was meant to be one of pyinfra's own."""
+    """A warning for each key of a host's data that was probably meant to be a pyinfra key."""
     own = _keys_of_pyinfra()
     known = ((key, _meant(key, own)) for key in data if isinstance(key, str) and key not in own)
     return [NEAR_MISS(key=key, meant=meant) for key, meant in known if meant]
@@ -51,7 +51,7 @@ def misspelt_keys(data: Iterable[object]) -> list[Finding]:
 
 @cache
 def _keys_of_pyinfra() -> frozenset[str]:
-    """The keys that pyinfra reads of a host: the same for all."""
+    """The keys that pyinfra reads from a host's data; they are the same for all hosts."""
     return frozenset({*connector_data_meta, *(name for name, _ in all_global_arguments())})
 
 
@@ -59,7 +59,7 @@ def groups_meant(
     names: Iterable[str], groups: Collection[str], every: Collection[str]
 ) -> list[Finding]:
     """A finding for each of the `names` of groups without hosts: a warning for a host of the group
-    that was probably meant (`gpu-nodes`, `gpu_trainng`), else an info. `groups`: of the host;
+    that was probably meant (`gpu-nodes`, `gpu_trainng`), otherwise an info. `groups`: of the host;
     `every`: of the inventory."""
     found = []
     for name in names:
@@ -73,7 +73,7 @@ def groups_meant(
 
 
 def _group_meant(name: str, every: Collection[str]) -> str | None:
-    """Names that differ in digits alone, or by a word, are two groups: rack1, rack2, rack1_gpu."""
+    """The group that was meant. Names that differ in digits or by a word are two: rack1, rack2."""
     same = [group for group in every if letters_of(group) == letters_of(name)]
     near = get_close_matches(name, every, n=1, cutoff=NEAR_GROUP)
     typos = [
@@ -85,7 +85,7 @@ def _group_meant(name: str, every: Collection[str]) -> str | None:
 
 
 def _meant(key: str, own: Collection[str]) -> str | None:
-    """Only keys of the connection and of privileges: `timeout` and `ssh_keys` may well be data."""
+    """The connection or privilege key that was meant. `timeout` and `ssh_keys` may well be data."""
     plain = key.lower().replace("-", "_")
     if plain in ELSEWHERE:
         return ELSEWHERE[plain]

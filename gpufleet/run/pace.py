@@ -1,8 +1,8 @@
-"""The order of a run: each host carries out its operations at its own pace.
+"""The order of a run: each host runs its operations at its own pace.
 
-pyinfra begins an operation once every host has ended the one before: a host that waits for its
-package manager's lock holds all others. Its `--no-wait` keeps no order between hosts at all, and
-counts a host that failed as one that did not.
+pyinfra begins an operation when every host has ended the previous one, so a host that waits for its
+package manager's lock holds up all hosts. Its `--no-wait` keeps no order between hosts at all, and
+counts a failed host as successful.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _INDEPENDENT: WeakKeyDictionary[State, set[str]] = WeakKeyDictionary()
 
 
 def mark_independent(state: State, op_hash: str) -> None:
-    """Note that in this operation no host has to wait for another."""
+    """Mark an operation in which no host has to wait for another host."""
     _INDEPENDENT.setdefault(state, set()).add(op_hash)
 
 
 def replace_run_ops() -> None:
-    """Make pyinfra's command run the operations by `run_at_own_pace`."""
+    """Make pyinfra's command run the operations with `run_at_own_pace`."""
     from pyinfra_cli import cli  # replaces parts of the standard library
 
     cli.run_ops = run_at_own_pace
 
 
 def run_at_own_pace(state: State, serial: bool = False, no_wait: bool = False) -> None:
-    """Run all operations; takes the place of pyinfra's `run_ops` and raises what that raises.
+    """Run all operations. Replaces pyinfra's `run_ops` and raises the same errors.
 
-    All hosts wait for each other before and after an operation that is not independent: one that
-    hosts carry out in turn (a control plane joins before workers do), one of a cluster, or one of a
+    All hosts wait for all others before and after an operation that is not independent: one that
+    hosts run in turn (a control plane joins before workers do), one of a cluster, or one of a
     user's own deploy.
     """
     independent = _INDEPENDENT.get(state, set())
@@ -55,22 +55,22 @@ def run_at_own_pace(state: State, serial: bool = False, no_wait: bool = False) -
 
 
 def _in_order(state: State) -> list[str]:
-    """The operations in pyinfra's order, those of clusters last. pyinfra sorts operations that no
-    host shares by their number on each host: a release would be installed before its nodes are."""
+    """The operations in pyinfra's order, but those of clusters last. pyinfra sorts operations that
+    no host shares by their number on each host, and would install a release before its nodes."""
     order: list[str] = state.get_op_order()
     on_hosts, on_clusters = (
         {op for host in state.inventory if (CLUSTERS in host.groups) is clusters
          for op in state.ops[host]}
         for clusters in (False, True)
     )  # fmt: skip
-    if on_hosts & on_clusters:  # by a user's deploy, which asks for an order of its own
+    if on_hosts & on_clusters:  # a user's deploy mixes them in its own order
         return order
     return sorted(order, key=on_clusters.__contains__)
 
 
 @dataclass(slots=True)
 class _Batch:
-    """Operations that each host carries out one after the other, whatever other hosts do."""
+    """Operations that each host runs one after the other, regardless of other hosts."""
 
     state: State
     hashes: Sequence[str]
@@ -91,7 +91,7 @@ class _Batch:
             raise self.stopped
 
     def _hosts_at_once(self) -> int | None:
-        """What the arguments of an operation say; None for all hosts."""
+        """The limit in the arguments of an operation, or None for all hosts."""
         arguments = self.state.get_op_meta(self.hashes[0]).global_arguments
         limit: int | None = arguments["_parallel"]
         return 1 if arguments["_serial"] else limit
@@ -107,7 +107,7 @@ class _Batch:
                 self._end(op_hash)
 
     def _run_operation(self, host: Host, op_hash: str) -> bool:
-        """Whether the host goes on."""
+        """True if the host continues."""
         if op_hash not in self.begun:
             self.begun.add(op_hash)
             self.state.trigger_callbacks("operation_start", op_hash)
@@ -121,7 +121,7 @@ class _Batch:
         return False
 
     def _end(self, op_hash: str) -> None:
-        """Count a host that has ended the operation, or does not reach it."""
+        """Count a host that has ended the operation, or will not reach it."""
         self.left[op_hash] -= 1
         if not self.left[op_hash] and op_hash in self.begun:
             self.state.trigger_callbacks("operation_end", op_hash)

@@ -18,17 +18,17 @@ from gpufleet.core.node_roles import NODE_ROLES, RuntimeState
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
-BAD: tuple[Status, ...] = ("failed", "not reached")  # what makes the run exit with 1
-INTERNAL = ("name", "seen", "examined", "leaves")  # fields that the JSON does not have
+BAD: tuple[Status, ...] = ("failed", "not reached")  # the run then exits with 1
+INTERNAL = ("name", "seen", "examined", "leaves")  # fields that are not in the JSON
 OF_FINDINGS = ("findings", "accepted")  # fields
 VERSIONS, LEAVES = "versions", "leaves"  # in the plan
 
 
 @dataclass(slots=True)
 class HostReport:
-    """One host's part of the report; `seconds`: its facts and its operations, without waiting.
+    """One host's part of the report. `seconds`: for its facts and operations, without waiting.
 
-    While the run goes on, `after` holds what the plan asks for; `settle` puts what is there.
+    During the run, `after` has the planned version; `settle` replaces it by the installed one.
     """
 
     name: str
@@ -41,34 +41,34 @@ class HostReport:
     releases: dict[str, Movement] = field(default_factory=dict)  # of a cluster
     needs: list[str] = field(default_factory=list)  # manual steps that remain
     findings: list[Finding] = field(default_factory=list)
-    accepted: list[Finding] = field(default_factory=list)  # by the inventory, until a day
+    accepted: list[Finding] = field(default_factory=list)  # the inventory accepts these
     errors: list[str] = field(default_factory=list)  # output of the failed operation
     plan: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     examined: bool = False  # it was read and planned
-    leaves: bool = False  # what gpufleet installed is to go
-    seen: dict[str, str | None] = field(default_factory=dict)  # role or release -> version by now
+    leaves: bool = False  # the run removes gpufleet's installation
+    seen: dict[str, str | None] = field(default_factory=dict)  # role or release -> version
 
     @property
     def steps(self) -> list[str]:
-        """What would be done, in order; the list of the plan itself."""
+        """The planned steps in order. Changes to the list change the plan."""
         steps: list[str] = self.plan.setdefault("steps", [])
         return steps
 
     @property
     def is_silent(self) -> bool:
-        """Whether there is nothing to do and nothing to act on: --quiet prints nothing of it."""
+        """True if the host needs no change and no action: --quiet prints nothing about it."""
         known = all(found.severity is Severity.INFO for found in self.findings)
         return self.status == "converged" and known and not self.needs
 
     def hide_accepted(self, data: Mapping[str, Any]) -> None:
-        """Take out of the findings what the data of the host accept."""
+        """Move the findings that the host's data accept from `findings` to `accepted`."""
         today = datetime.now(timezone.utc).date()
         found = split_accepted(self.findings, accepted_of(data), today)
         self.findings, self.accepted = found
 
     def settle(self) -> None:
-        """Set `after` to the version seen on the host, or to the previous one where none was seen.
+        """Set `after` to the version seen on the host, or to the previous version if none was seen.
 
         A role or release that was stopped, interrupted or never started has not changed. Changes of
         a node count as in its plan, in which several operations are one step.
@@ -80,19 +80,19 @@ class HostReport:
                 movement["after"] = self.seen.get(name, movement.get("before"))
 
     def keep_to_plan(self) -> None:
-        """Reduce a dry run to what it would do: nothing on a host that a blocker stops."""
+        """Reduce a dry run's report to the plan. A host with a blocker has no planned changes."""
         self.runtimes = dict.fromkeys(self.runtimes, "")
         if self.failed:
             self.steps.clear()
             self.settle()
 
     def as_dict(self) -> dict[str, Any]:
-        """Its part of the JSON: every field of the schema, also of a host that was not read."""
+        """The host's part of the JSON: every field of the schema, even if the host was not read."""
         data: dict[str, Any] = {}
         for name in (each.name for each in fields(self) if each.name not in INTERNAL):
             data |= self._of_roles() if name == "roles" else {name: getattr(self, name)}
         data["plan"] = {**self.plan, "steps": self.steps}
-        # what the other fields leave open: a planned role without a version, roles without a field
+        # not in other fields: a planned role without a version, roles without a field
         moved = {name: dict(found) for name, found in self.roles.items() if found}
         data["plan"] |= ({VERSIONS: moved} if moved else {}) | (
             {LEAVES: True} if self.leaves else {}
@@ -104,7 +104,7 @@ class HostReport:
 
     @classmethod
     def from_dict(cls, name: str, data: Mapping[str, Any]) -> HostReport:
-        """A host of a report of this version, as `as_dict` wrote it."""
+        """A host's part of a report of this version, as written by `as_dict`."""
         kept = {each.name: data[each.name] for each in fields(cls) if each.name in data}
         part = cls(name, **kept, examined=True)
         part.plan = dict(part.plan)
@@ -123,7 +123,7 @@ class HostReport:
 
 @cache
 def in_schema() -> tuple[str, ...]:
-    """The roles that the JSON has fields for; of another one it has the plan."""
+    """The roles that have a field in the JSON. Other roles are only in its plan."""
     host = json.loads(Path(__file__).with_name("report.schema.json").read_text("utf-8"))
     fields = host["$defs"]["host"]["properties"]
     return tuple(name for name in fields if fields[name].get("$ref") == "#/$defs/movement")
@@ -144,7 +144,7 @@ class RunFacts:
 
 def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
     """The report, indented, with a newline at the end. Raises ValueError for a number that JSON
-    does not have."""
+    cannot express."""
     head = {
         "schema": SCHEMA,
         "gpufleet": __version__,

@@ -1,4 +1,4 @@
-"""The files that results go to: checked before the work, private, written atomically."""
+"""Result files: checked before the work, private, and written atomically."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from gpufleet.run import findings
 
 @dataclass(frozen=True, slots=True)
 class FileKind:
-    """What an older file must be to be replaced: one of the `words` is in its first bytes."""
+    """An older file may be replaced if one of the `words` is in its first bytes."""
 
     name: str
     words: tuple[bytes, ...]
 
 
-REPORT = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter of `verify`
+REPORT = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter for `verify`
 JUNIT = FileKind("a JUnit file", (b"<testsuite",))
-START = 4096  # bytes in which one of the words is
+START = 4096  # first bytes, which are searched for the words
 
 
 def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) -> Path:
-    """The absolute path of a file that can be written, without an older one unless `keep`.
+    """The absolute path of a writable file. An older file is removed unless `keep`.
 
-    Raises Stopped (GF001), also for a file that is neither of that kind nor empty, which is not
-    changed.
+    Raises Stopped (GF001), also for an existing file that is neither of that kind nor empty; that
+    file is not changed.
     """
     file = Path(path).absolute()
     try:
@@ -56,7 +56,7 @@ def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) 
 
 
 def write_file(path: Path, text: Callable[[], str]) -> bool:
-    """Put a file in its place, whole or not at all, mode 0600; says why where it cannot (GF002)."""
+    """Write a file atomically, with mode 0600. On failure, print GF002 and return False."""
     try:
         write_private(path, hide_secrets(text()))
     except (OSError, ValueError) as error:
@@ -71,7 +71,7 @@ def say(finding: Finding) -> None:
 
 
 def print_error(text: str) -> None:
-    """Print to standard error, where there still is one: a run that is to end ends without."""
+    """Print to standard error, but ignore a closed one, so that a run can always end."""
     with suppress(OSError):
         print(text, file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""The text form of a run's report: the tables, the findings, a summary line."""
+"""The text form of a run's report: the tables, the findings and a summary line."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def _hides_infos(host: HostReport, *, dry: bool) -> bool:
 
 
 def _show_impact(console: Console, hosts: list[HostReport]) -> None:
-    """The short block that comes first: what is interrupted, and from where packages come."""
+    """Print the short block at the top: interruptions, package sources and files."""
     lines = impact_lines(hosts)
     for line in ["Impact", *(f"  {line}" for line in lines)] if lines else []:
         console.print(Text(line, style="bold" if line == "Impact" else ""), highlight=False)
 
 
 def _show_steps(console: Console, hosts: list[HostReport]) -> None:
-    """What would be done: a line for each step, with its hosts, in an order that all of them keep
-    but for repeated steps."""
+    """Print a line for each planned step, with its hosts. The order fits every host, except for
+    repeated steps."""
     names = shared((host.name, step) for host in hosts for step in host.steps)
     order: list[str] = []
     for host in hosts:
@@ -106,8 +106,8 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
 def _alike(
     hosts: list[HostReport], cells: Mapping[str, Sequence[Text]]
 ) -> Iterable[list[HostReport]]:
-    """The hosts that share a line: converged and planned ones whose cells are the same. Others have
-    their own, in the place of the first."""
+    """The hosts that share a line: converged or planned hosts with the same cells. Any other host
+    has its own line. A line has the place of its first host."""
     lines: dict[tuple[str, ...], list[HostReport]] = {}
     for host in hosts:
         own = () if host.status in ("converged", "planned") else (host.name,)
@@ -132,7 +132,7 @@ def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
 
 
 def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
-    """Without lines, as kubectl prints them, and without columns that are empty on every host."""
+    """A table in the style of kubectl, without lines and without columns that are always empty."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     shown = [any(row[place].plain for row in rows) for place in range(len(columns))]
     for column in compress(columns, shown):
@@ -147,12 +147,12 @@ def _last_columns(host: HostReport, *, dry: bool) -> list[Text]:
 
 
 def _time(hosts: Sequence[HostReport]) -> Text:
-    """That of the slowest."""
+    """The time of the slowest host."""
     return Text(f"{max(host.seconds for host in hosts):.1f} s")
 
 
 def _text(value: str) -> Text:
-    """A text of a host or cluster, as a table cell."""
+    """A text from a host or cluster, as a table cell."""
     return Text(one_line(value))
 
 
@@ -174,7 +174,7 @@ def _changes(host: HostReport, *, dry: bool) -> Text:
 
 
 def _word(host: HostReport, *, dry: bool) -> str:
-    """What a status is called: a host that a blocker stopped before any change did not fail."""
+    """The word for a status. A host that a blocker stopped before any change did not fail."""
     stopped = any(finding.blocks for finding in host.findings)
     untouched = dry or (stopped and not host.changed and not host.errors)
     return "blocked" if host.status == "failed" and untouched else host.status

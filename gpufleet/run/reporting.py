@@ -37,17 +37,17 @@ from gpufleet.run.report import BAD, HostReport
 from gpufleet.run.report_file import print_error, say
 from gpufleet.run.step_results import add_operations
 
-Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # of groups and data
+Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # takes groups and data
 
 
 def begin(config: str, problems: Problems | None = None) -> None:
-    """Begin the report where a deploy of gpufleet's, or one in deploys/ beside `config`, is run.
+    """Begin the report if a deploy of gpufleet's, or one in deploys/ next to `config`, is run.
 
-    `config`: the path of pyinfra's config.py; `problems`: what is wrong with the settings of a host
-    in such groups, for hosts that a deploy of ours, or one of its name, cannot reach.
+    `config`: the path of pyinfra's config.py. `problems`: finds errors in the settings of hosts
+    that a deploy of gpufleet, or one with its name, cannot reach.
 
-    Without it a report begins with the first reachable host: a run that reaches none, or whose
-    limit matches none, would have no report.
+    Otherwise, a report begins with the first reachable host: a run without such a host, or whose
+    limit matches no host, would have no report.
     """
     ours = {Path(config).resolve().parent / "deploys", shipped("deploys")}
     deploys = [Path(name).resolve() for name in read_invocation().deploys]
@@ -60,7 +60,7 @@ def begin(config: str, problems: Problems | None = None) -> None:
 
 
 def _refuse(finding: Finding) -> None:
-    """Exit before the run starts: usage error."""
+    """Exit with a usage error before the run starts."""
     if not pyinfra.is_cli:
         raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
     say(finding)
@@ -68,7 +68,7 @@ def _refuse(finding: Finding) -> None:
 
 
 class RunReport(Run, BaseStateCallback):
-    """The run of one pyinfra state: its hosts, its progress, its end."""
+    """The run of one pyinfra state: its hosts, its progress and its end."""
 
     begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
 
@@ -76,9 +76,9 @@ class RunReport(Run, BaseStateCallback):
         super().__init__()
         self.state = state
         self.hosts: dict[str, HostReport] = {}
-        self.began: dict[str, float] = {}  # of the operation that each host carries out
+        self.began: dict[str, float] = {}  # start of each host's current operation
         self.carried_out: Counter[str] = Counter()  # operations, by host
-        self.touched: set[str] = set()  # hosts of which an operation was started
+        self.touched: set[str] = set()  # hosts with a started operation
         self.problems: Problems = lambda groups, data: []
         self.plan_only = False
         self.left_out: set[str] = set()  # hosts that a deploy does not apply to
@@ -86,10 +86,10 @@ class RunReport(Run, BaseStateCallback):
 
     @classmethod
     def begin(cls, state: State) -> RunReport:
-        """The report of the run that starts now; it is written when the process ends.
+        """The report of the run that starts now. It is written when the process ends.
 
-        A run with a wrong command line, or whose report cannot be written, ends here, before it
-        connects to a host.
+        A run with a wrong command line, or with a report that cannot be written, ends here, before
+        it connects to a host.
         """
         if pyinfra.is_cli:
             prepare_streams()
@@ -113,7 +113,7 @@ class RunReport(Run, BaseStateCallback):
         return report
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        """pyinfra's own handler ends with exit status 0, and it has none for SIGTERM."""
+        """Replace pyinfra's handler, which ends with exit status 0, and handle SIGTERM, too."""
         self.interrupted, word = SIGNALS[signal.Signals(number)]
         print_error(word)
         self.abandon()
@@ -121,7 +121,7 @@ class RunReport(Run, BaseStateCallback):
         sys.exit(self.interrupted)
 
     def _swallowed(self, ignored: sys.UnraisableHookArgs) -> None:
-        """Python ignores what is raised in a finalizer, where a signal may arrive."""
+        """End the run if a signal arrived in a finalizer, from which Python ignores exceptions."""
         if ignored.exc_type is not SystemExit or self.interrupted is None:
             sys.__unraisablehook__(ignored)
             return
@@ -143,7 +143,7 @@ class RunReport(Run, BaseStateCallback):
 
     @classmethod
     def previews(cls, state: State) -> bool:
-        """Whether this run only previews."""
+        """True if this run is only a preview."""
         return any(isinstance(found, cls) and found.plan_only for found in state.callback_handlers)
 
     def host(self, name: str) -> HostReport:
@@ -153,11 +153,11 @@ class RunReport(Run, BaseStateCallback):
         return self.hosts[name]
 
     def was_examined(self, name: str) -> bool:
-        """Whether a host was read and planned by now."""
+        """True if the host was already read and planned."""
         return name in self.hosts and self.hosts[name].examined
 
     def block(self, host: Host, problems: list[Finding]) -> None:
-        """Stop one host before it is changed: nothing is planned; other hosts continue."""
+        """Stop one host before it is changed: it gets no plan; other hosts continue."""
         part = self.host(host.name)
         part.findings += [problem for problem in problems if problem not in part.findings]
         part.failed = True
@@ -168,16 +168,16 @@ class RunReport(Run, BaseStateCallback):
             self.stop_early(error)
 
     def stop_early(self, error: PyinfraError) -> None:
-        """End a run that cannot continue: the table says why, pyinfra would not."""
+        """End a run that cannot continue. The table explains why; pyinfra would not."""
         if not pyinfra.is_cli:
             raise error
-        if "No hosts" not in str(error):  # of none left the table says enough
+        if "No hosts" not in str(error):  # the table explains this one
             print_error(f"{error}. The run ends here: see the table below for the reason.")
         self.abandon()
         sys.exit(self.interrupted or ExitStatus.FAILED)
 
     def abandon(self) -> None:
-        """Stop waiting for commands on hosts, as pyinfra does at its end; end helm in order."""
+        """Stop waiting for commands on hosts, as pyinfra does at its end, and terminate helm."""
         if self.state.initialised:
             for greenlet in self.state.pool.greenlets - {getcurrent()}:
                 greenlet.kill(block=False)
@@ -185,7 +185,7 @@ class RunReport(Run, BaseStateCallback):
 
     @property
     def _for_none(self) -> set[str]:
-        """The hosts that no deploy of this run is for."""
+        """The hosts to which no deploy of this run applies."""
         return self.left_out - self.hosts.keys()
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
@@ -204,7 +204,7 @@ class RunReport(Run, BaseStateCallback):
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
-        """Waiting for other hosts in between does not count."""
+        """Add the time of the operation, without time spent waiting for other hosts."""
         self.host(host.name).seconds += time.monotonic() - self.began.pop(host.name)
         self.carried_out[host.name] += 1
 
@@ -215,19 +215,19 @@ class RunReport(Run, BaseStateCallback):
 
     @property
     def dry(self) -> bool:
-        """Whether the run was a preview, or was cancelled after its preview."""
+        """True if the run was a preview, or was cancelled after its preview."""
         if self.invocation.dry or self.invocation.previews:
             return True
         taking_part = self._taking_part()
         if self.plan_only and not any(self.state.ops[host] for host in taking_part):
-            return True  # a preview has no operations of pyinfra's
+            return True  # a preview has no pyinfra operations
         went_well = not self.state.failed_hosts and not self.interrupted
         examined = all(self.host(host.name).examined for host in taking_part)
         return not self.state.is_executing and went_well and examined
 
     @property
     def completed(self) -> bool:
-        """Whether pyinfra carried out the operations of all hosts, and did not end early."""
+        """True if pyinfra ran the operations of all hosts and did not end early."""
         return not self.dry and self.state.current_stage is StateStage.Disconnect
 
     def gather(self) -> list[HostReport]:
@@ -247,13 +247,13 @@ class RunReport(Run, BaseStateCallback):
         return [self.hosts[host.name] for host in self.state.inventory if host.name in self.hosts]
 
     def _judge(self, host: Host, part: HostReport, *, dry: bool) -> None:
-        """Set a host's status, and add a finding where none explains it yet."""
+        """Set a host's status, and add a finding if no finding explains it yet."""
         if dry:
             part.changed = 0 if part.failed else len(part.steps)
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
             part.findings.append(unreached(host))
-            with suppress(Exception):  # a boundary: the run that reaches the host says so
+            with suppress(Exception):  # a run that reaches the host reports it
                 part.findings += self.problems(host.groups, host.data.dict())
         elif part.failed:
             part.status = "failed"
@@ -271,7 +271,7 @@ class RunReport(Run, BaseStateCallback):
         part.failed = part.status in BAD
 
     def _taking_part(self) -> list[Host]:
-        """The hosts that --limit left in the run, in the inventory's order."""
+        """The hosts that --limit leaves in the run, in the inventory's order."""
         if not self.state.initialised:
             return []
         limit = self.state.limit_hosts
@@ -282,7 +282,7 @@ class RunReport(Run, BaseStateCallback):
         ]
 
     def close(self) -> None:
-        """Give the terminal back, print the table and write the reports."""
+        """Release the terminal, print the table and write the reports."""
         self.display.end()
         if not self.state.initialised:
             self.finish([], ExitStatus.FAILED)

@@ -1,4 +1,4 @@
-"""What the operations of one host came to."""
+"""Adds the results of a host's operations to its report."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ ERROR_LINES = 12  # of a failed operation's output that the report repeats
 
 
 def own_line(host: str) -> re.Pattern[str]:
-    """How the explanation of a failed step begins, as shell.explain writes it."""
+    """Matches the start of a failed step's explanation, as shell.explain writes it."""
     return re.compile(rf"GF\d{{3}} {re.escape(one_line(host))}: ")
 
 
 def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
-    """Count changes; report what failed, or what the end of the run interrupted. `begun`: an
-    operation of the host was started."""
+    """Count changes, and report operations that failed or that the end of the run interrupted.
+    `begun`: an operation of the host was started."""
     for op_hash, data in host.state.ops[host].items():
         meta = data.operation_meta
         name = ", ".join(host.state.get_op_meta(op_hash).names)
