@@ -1,4 +1,4 @@
-"""`gpufleet adopt`: what a run does to hosts with drivers of other origin."""
+"""`gpufleet adopt`: show the effect of a run on hosts whose drivers gpufleet did not install."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _OPTIONS = (
 
 
 def _wanted(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that every manifest has."""
+    """Add the options that all manifests share."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

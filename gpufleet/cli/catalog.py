@@ -1,4 +1,4 @@
-"""`gpufleet catalog`: what would be selected for a host, and why; what the catalog contains."""
+"""`gpufleet catalog`: show the selection for a host and its reasons, and list the catalog."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
 ANY_KERNEL = "<kernel>-<flavour>"
-HEADINGS = {"architectures": "arch"}  # of columns that would be too wide for 80
+HEADINGS = {"architectures": "arch"}  # shorter headings, for 80 columns
 
 _distro = click.option(
     "--distro",
@@ -50,7 +50,7 @@ _fingerprint = click.option(
 
 
 def _chosen(option: str, values: list[str], text: str) -> Callable[[Function], Function]:
-    """An option with fixed values, of which the first is the default."""
+    """An option with fixed values; the first one is the default."""
     kind = click.Choice(values)
     return click.option(option, type=kind, default=values[0], show_default=True, help=text)
 
@@ -119,7 +119,7 @@ def driver(
 
 
 def _by_hand(known: Catalog, distro: str) -> list[Finding]:
-    """A warning where the user has to install what is chosen: gpufleet cannot."""
+    """A warning if gpufleet cannot install the selection, so that the user has to."""
     place = known.distribution(distro)
     if place is None or place.manager in CARRIED_OUT_WITH:
         return []
@@ -204,7 +204,7 @@ def _status(choice: DriverChoice | ToolkitChoice) -> ExitStatus:
 
 
 def _list(rows: list[dict[str, str]], as_json: bool) -> None:
-    """Rows as JSON, or as a table without the columns that are too wide for one."""
+    """Print rows as JSON, or as a table without the columns that are too wide."""
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return

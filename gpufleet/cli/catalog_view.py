@@ -1,4 +1,4 @@
-"""How `gpufleet catalog` shows choices: as text for people, as data for programs."""
+"""Shows the choices of `gpufleet catalog`, as text for users or as data for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.toolkit.resolve import ToolkitChoice
 
 
 def driver_data(choice: DriverChoice) -> dict[str, Any]:
-    """The choice as JSON types; `version` is the exact one, else the newest that is known."""
+    """The choice as JSON types. `version` is the exact version, or else the newest known one."""
     return {
         "usable": not choice.blocked,
         "version": choice.version or choice.newest_known or None,
@@ -51,7 +51,7 @@ def _repository_data(repository: Repository | None) -> dict[str, Any] | None:
 
 
 def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
-    """Print the choice: what, why, from where, and findings."""
+    """Print the choice with its reason, its source and its findings."""
     if choice.blocked:
         console.print(Text(f"No usable driver for {title}", style="bold red"))
     else:
@@ -84,7 +84,7 @@ def _place(choice: DriverChoice) -> str:
 
 
 def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
-    """The choice as text."""
+    """Print the choice as text."""
     if choice.blocked:
         console.print(Text(f"No usable container toolkit for {title}", style="bold red"))
     else:
@@ -103,7 +103,7 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
 
 
 def rows(console: Console, entries: dict[str, str]) -> None:
-    """Names and values, one per line; empty ones are omitted."""
+    """Print names and values, one pair per line, without empty values."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

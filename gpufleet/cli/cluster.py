@@ -34,7 +34,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.verify.inventory import Target
 
 VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
-NODE_SECONDS = "120"  # a node that was NotReady says so for some 50 s after it is back
+NODE_SECONDS = "120"  # a node that was NotReady reports it for some 50 s after recovery
 STATUSES = "Exit status: 0 {success}; 1 {failure}; 2 usage error; 130 interrupted."
 JSON = click.option("--json", "json_path", metavar="FILE", help="Write the report of all phases.")
 
@@ -150,13 +150,13 @@ def destroy(
 
 
 def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) -> list[Phase]:
-    """The phases of `create`: the API is there once the hosts are nodes."""
+    """The phases of `create`. The API exists once the hosts are nodes."""
     phases = [
         Phase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
         Phase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
     if kubeconfig_of(targets) and not any(
-        target.data.get("kubernetes_network") == "none"  # Ready once the user has installed one
+        target.data.get("kubernetes_network") == "none"  # the user installs a network
         for target in targets
     ):
         shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
@@ -179,7 +179,7 @@ def _on_hosts(
 
 
 def _ask(question: str, targets: Sequence[Target]) -> None:
-    """Ends the process with status 1 unless the answer is yes."""
+    """End the process with status 1 unless the answer is yes."""
     names = ", ".join(one_line(target.name) for target in targets if not target.is_cluster)
     click.confirm(f"{question}: {names}?", abort=True, err=True)
 

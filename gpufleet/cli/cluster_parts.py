@@ -1,4 +1,4 @@
-"""What a plan says of clusters, for a command that shows them beside hosts."""
+"""Reads the plan of clusters, for a command that shows clusters together with hosts."""
 
 from __future__ import annotations
 

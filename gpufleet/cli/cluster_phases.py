@@ -1,4 +1,4 @@
-"""Phases of one command: each a process; their results as one JSON report and one JUnit file."""
+"""Runs the phases of a command as processes; their results are one JSON and one JUnit file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What became of a phase; `status` None: not reached."""
+    """The result of a phase. `status` is None if the phase was not reached."""
 
     name: str
     status: int | None
@@ -59,9 +59,8 @@ class Done:
 
 
 def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None) -> int:
-    """Run the phases up to the first that fails; returns its exit status, else 0. The reports have
-    those that were not reached too. Before that, click.UsageError for a report that cannot be
-    written."""
+    """Run the phases until one fails; returns its exit status, or else 0. The reports include
+    phases that were not reached. Raises click.UsageError first if a report cannot be written."""
     try:
         file = prepare_file(json_path, "--json", REPORT) if json_path else None
         xml = prepare_file(junit, "--junit", JUNIT) if junit else None
@@ -93,8 +92,8 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
 
 
 def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[str]]:
-    """Those of the hosts that a dry run of the destruction would reset, or could not read, and the
-    certificate authorities of their cluster."""
+    """The hosts that a dry run of the removal would reset or could not read -> the certificate
+    authorities of their cluster."""
     with TemporaryDirectory(prefix="gpufleet-cluster-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
@@ -112,7 +111,7 @@ def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[st
 
 
 def as_report(done: Iterable[Done]) -> dict[str, Any]:
-    """The JSON report: schema, version, phases in their order."""
+    """The JSON report: schema, version, and phases in their order."""
     return {
         "schema": SCHEMA,
         "gpufleet": __version__,
@@ -121,7 +120,7 @@ def as_report(done: Iterable[Done]) -> dict[str, Any]:
 
 
 def as_junit(done: Sequence[Done], checks: Path) -> str:
-    """Each phase is a test case, with the cases of the checks behind them."""
+    """A test case for each phase, followed by the test cases of the checks."""
     root = ElementTree.Element("testsuites")
     failed = [each for each in done if each.status]
     counts = {"tests": len(done), "failures": len(failed), "errors": 0}
@@ -138,7 +137,7 @@ def as_junit(done: Sequence[Done], checks: Path) -> str:
             text = f"exit status {each.status}"
             ElementTree.SubElement(case, "failure", message=text).text = _errors(each.report)
     if checks.is_file():
-        with suppress(ElementTree.ParseError):  # the checks were ended before they had written it
+        with suppress(ElementTree.ParseError):  # the checks ended before they wrote it
             root.extend(ElementTree.parse(checks).getroot().iter("testsuite"))
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 

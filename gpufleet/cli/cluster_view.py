@@ -1,4 +1,4 @@
-"""What `gpufleet cluster` shows of a cluster, and why one is not destroyed."""
+"""The state of a cluster for `gpufleet cluster`, and reasons not to destroy it."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from gpufleet.kubernetes.members import (
 from gpufleet.verify.inventory import Target
 
 KEY = "kubernetes_kubeconfig"
-SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the cluster's own pods
+SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the system pods
 REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
 SHOWN = 5  # pods in a sentence
-AGAIN = 1.0  # seconds between two looks at a cluster
+AGAIN = 1.0  # seconds between two reads of a cluster
 
 
 class Unknown(Exception):
-    """The cluster cannot be read; the text says why."""
+    """The cluster cannot be read. The text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A cluster's nodes, and pods of its own that do not run."""
+    """A cluster's nodes, and its system pods that do not run."""
 
     version: str
     members: tuple[Member, ...]
     troubled: tuple[str, ...]  # namespace/name
-    missing: str = ""  # the finding as text about hosts that are no nodes
+    missing: str = ""  # text of the finding about hosts that are not nodes
 
     @property
     def ready(self) -> bool:
-        """Whether every host is a node, every node Ready, and there is one."""
+        """True if there are nodes, every host is a node, and every node is Ready."""
         whole = bool(self.members) and not self.missing
         return whole and all(each.ready for each in self.members)
 
@@ -61,7 +61,7 @@ class View:
         }
 
     def table(self) -> str:
-        """For a terminal of 80 columns."""
+        """The text for a terminal of 80 columns."""
         rows = [("NODE", "STATUS", "ROLE", "VERSION", "GPUS USED")]
         rows += [_row(each) for each in self.members]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -80,7 +80,7 @@ def _row(member: Member) -> tuple[str, str, str, str, str]:
 
 
 def kubeconfig_of(targets: Sequence[Target]) -> str:
-    """The path that the control plane's data set; "" for none."""
+    """The path in the data of the control plane, or "" if it sets no path."""
     planes = [target for target in targets if CONTROL_PLANE in target.groups]
     return str(next((plane.data[KEY] for plane in planes if plane.data.get(KEY)), ""))
 
@@ -103,8 +103,8 @@ def read_cluster(targets: Sequence[Target]) -> View:
 
 
 def await_cluster(targets: Sequence[Target], seconds: float) -> View:
-    """The same once every node is Ready, or as it is after some seconds, or where one is missing:
-    none comes by itself. Raises Unknown."""
+    """Read the cluster until every node is Ready, a node is missing (waiting would not add it), or
+    the time is over. Raises Unknown."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -118,7 +118,7 @@ def await_cluster(targets: Sequence[Target], seconds: float) -> View:
 
 
 def not_one_cluster(targets: Sequence[Target]) -> str:
-    """Why the inventory's cluster is not the one of its hosts; "" if it is, or if it has none."""
+    """Why the inventory's cluster is not the cluster of its hosts, or "" if it is or is missing."""
     created = kubeconfig_of(targets)
     for target in targets:
         used = str(target.data.get("cluster_kubeconfig") or "")
@@ -131,8 +131,8 @@ def not_one_cluster(targets: Sequence[Target]) -> str:
 
 
 def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str:
-    """The finding as text that pods use GPUs, or that this is unknown; "" if none does. `nodes`:
-    the hosts that are nodes, and the certificate authorities of their cluster."""
+    """The text of a finding that pods use GPUs, or that this is unknown, or else "". `nodes`: hosts
+    that are nodes -> the certificate authorities of their cluster."""
     try:
         _, _, pods = _asked(kubeconfig)
         with _readable():
@@ -153,7 +153,7 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
 
 
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
-    """Version, nodes and pods of the cluster."""
+    """Version, nodes and pods of the cluster. Raises Unknown."""
     if not kubeconfig:
         raise Unknown(found.NO_KUBECONFIG(key=KEY).message)
     try:
@@ -166,7 +166,7 @@ def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """An answer in another form than a cluster's is as good as none. Raises Unknown."""
+    """Treat an answer in an unexpected form as no answer. Raises Unknown."""
     try:
         yield
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:

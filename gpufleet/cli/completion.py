@@ -1,4 +1,4 @@
-"""`gpufleet completion`: the script with which a shell completes commands and options."""
+"""`gpufleet completion`: print the script with which a shell completes commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpufleet plan | apply | remove`: the deploys, run by pyinfra's own command."""
+"""`gpufleet plan | apply | remove`: run the deploys with pyinfra's own command."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def plan(
 
 
 def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
-    """Say which deploys of the user have operations that a plan does not show."""
+    """Name the user's deploys with operations that a plan does not show."""
     for file in map(deploy_file, names):
         if has_operations(file) and not is_quiet():
             dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
@@ -203,7 +203,7 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
 
 
 def needed(targets: Iterable[Target]) -> list[str]:
-    """The deploys for these targets; hosts come first."""
+    """The deploys for these targets, hosts first."""
     chosen = list(targets)
     hosts = any(not target.is_cluster for target in chosen)
     clusters = any(CLUSTERS in target.groups for target in chosen)
@@ -211,13 +211,13 @@ def needed(targets: Iterable[Target]) -> list[str]:
 
 
 def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
-    """The inventory's targets, or those that the limit names; ends the process as `chosen` does."""
+    """The inventory's targets, or those that the limit names. Ends the process as `chosen` does."""
     return chosen(inventory, limit)[1]
 
 
 def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
-    """All targets of the inventory, and those that the limit names; ends the process with the
-    reason where the inventory cannot be loaded, or where one of the limits matches nothing."""
+    """All targets of the inventory, and those that the limit names. Ends the process with the
+    reason if the inventory cannot be loaded or a limit matches nothing."""
     try:
         targets = load_targets(inventory)
         return targets, limited(targets, limit, inventory)
@@ -239,12 +239,12 @@ def run(
     *,
     how: PlanOptions = NO_OPTIONS,
 ) -> None:
-    """Replace this process by pyinfra: its output, signals and exit status are the command's.
+    """Replace this process by pyinfra: its output, signals and exit status become the command's.
 
-    `deploys`: the names of those to run for the chosen targets; `ask`: what is confirmed first;
-    for a plan that is kept or judged, this process stays.
-    Before that, wrong options and an inventory that cannot be loaded end the process with status 2,
-    an unmatched limit with 4.
+    `deploys`: the names of the deploys to run for the chosen targets; `ask`: a question to confirm
+    first. This process stays if a plan is written or its status is judged. Before that, wrong
+    options and an inventory that cannot be loaded end the process with status 2, an unmatched limit
+    with 4.
     """
     dry = DRY in parse_options(options)
     confirmed(ask is None or dry, options)
@@ -295,7 +295,7 @@ def confirmed(yes: bool, options: Sequence[str]) -> None:
 
 
 def deploy_file(name: str, folder: Path = HERE) -> Path:
-    """The deploy of that name: the working directory's, else gpufleet's own."""
+    """The deploy of that name: the working directory's, or else gpufleet's own."""
     own = Path("deploys", f"{name}.py")
     return own if (folder / own).is_file() else shipped("deploys") / own.name
 
@@ -309,8 +309,8 @@ def arguments(
     yes: bool,
     folder: Path = HERE,
 ) -> list[str]:
-    """pyinfra's arguments, for a working directory. The report of a run begins in config.py:
-    gpufleet's own, where that folder has none."""
+    """pyinfra's arguments for a working directory. A run's report begins in config.py, so
+    gpufleet's own is used if that folder has no config.py."""
     sure = ["-y"] if yes else []
     config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]

@@ -1,4 +1,4 @@
-"""Exit statuses as those of `terraform plan -detailed-exitcode`, for commands that ask for them."""
+"""Exit statuses like those of `terraform plan -detailed-exitcode`, for commands that offer them."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import click
 
 from gpufleet.core.exit_status import ExitStatus
 
-OPTIONS = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # by parameter
+OPTIONS = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
 
 
 class UsageFailed(click.UsageError):
-    """Wrong usage of a command in which status 2 says something else."""
+    """Wrong usage of a command in which status 2 has another meaning."""
 
     exit_code = int(ExitStatus.FAILED)
 
 
 class DetailedCommand(click.Command):
-    """With one of OPTIONS, wrong usage has status 1, and 2 is left for `context.exit`."""
+    """A command that, with one of OPTIONS, ends with 1 for wrong usage: 2 has another meaning."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
@@ -49,8 +49,8 @@ def _usage_failed(*, wanted: bool) -> Iterator[None]:
 
 
 def end_detailed(status: int, changes: int | None) -> None:
-    """End the command: 2 for a plan with changes of so many hosts and clusters, 1 where their
-    number is not known. Without changes, or with a blocker, the status stays."""
+    """End the command: with 2 if the plan changes hosts or clusters, with 1 if their number is
+    unknown. Without changes, or with a blocker, the status stays."""
     if status == ExitStatus.CONVERGED and changes != 0:
         status = ExitStatus.FAILED if changes is None else ExitStatus.DRIFT
         click.get_current_context().exit(status)

@@ -30,7 +30,7 @@ def docs(page: str | None) -> None:
 
 
 def _pages(folder: Path) -> list[Path]:
-    """Guides first: of two pages with one name they are shown."""
+    """The pages, guides first: of two pages with the same name, the guide is shown."""
     return sorted(folder.rglob("*.md"), key=lambda path: (path.parent.name != "how-to", path))
 
 

@@ -1,4 +1,4 @@
-"""`gpufleet doctor`: one host in depth, or what is wrong with many."""
+"""`gpufleet doctor`: show one host in depth, or the problems of many."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:
 
 
 def show_all(console: Console, found: list[Detail], fleet: Fleet) -> None:
-    """Print one host in depth, several by what they have in common, and name the clusters."""
+    """Print one host in depth, or several grouped by equal state, and name the clusters."""
     if len(found) == 1:
         show_detail(console, found[0])
     elif found:

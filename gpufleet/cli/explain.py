@@ -1,4 +1,4 @@
-"""`gpufleet explain`: what a finding means and what to do, by its code; what a data key takes."""
+"""`gpufleet explain`: explain a finding by its code, or the values of a data key."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from gpufleet.core.settings import RoleSettings, values_of
 from gpufleet.core.visible import one_line
 
 FINDINGS = "reference/findings"
-SANDBOX = "GF6"  # codes of a distribution of its own
+SANDBOX = "GF6"  # prefix of the codes of a separate distribution
 WIDTH = 80
 MAX_SUGGESTIONS = 15  # keys that one message names
-_DIGITS = re.compile(r"\d{3}", re.ASCII)  # of a code
+_DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
 
@@ -81,7 +81,7 @@ def _keys() -> dict[str, str]:
 
 
 def meaning(kind: Kind) -> tuple[str, str]:
-    """What a kind of finding means, and what to do, with placeholders in braces."""
+    """The meaning and the remedy of a kind of finding, with placeholders in braces."""
     texts = (kind.description or kind.message, kind.advice or kind.remedy)
     message, remedy = (
         _NUMBER.sub(r"{\g<name>} \g<several>", text).replace("{{", "{").replace("}}", "}")
@@ -100,8 +100,8 @@ def _entry(code: str) -> str:
 
 
 def address_of(code: str) -> str:
-    """Where a finding is explained: on the site whose URL is in GPUFLEET_DOCS, in a checkout in its
-    page, else "": this entry is all that the page has."""
+    """The address of a finding's page: on the site in GPUFLEET_DOCS, or in a checkout. "" if
+    neither exists; then this entry has the page's whole text."""
     if site := os.environ.get("GPUFLEET_DOCS"):
         return f"{site.rstrip('/')}/{FINDINGS}.html#{code.lower()}"
     page = shipped("docs") / f"{FINDINGS}.md"

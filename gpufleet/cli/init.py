@@ -1,4 +1,4 @@
-"""`gpufleet init`: a repository of the user's own, in which every command works."""
+"""`gpufleet init`: create a user's own repository, in which every command works."""
 
 from __future__ import annotations
 

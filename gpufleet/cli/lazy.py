@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
         self.entry_points = entry_points
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Where standard output is closed, results would go into the next file that is opened."""
+        """Fail if standard output is closed: results would go into the next file that is opened."""
         prepare_streams()
         if sys.stdout is None:
             click.echo("Error: standard output is closed. Name a file, or /dev/null.", err=True)
@@ -81,15 +81,14 @@ class LazyGroup(click.Group):
         return command
 
     def _targets(self) -> dict[str, str]:
-        """Including those of other distributions; our own take precedence."""
+        """Subcommands, including those of other distributions; gpufleet's own take precedence."""
         found = metadata.entry_points(group=self.entry_points) if self.entry_points else ()
         return {point.name: point.value for point in found} | dict(self.lazy)
 
 
 def _end_where_full(unsaid: bool) -> None:
-    """End with the reason and status 1 where standard output is full, whatever the command's own
-    status is; where its reader has gone, without a word. `unsaid`: what could not be written may be
-    gone, and a flush alone shows nothing."""
+    """End with status 1 if standard output is full, and say why unless its reader has ended.
+    `unsaid`: output was lost already; then only a write, not a flush, shows the error."""
     try:
         sys.stdout.write("\n" if unsaid else "")
         sys.stdout.flush()
@@ -97,6 +96,6 @@ def _end_where_full(unsaid: bool) -> None:
         if not isinstance(error, BrokenPipeError):
             why = error.strerror or str(error)
             click.echo(f"Error: cannot write to standard output: {why}", err=True)
-        with suppress(OSError, AttributeError):  # Python writes what is left when it ends
+        with suppress(OSError, AttributeError):  # Python writes the rest when it ends
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(ExitStatus.FAILED)

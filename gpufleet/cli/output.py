@@ -1,4 +1,4 @@
-"""Options for what commands print and write beside their results."""
+"""Options for the output of commands, and for files that they write in addition."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gpufleet.core.visible import one_line
 Function = TypeVar("Function", bound=Callable[..., object])
 LIMIT = "Only this host or group; wildcards allowed; repeatable, or several with commas between."
 EXCLUDE = "All but this host or group, as with --limit."
-VERBOSE = "gpufleet.verbose"  # in a context
+VERBOSE = "gpufleet.verbose"  # key in a context's meta
 
 
 def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function]:
-    """--metrics FILE, as a path. click.UsageError for a file that is not to be replaced."""
+    """--metrics FILE, as a path. Raises click.UsageError for a file that must not be replaced."""
 
     def callback(context: click.Context, option: click.Parameter, given: str | None) -> Path | None:
         if given and (why := refusal(Path(given), prefix)):
@@ -37,7 +37,7 @@ def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function
 
 
 def limit_option(command: Function) -> Function:
-    """--limit and --exclude: one list of words, for `choose_hosts`."""
+    """--limit and --exclude, combined into one list of words for `choose_hosts`."""
 
     @wraps(command)
     def inner(*given: Any, limit: tuple[str, ...], exclude: tuple[str, ...], **how: Any) -> Any:
@@ -51,8 +51,8 @@ def limit_option(command: Function) -> Function:
 
 
 def ask_option(command: Function) -> Function:
-    """--ask-sudo-password: the password goes to the processes of the run by their environment,
-    which other users cannot read."""
+    """--ask-sudo-password. The run's processes get the password through their environment, which
+    other users cannot read."""
     return click.option(
         "--ask-sudo-password",
         is_flag=True,
@@ -75,14 +75,14 @@ def _ask_sudo_password(context: click.Context, option: click.Parameter, given: b
 
 
 def note(line: str) -> None:
-    """Print a line of progress; a command goes on where nobody reads standard error."""
+    """Print a line of progress. A command continues even if standard error is closed."""
     with suppress(OSError):
         click.echo(line, err=True)
 
 
 def _sets(variable: str) -> Callable[[click.Context, click.Parameter, str | bool | None], None]:
-    """A callback that sets an environment variable to the name of a file, or to "1" for a switch:
-    processes that a command starts have it too."""
+    """A callback that sets an environment variable to the name of a file, or to "1" for a flag.
+    Processes that the command starts inherit it."""
 
     def callback(context: click.Context, option: click.Parameter, given: str | bool | None) -> None:
         if given:
@@ -112,7 +112,7 @@ def output_options(command: Function) -> Function:
 
 
 def report_options(command: Function) -> Function:
-    """--json and --junit of a run, whose process gets their files by its environment."""
+    """--json and --junit of a run. Its process gets the files through its environment."""
     report = click.option(
         "--json",
         metavar="FILE",
@@ -146,5 +146,5 @@ def verbose_option(command: Function) -> Function:
 def with_verbose(
     context: click.Context, argument: click.Parameter, options: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """pyinfra's options, with -v where --verbose was given: a callback of their argument."""
+    """pyinfra's options, with -v if --verbose was given. A callback of their argument."""
     return (*(["-v"] if context.meta.get(VERBOSE) else []), *options)

@@ -1,4 +1,4 @@
-"""One part of the hosts: a `gpufleet` process, and what its report says of them."""
+"""Runs one part of the hosts in a `gpufleet` process, and reads its report."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from gpufleet.run import findings
 from gpufleet.run.report import HostReport
 
 GPUFLEET = "from gpufleet.cli import main; main(prog_name='gpufleet')"
-MAX_TAIL_CHARS = 65_536  # of the output of a part
+MAX_TAIL_CHARS = 65_536  # of a part's output
 MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Hosts of one process. `words`: a command of gpufleet without its hosts and report."""
+    """The hosts of one process. `words`: a command of gpufleet without its hosts and report."""
 
     hosts: tuple[str, ...]
     words: tuple[str, ...] = field(repr=False)  # may hold secrets
@@ -35,7 +35,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a process left. `report`: JSON, "" for none."""
+    """The result of a process. `report`: JSON, or "" if the process wrote no report."""
 
     status: int | None
     report: str
@@ -43,14 +43,14 @@ class Outcome:
 
 
 def run_part(part: Part) -> Outcome:
-    """Run gpufleet on a part, here or on a worker of Dask."""
+    """Run gpufleet on a part, on this machine or on a worker of Dask."""
     if part.version != __version__:
         why = f"it has gpufleet {__version__}, this run is of {part.version}"
         return Outcome(None, "", why)
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         report = Path(folder, "report.json")
         limits = (word for name in part.hosts for word in ("--limit", exactly(name)))
-        hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # of the whole
+        hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # the reports of the whole run
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         words = [part.words[0], *limits, "--json", str(report), *part.words[1:]]
         try:
@@ -65,8 +65,8 @@ def run_part(part: Part) -> Outcome:
 
 
 def hosts_of(part: Part, outcome: Outcome) -> tuple[list[HostReport], bool]:
-    """The hosts of a part as its report has them, or not reached with the reason; whether the
-    operations of all were carried out."""
+    """The hosts of a part from its report, or not reached with the reason; and True if the
+    operations of all hosts were run."""
     said = outcome.output.rstrip().rpartition("\n")[2].strip()[:MAX_REASON_CHARS]
 
     def lost(name: str, why: str) -> HostReport:
@@ -76,7 +76,7 @@ def hosts_of(part: Part, outcome: Outcome) -> tuple[list[HostReport], bool]:
     try:
         report: dict[str, Any] = json.loads(outcome.report)
         found = {name: HostReport.from_dict(name, data) for name, data in report["hosts"].items()}
-        # another status: an exception in a deploy of the user's, of which the report says nothing
+        # a different status: an exception in a user's deploy, which the report does not mention
         valid = report["exit_status"] == outcome.status
     except (ValueError, LookupError, TypeError, AttributeError):
         valid = False

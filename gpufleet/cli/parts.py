@@ -42,9 +42,9 @@ from gpufleet.run.report import BAD, HostReport
 from gpufleet.run.report_file import print_error, say
 from gpufleet.verify.inventory import Target
 
-MAX_PART_HOSTS = 100  # what is lost with a part, and the step of --fail-percent
-ANSWER = 10  # seconds for a scheduler of Dask
-LOOK = 0.5  # seconds between two looks at what has ended
+MAX_PART_HOSTS = 100  # hosts that a lost part affects; --fail-percent counts in these steps
+ANSWER = 10  # seconds to wait for a Dask scheduler
+LOOK = 0.5  # seconds between two checks for parts that ended
 OUTPUT = "the output of each part is in a file of its own"
 NAMES = "use it before `--`"
 INVENTORY = "set it in the inventory, or every worker shows it in its list of processes"
@@ -62,8 +62,8 @@ REFUSED = {
 
 
 def cut(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
-    """Parts of nearly the same size, as many for each of `count` workers, of at most
-    MAX_PART_HOSTS hosts."""
+    """Split hosts into parts of nearly the same size: the same number of parts for each of `count`
+    workers, and at most MAX_PART_HOSTS hosts in a part."""
     rounds = -(-len(hosts) // (count * MAX_PART_HOSTS))
     parts = min(count * rounds, len(hosts))
     ends = [len(hosts) * place // parts for place in range(parts + 1)] if parts else []
@@ -71,7 +71,7 @@ def cut(hosts: Sequence[str], count: int) -> list[tuple[str, ...]]:
 
 
 class Whole(Run):
-    """A run in parts: the hosts that are done by now, and what goes on."""
+    """A run in parts: the hosts that are done so far, and the parts that still run."""
 
     def __init__(
         self, asked: Invocation, files: Reports, names: Sequence[str], percent: int | None
@@ -79,8 +79,8 @@ class Whole(Run):
         super().__init__(asked, files=files)
         self.names, self.percent = names, percent
         self.hosts: dict[str, HostReport] = {}
-        self.completed = True  # every part by now
-        self.logs: Path | None = None  # the folder of outputs of parts in which a host failed
+        self.completed = True  # True if all parts so far completed
+        self.logs: Path | None = None  # folder with the output of parts with a failed host
         self._began, self._running = time.monotonic(), 0
 
     @property
@@ -92,7 +92,7 @@ class Whole(Run):
         return self.percent is not None and self.failed * 100 > self.percent * len(self.names)
 
     def run(self, parts: Sequence[Part], executor: Executor, count: int) -> None:
-        """Run parts, `count` at a time; none begins once the run is over."""
+        """Run parts, `count` at a time; no part begins after an interrupt or over budget."""
         waiting = list(reversed(parts))
         running: dict[Future[Outcome], Part] = {}
         while running or (waiting and not self.interrupted and not self.is_over_budget):
@@ -120,8 +120,8 @@ class Whole(Run):
 
     @contextmanager
     def shown(self) -> Iterator[None]:
-        """Progress is shown. The first signal ends the parts of this machine in order, the second
-        one ends all at once."""
+        """Show progress. The first signal ends the parts of this machine in order; the second one
+        ends everything at once."""
         progress = LiveProgress(lambda width, height: [self._line()[:width]], self._line)
         before = {number: signal.signal(number, self._interrupt) for number in SIGNALS}
         progress.start()
@@ -148,7 +148,7 @@ class Whole(Run):
         print_error(f"{word} Parts of this machine end in order. Ctrl+C ends all at once.")
 
     def report(self, *, dry: bool) -> ExitStatus:
-        """Print the report of the whole, and write it."""
+        """Print and write the report of the whole run."""
         left = [name for name in self.names if name not in self.hosts]
         if left and self.is_over_budget and not self.interrupted:
             hosts = counted(len(self.names), "host")
@@ -166,8 +166,8 @@ class Whole(Run):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A run that is asked for. `workers`: parts at a time, None for one, or for as many as the
-    Dask cluster at `scheduler` has threads."""
+    """A requested run. `workers`: parts at a time. None means one, or as many as the Dask cluster
+    at `scheduler` has threads."""
 
     inventory: str
     limit: Sequence[str]
@@ -221,12 +221,12 @@ def run_in_parts(
 def _run(
     request: Request, command: str, targets: Sequence[Target], files: Reports = (), dry: bool = True
 ) -> tuple[ExitStatus, int]:
-    """The status, and how many hosts it changed or would change. Hosts in parts; then, here and in
-    one, clusters and what SSH does not reach: only this machine has the way to them."""
+    """The status, and the number of hosts that it changed or would change. Hosts run in parts.
+    Clusters and hosts without SSH then run here in one part: only this machine can reach them."""
     percent = request.given.get("--fail-percent", (None,))[-1]
     sure = ["--yes"] if command == "apply" else []
     words = [command, *sure, as_argument(request.inventory), "--"]
-    # of the hosts of one part any number may fail: all are counted here
+    # within a part, any number of hosts may fail: failures are counted here for the whole run
     words += [*request.options, *([] if percent is None else ["--fail-percent", "100"])]
     apart = tuple(
         target.name
@@ -247,7 +247,7 @@ def _run(
 
 @contextmanager
 def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
-    """What runs parts, and how many at a time. Raises click.UsageError."""
+    """The executor of parts, and the number of parts at a time. Raises click.UsageError."""
     if not request.scheduler:
         count = request.workers or 1
         with ThreadPoolExecutor(count) as pool:
@@ -259,15 +259,15 @@ def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
     except ImportError as error:
         why = "install gpufleet with its extra `scale`, here and on the workers"
         raise click.UsageError(f"--scheduler needs Dask: {why}.") from error
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # tracebacks of a failed start
-    try:  # its own timeout ends with the connection: a peer that says nothing would keep it
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # hide tracebacks of the start
+    try:  # Client's own timeout covers only the connection, not a silent peer
         client = within(
             ANSWER, lambda _: Client(request.scheduler, timeout=ANSWER, set_as_default=False)
         )
         count = request.workers or sum(client.ncores().values())
         if not client.ncores():
             raise ValueError("it has no workers")
-    except Exception as error:  # a boundary: whatever listens at that address
+    except Exception as error:  # any program may listen at that address
         why = one_line(str(error))[:MAX_REASON_CHARS] or type(error).__name__
         raise click.UsageError(
             f"No scheduler at {address}: {why.rstrip('.')}. Start one with `dask scheduler`, or "
@@ -276,5 +276,5 @@ def _workers(request: Request) -> Iterator[tuple[Executor, int]]:
     try:
         yield client.get_executor(pure=False), count
     finally:
-        with suppress(Exception):  # the scheduler hangs, or is gone
+        with suppress(Exception):  # the scheduler hangs or has ended
             client.close(ANSWER)

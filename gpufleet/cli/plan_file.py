@@ -1,4 +1,4 @@
-"""The file of `plan --out` and `apply --plan`: what was decided for each host and cluster."""
+"""The file of `plan --out` and `apply --plan`: the decisions for each host and cluster."""
 
 from __future__ import annotations
 
@@ -23,14 +23,13 @@ from gpufleet.run.report_file import FileKind, prepare_file, say, write_file
 KIND = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
 SCHEMA = 1  # of plan.schema.json
 OF_PLAN = ("steps", "versions", "releases", "digests")
-OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # how busy a host is may change
+OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # the rest depends on current work
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
     """`check`: hosts ask their repositories; `detailed`: the status says whether a plan has
-    changes; `out`: the file that it goes to; `approved`: the hosts of the plan that a run has to
-    keep to."""
+    changes; `out`: the file to write; `approved`: the hosts of the plan that a run must match."""
 
     check: bool = False
     detailed: bool = False
@@ -54,7 +53,7 @@ def plan_text(inventory: str, hosts: Hosts, *, check: bool = False) -> str:
 
 
 def decided(host: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a host's report that a run must keep to."""
+    """The part of a host's report that a run must match."""
     plan, impact = host["plan"], host["plan"].get("impact", {})
     kept = {name: plan[name] for name in OF_PLAN if name in plan}
     kept |= {name: impact[name] for name in OF_IMPACT if name in impact}
@@ -70,15 +69,15 @@ def prepare_plan(path: str) -> Path:
 
 
 def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
-    """Write the plan with mode 0600. False if there is none, or it cannot be written."""
+    """Write the plan with mode 0600. Returns False without a plan, or if writing fails."""
     if how.out is None or hosts is None:
         return False
     return write_file(how.out, lambda: plan_text(inventory, hosts, check=how.check))
 
 
 def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
-    """End the process, with what differs, unless every host and cluster still has its plan.
-    `limited`: the run is on a part of the plan's hosts, such as a canary."""
+    """End the process and print the differences, unless every host and cluster still has its plan.
+    `limited`: the run covers a part of the plan's hosts, such as a canary."""
     now = now or {}
     if limited:
         planned = {name: host for name, host in planned.items() if name in now}
@@ -90,8 +89,8 @@ def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
 
 
 def read_plan(path: Path) -> PlanOptions:
-    """What a plan decided, and whether repositories were asked. Raises click.UsageError for another
-    file."""
+    """The decisions of a plan, and whether repositories were asked. Raises click.UsageError if the
+    file is not a plan."""
     try:
         found = json.loads(path.read_text("utf-8"))
         if found["gpufleet_plan"] != SCHEMA:
@@ -109,7 +108,7 @@ def read_plan(path: Path) -> PlanOptions:
 
 
 def differences(planned: Hosts, now: Hosts) -> list[Finding]:
-    """A finding for each host and cluster whose plan is another one now; `now`: of a report."""
+    """A finding for each host and cluster with a different plan now. `now`: from a report."""
     found = []
     for name in dict.fromkeys((*planned, *now)):
         before = planned.get(name)
@@ -121,7 +120,7 @@ def differences(planned: Hosts, now: Hosts) -> list[Finding]:
 
 
 def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
-    """What one plan has and the other has not."""
+    """The part of one plan that the other plan lacks."""
     if this is None:
         return "not in the plan"
     other = other or {}

@@ -1,4 +1,4 @@
-"""Previews, and what their reports say of each host."""
+"""Runs previews, and reads each host's plan from their reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a previe
 
 
 def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[int, Hosts | None]:
-    """Show what a run would do, by a command of pyinfra's: its exit status, and the hosts and
-    clusters of its report; None without a report.
+    """Show a preview with a pyinfra command. Returns its exit status, and the hosts and clusters of
+    its report, or None without a report.
 
-    `own_report`: the reports that the environment asks for are those of the run that follows.
+    `own_report`: reports that the environment names belong to the run that follows.
     """
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         asked = "" if own_report else os.environ.get("GPUFLEET_REPORT", "")
@@ -36,8 +36,8 @@ def run_preview(command: Sequence[str], *, own_report: bool = False) -> tuple[in
 
 
 def preview_before_run(command: Sequence[str]) -> Hosts | None:
-    """Show a preview and return its hosts; end the process if there is no plan. The run that
-    follows reads the hosts again."""
+    """Show a preview and return its hosts; end the process if it has no plan. The run that follows
+    reads the hosts again."""
     status, hosts = run_preview(command, own_report=True)
     if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
         sys.exit(status)
@@ -45,5 +45,5 @@ def preview_before_run(command: Sequence[str]) -> Hosts | None:
 
 
 def planned_hosts(hosts: Hosts | None) -> int | None:
-    """The number of hosts and clusters that would change; None if it is not known."""
+    """The number of hosts and clusters that would change, or None if it is unknown."""
     return None if hosts is None else sum(bool(host["plan"]["steps"]) for host in hosts.values())

@@ -1,4 +1,4 @@
-"""The options of pyinfra that may follow `--`, and those of gpufleet that become such."""
+"""The options of pyinfra that may follow `--`, and gpufleet's options that become such options."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PYINFRA = click.Command(
 
 
 def parse_options(options: Sequence[str]) -> dict[str, Any]:
-    """The options that are given, each by its longest name: how often a flag, the values of
-    another. Raises click.UsageError for what is no option that pyinfra takes for a run."""
+    """The given options by their longest name: the count of a flag, or the values of another
+    option. Raises click.UsageError for an option that pyinfra does not accept for a run."""
     found = _PYINFRA.make_context("pyinfra", list(options)).params
     names = {option.name: max(option.opts, key=len) for option in _PYINFRA.params}
     return {names[name]: value for name, value in found.items() if value}
@@ -46,7 +46,7 @@ CHANGE = "Change an installed {what} to what INVENTORY selects, on all hosts at 
 
 
 def permissions(function: Callable[..., None]) -> Callable[..., None]:
-    """Options of a command that reach pyinfra as data: what the run may change."""
+    """Options that reach pyinfra as data and permit changes of the driver or toolkit."""
 
     @wraps(function)
     def inner(options: tuple[str, ...], **how: Any) -> None:

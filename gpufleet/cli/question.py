@@ -1,4 +1,4 @@
-"""What `apply` and `remove` ask before they change anything."""
+"""The question that `apply` and `remove` ask before they change anything."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpufleet.core.paths import shipped
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked before a run, below the plan that these deploys show. `counts`: the number of
-    hosts is to be typed where they are several."""
+    """A question before a run, below the plan that these deploys show. `counts`: the user must type
+    the number of hosts if there are several."""
 
     text: str
     deploys: tuple[str, ...]
@@ -23,8 +23,8 @@ class Question:
     counts: bool = False
 
     def put(self, planned: int | None, *, own: bool = True) -> None:
-        """Ask; ends the process unless the answer is yes. `planned`: hosts that the plan changes,
-        None if it is not known; `own`: the deploys have operations that no plan has."""
+        """Ask, and end the process unless the answer is yes. `planned`: number of hosts that the
+        plan changes, None if unknown; `own`: the deploys have operations that no plan shows."""
         if planned == 0 and not own:
             return
         if not self.counts or planned is None or planned < 2:
@@ -37,7 +37,7 @@ class Question:
 
 
 def has_operations(deploy: Path) -> bool:
-    """Whether a file of deploys/ does more than to include gpufleet's deploy of that name."""
+    """True if a file in deploys/ does more than include gpufleet's deploy of that name."""
     if deploy.resolve().parent == shipped("deploys").resolve():
         return False
     try:

@@ -1,4 +1,4 @@
-"""Reads the hosts of an inventory for a command: progress on standard error, exit statuses."""
+"""Reads the hosts of an inventory for a command, with progress on standard error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpufleet.verify.inventory import VerifyError, unmatched
 
 
 class Shown(Progress):
-    """One live line on a terminal, else a line now and then."""
+    """One live line on a terminal; otherwise, a line from time to time."""
 
     def __init__(self) -> None:
         self.hosts = self.done = 0

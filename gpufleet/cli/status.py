@@ -1,4 +1,4 @@
-"""`gpufleet status`: the hosts of an inventory in one table."""
+"""`gpufleet status`: show the hosts of an inventory in one table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ EPILOG = (
 
 
 def flags_of(context: click.Context, option: click.Parameter, given: str) -> tuple[Flag, ...]:
-    """The flags of --fail-on. click.UsageError for an unknown one."""
+    """The flags of --fail-on. Raises click.BadParameter for an unknown flag."""
     names = [name.strip() for name in given.split(",")] if given else []
     if unknown := [name for name in names if name not in FLAGS]:
         raise click.BadParameter(f"{unknown[0]!r} is not one of {', '.join(FLAGS)}", context)
@@ -110,7 +110,7 @@ def status(
 
 
 def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:
-    """Write the metrics, where they are wanted; False and the reason (GF002) where that fails."""
+    """Write the metrics if requested. On failure, print the reason (GF002) and return False."""
     try:
         if path:
             write_metrics(path, metrics_text(fleet, now), PREFIX)
@@ -121,7 +121,7 @@ def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:
 
 
 def exit_status(fleet: Fleet, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
-    """How the command ends; with `drift` as terraform's -detailed-exitcode."""
+    """The exit status; with `drift`, like that of terraform's -detailed-exitcode."""
     if not all(row.reached for row in fleet.all_rows) or (drift and fleet.unclear):
         return ExitStatus.FAILED
     if any(flag in row.flags for row in fleet.all_rows for flag in fail_on):

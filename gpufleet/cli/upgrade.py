@@ -1,7 +1,7 @@
-"""`gpufleet upgrade`: the drivers of a fleet, host by host.
+"""`gpufleet upgrade`: change the drivers of a fleet, host by host.
 
-What carries a run out is imported when it is used: pyinfra loads gevent, which replaces parts of
-the standard library, and must come first.
+The modules that carry a run out are imported on use: pyinfra loads gevent, which replaces parts of
+the standard library and must come first.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def upgrade() -> None:
 
 
 def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
-    """A command over hosts of an inventory. What is wrong with its words ends the process before
-    anything else is done; what stops it, with its findings."""
+    """A command over hosts of an inventory. A wrong command line ends the process before anything
+    else is done. If the command is stopped, its findings are printed."""
 
     @wraps(function)
     def inner(inventory: str, limit: tuple[str, ...], options: tuple[str, ...], **how: Any) -> None:

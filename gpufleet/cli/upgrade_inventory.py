@@ -1,4 +1,4 @@
-"""What a run takes from its inventory: clusters, names of hosts."""
+"""Reads the clusters and the names of hosts from a run's inventory."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ ACCESS = ("cluster_kubeconfig", "cluster_context")
 
 
 def accesses_of(inventory: str) -> list[KubeAccess]:
-    """The clusters of the inventory: of its group gpu_cluster, by default that of the user's own
-    kubeconfig, and of its control plane."""
+    """The clusters of the inventory: those of its group gpu_cluster, by default the one in the
+    user's own kubeconfig, and that of its control plane."""
     return _accesses(targets_of(inventory, ()))
 
 
 def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
-    """Raises Stopped for values of other types."""
+    """The clusters of these targets. Raises Stopped for values of a wrong type."""
     found = [_access_of(target) for target in every if CLUSTERS in target.groups]
     if plane := kubeconfig_of(every):
         found.append((plane, ""))
@@ -35,7 +35,7 @@ def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
 
 
 def _access_of(target: Target) -> tuple[str, str]:
-    """Kubeconfig and context of a cluster; "" for those of the user. Raises Stopped."""
+    """Kubeconfig and context of a cluster, "" for the user's own. Raises Stopped."""
     problems: list[Finding] = []
     mine = {key: value for key, value in target.data.items() if key in ACCESS}
     settings = load_role(ClusterAccess, mine, problems)

@@ -1,4 +1,4 @@
-"""Where the inventory names another version than a run installs: the lines to change."""
+"""Finds the lines of the inventory that ask for another version than a run installs."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ HEAD = "The inventory asks for another version: change it, or each plan reports 
 
 
 def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
-    """Versions before and after, by host."""
+    """Host -> versions before and after. It is empty if the run only reboots."""
     moves = {name: (state.before, state.target) for name, state in states.items()}
     return {} if any(state.subject == "reboot" for state in states.values()) else moves
 
 
 def targets_there(left: Iterable[LeftOut], wanted: Wanted) -> dict[str, tuple[str, str]]:
-    """The same of hosts that had the version of the command line already."""
+    """The mapping of targets_in, for hosts that already had the version of the command line."""
     same, version = SAME.format(target=wanted.version), wanted.version
     return {each.name: (version, version) for each in left if version and each.reason == same}
 
@@ -30,8 +30,8 @@ def targets_there(left: Iterable[LeftOut], wanted: Wanted) -> dict[str, tuple[st
 def lines_to_change(
     inventory: Any, path: str, subject: str, moves: Mapping[str, tuple[str, str]]
 ) -> list[str]:
-    """The lines that the inventory of pyinfra should have, each with its file, the value that it
-    has now, and the hosts. `moves`: versions before and after, by host."""
+    """The lines that pyinfra's inventory should have, each with its file, its present value and the
+    hosts. `moves`: host -> versions before and after."""
     found: dict[tuple[str, str], list[str]] = {}
     for host, (before, after) in moves.items():
         data = inventory.get_host(host).data.dict()
@@ -46,20 +46,20 @@ def lines_to_change(
 def _wrong_keys(
     data: Mapping[str, Any], subject: str, before: str, after: str
 ) -> Iterator[tuple[str, str]]:
-    """Keys of a host that ask for another version than `after`, and what they should be."""
+    """Keys of a host that ask for another version than `after`, with the values that they need."""
     version = data.get(f"{subject}_version")
     if version and version != after:
         yield f"{subject}_version", after
     if subject != "driver":
         return
     branch, asked = branch_of(after), data.get("driver_branch")
-    default = asked or version or branch_of(before) == branch  # else the catalog chose it
+    default = asked or version or branch_of(before) == branch  # otherwise the catalog chose it
     if str(asked or (branch if default else "")) != str(branch):
         yield "driver_branch", str(branch)
 
 
 def _place_of(inventory: Any, path: str, host: str, key: str) -> str:
-    """The file with a key of a host, as pyinfra finds it: the host's own data, then its groups."""
+    """The file that sets a host's key, in pyinfra's order: the host's own data, then its groups."""
     if key in inventory.get_host_data(host):
         return path
     groups = [*reversed(inventory.get_host(host).groups), "all"]

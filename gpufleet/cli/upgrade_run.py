@@ -1,4 +1,4 @@
-"""Runs of `gpufleet upgrade`: planned, shown, carried out in this process."""
+"""Runs of `gpufleet upgrade`: plans, shows and carries them out in this process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Command:
     ) -> None:
         self.inventory, self.wanted, self.kind, self.metrics = inventory, wanted, kind, metrics
         hosts = [target for target in targets if not target.is_cluster]
-        hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # no canary, if another is
+        hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # not canaries, if possible
         self.targets = [Target(each.name, each.data, known_as(each)) for each in hosts]
         self.session = Session(inventory, options)
         self.steps = HostSteps(self.session, deploy_file(DEPLOY), wanted.subject)
@@ -70,7 +70,7 @@ class Command:
         self.said_pins: set[str] = set()
 
     def say(self, line: str, *, result: bool = False) -> None:
-        """Print a line of progress, or the result on standard output; keep it in the run's log."""
+        """Print a line of progress, or the result on standard output, and log it."""
         text = each_line(hide_secrets(line))
         with suppress(OSError):  # the terminal is gone
             click.echo(text, err=not result)
@@ -79,7 +79,7 @@ class Command:
                 file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}\n")
 
     def show(self, *, as_json: bool) -> ExitStatus:
-        """Print the states of the hosts. Status 1 if one cannot be read."""
+        """Print the states of the hosts. Returns status 1 if a host cannot be read."""
         found = list(self.steps.each(self.steps.read, [t.name for t in self.targets]).values())
         self.session.close()
         text = status_text(self.inventory, found)
@@ -89,7 +89,7 @@ class Command:
     def run(
         self, question: str | None, *, only_plan: bool = False, release: bool = False
     ) -> ExitStatus:
-        """Plan a run, or find the unfinished one; show it, ask, carry it out. `release`: as of
+        """Plan a run or find the unfinished one, show it, ask, and carry it out. `release`: as in
         read_fleet. Raises Stopped."""
         fleet = self._planned(self.kind, release=release)
         plan = fleet.plan
@@ -105,7 +105,7 @@ class Command:
         return self._carried_out(fleet, "")
 
     def _say_pins(self, subject: Subject, moves: Mapping[str, tuple[str, str]]) -> None:
-        """Print, once, the lines of the inventory that do not fit the versions of these hosts."""
+        """Print, once, the inventory lines that do not match the versions of these hosts."""
         lines = lines_to_change(self.session.inventory, self.inventory, subject, moves)
         if not self.said_pins.issuperset(lines):
             for line in lines:
@@ -137,7 +137,7 @@ class Command:
         )  # fmt: skip
 
     def _carried_out(self, fleet: Fleet, asked: str) -> ExitStatus:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the terminal may go away: the run goes on
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the run continues without its terminal
         name = fleet.plan.run
         make_private(self.folder)
         self.log = self.folder / f"{name}.log"
@@ -183,8 +183,8 @@ class Command:
 
 
 def _status(run: Run, asked: str) -> ExitStatus:
-    """0 if every host has its target or is left out on purpose; after an abort, if none is out of
-    service."""
+    """0 if every host has its target or is left out on purpose; after an abort, 0 if no host is out
+    of service."""
     states = run.states.values()
     if asked:
         met = not any(state.out_of_service for state in states)
@@ -194,7 +194,7 @@ def _status(run: Run, asked: str) -> ExitStatus:
 
 
 def _live(run: Run) -> LiveProgress:
-    """Which hosts are out of service, what is done to them, and for how long."""
+    """Progress: the hosts that are out of service, the present step of each, and its duration."""
     begun = run.now
 
     def now() -> Progress:

@@ -1,4 +1,4 @@
-"""The command line of `gpufleet upgrade`: commands, the target, options of pyinfra."""
+"""The command line of `gpufleet upgrade`: commands, the target, and options for pyinfra."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from gpufleet.toolkit.settings import RequestedToolkit
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import Subject, Wanted
 
-NEAR = 0.75  # of a misspelt command
+NEAR = 0.75  # similarity of a misspelt command
 EXCLUDE = (
     *(("--to", "--branch"), ("--to", "--reboot"), ("--toolkit", "--reboot")),
     *(("--branch", "--toolkit"), ("--branch", "--reboot")),
 )
-# How hosts are reached and operations are run. All others are refused, those of later versions of
-# pyinfra too: one that ends a step early, or gives it other hosts or data, makes it another one.
+# Options about connections and how operations run. Any other option is refused, also a new one of
+# pyinfra: one that ends a step early, or changes its hosts or data, changes the step.
 ALLOWED = frozenset(
     (
         *("--ssh-user", "--ssh-port", "--ssh-key"),
@@ -50,9 +50,9 @@ INSTEAD = {
     "--json": "use `gpufleet upgrade status --json`",
 }
 MODELS: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
-OURS = tuple(sorted({model.prefix for model in MODELS}))  # how keys begin
-# Arguments of all operations that data may have: how root's rights are had. Others decide what is
-# carried out, as _ignore_errors and _run_once.
+OURS = tuple(sorted({model.prefix for model in MODELS}))  # prefixes of keys
+# Arguments of all operations that data may set: how to become root. The rest decides which steps
+# run, for example _ignore_errors and _run_once.
 RIGHTS = frozenset(
     (
         *("_sudo", "_sudo_user", "_use_sudo_login", "_preserve_sudo_env"),
@@ -87,7 +87,7 @@ class UpgradeGroup(click.Group):
 def wanted_of(
     version: str | None, branch: str | None, *, toolkit: bool, reboot: bool, downgrade: bool
 ) -> Wanted:
-    """Raises click.UsageError for options that exclude each other and for what is no version."""
+    """Raises click.UsageError for options that exclude one another and for malformed versions."""
     given = {"--to": version is not None, "--branch": branch is not None}
     given |= {"--toolkit": toolkit, "--reboot": reboot}
     for one, other in EXCLUDE:
@@ -116,7 +116,7 @@ def _problem(kind: Any, value: str) -> str:
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Raises click.UsageError for options of pyinfra that would make a step another one."""
+    """Raises click.UsageError for pyinfra options that would turn a step into a different one."""
     given = parse_options(options)
     for option in given:
         if option not in ALLOWED:
@@ -124,7 +124,7 @@ def check_options(options: Sequence[str]) -> None:
             raise click.UsageError(f"{option} cannot be used with the steps of a run: {instead}.")
     for word in given.get("--data", ()):
         key = word.partition("=")[0].strip()
-        if key.startswith(OURS) or key == "ssh_hostname":  # by which a node is found
+        if key.startswith(OURS) or key == "ssh_hostname":  # identifies the host's node
             why = "a run decides by the data of its hosts: set it in the inventory"
         elif key.endswith("password"):
             why = f"other users can read a command line: {PASSWORDS}"
