@@ -1,4 +1,4 @@
-"""The NVIDIA container toolkit on one host: what is carried out, in order."""
+"""Installs the NVIDIA container toolkit on one host, in this order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def install(node: Node) -> None:
 
 
 def _settled(node: Node, plan: ToolkitPlan) -> bool:
-    """Whether no step has anything to do, whatever the driver role does before it: such steps cost
-    more than asking the host."""
+    """True if no step has work to do, whatever the driver role does before. Steps cost more than
+    asking the host."""
     driver = node.plan.of(DRIVER)
     if _archives(node).needed or (driver and not driver.converged):
         return False
@@ -35,7 +35,7 @@ def _settled(node: Node, plan: ToolkitPlan) -> bool:
 
 
 def _archives(node: Node) -> ArchivesPlan:
-    """With a driver to look after, its role has switched to them already."""
+    """The archives to switch to. If the driver role manages a driver, it has already switched."""
     return node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
 
 
@@ -48,7 +48,7 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
     wanted = plan.transaction
 
     def latest() -> ToolkitPlan:
-        """By a containerd that the run has installed before."""
+        """The plan after the run installed containerd, if it did."""
         return node.plan.of(TOOLKIT) or plan
 
     def containerd() -> RuntimePlan | None:

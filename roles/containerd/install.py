@@ -1,4 +1,4 @@
-"""containerd on one host: what is carried out, in order."""
+"""Installs containerd on one host, in this order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.packages.operations import transaction as packages
 
 
 def install(node: Node) -> None:
-    """Install containerd on `node` where a role needs it; does nothing where the host has it."""
+    """Install containerd on `node` if a role needs it and the host lacks it."""
     plan = node.plan.of(CONTAINERD)
     if plan and plan.settles:
         _apply(node, plan)

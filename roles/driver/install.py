@@ -1,4 +1,4 @@
-"""The NVIDIA driver on one host: what is carried out, in order."""
+"""Installs the NVIDIA driver on one host, in this order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def install(node: Node) -> None:
 
 
 def _settled(node: Node, plan: DriverPlan) -> bool:
-    """Whether no step has anything to do: such steps cost more than asking the host."""
+    """True if no step has work to do. Even then, steps cost more than asking the host."""
     if not plan.converged or node.plan.archives.needed:
         return False
     return provenance.is_current(node, conclude(node.settings.of(DRIVER), node.facts, plan))

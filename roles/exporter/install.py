@@ -1,4 +1,4 @@
-"""The exporter of GPU metrics on one host: what is carried out, in order."""
+"""Installs the exporter of GPU metrics on one host, in this order."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gpufleet.role.result import RoleResult
 
 
 def install(node: Node) -> None:
-    """Apply the exporter's plan to `node`; does nothing where no exporter is enabled."""
+    """Apply the exporter's plan to `node`; does nothing if no exporter is enabled."""
     plan = node.plan.of(EXPORTER)
     if plan and not _settled(node, plan):
         _apply(node, plan)
 
 
 def _settled(node: Node, plan: ExporterPlan) -> bool:
-    """Whether no step has anything to do: such steps cost more than asking the host."""
+    """True if no step has work to do. Even then, steps cost more than asking the host."""
     if not plan.converged:
         return False
     return provenance.is_current(node, _result(node, plan, ()))
@@ -45,7 +45,7 @@ def _apply(node: Node, plan: ExporterPlan) -> None:
 
     exporter.fetch_image("Pull the exporter's image", plan)
     files.write("Configure the exporter", node.facts, plan.files)
-    for wanted in plan.packages:  # the exporter's packages want DCGM's to be there
+    for wanted in plan.packages:  # the exporter's packages depend on DCGM's
         asked = packages.resolve_and_download(f"Resolve and download {wanted.title}", wanted)
         packages.install(f"Install {wanted.title}", wanted, asked)
         found.append(asked)

@@ -8,6 +8,6 @@ from gpufleet.node.operations.removal import RemovalNode
 
 
 def before(node: RemovalNode) -> None:
-    """Stop its services, of either mode."""
+    """Stop the exporter's services, in either mode."""
     plan = node.plan.of(EXPORTER)
     exporter.stop("Stop the exporter", plan.units, plan.images)

@@ -1,4 +1,4 @@
-"""Kubernetes on one host: what is carried out, in order."""
+"""Installs Kubernetes on one host, in this order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpufleet.toolkit import operations as runtimes
 
 
 def install(node: Node) -> None:
-    """Apply the Kubernetes plan to `node`; does nothing where it is not enabled."""
+    """Apply the Kubernetes plan to `node`; does nothing if Kubernetes is not enabled."""
     plan = node.plan.of(KUBERNETES)
     if plan is None or _settled(node, plan):
         return
@@ -31,7 +31,7 @@ def install(node: Node) -> None:
 
 
 def _settled(node: Node, plan: KubernetesPlan) -> bool:
-    """Whether no step has anything to do: such steps cost more than asking the host."""
+    """True if no step has work to do. Even then, steps cost more than asking the host."""
     settings = node.settings.of(KUBERNETES)
     lacks = _lacks_access(settings.kubeconfig, node.facts.cluster_host.authorities)
     if not plan.converged or (lacks and plan.part == "control-plane"):
@@ -45,7 +45,7 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
     wanted = plan.transaction
 
     def latest() -> KubernetesPlan:
-        """By a containerd that the run has installed before."""
+        """The plan after the run installed containerd, if it did."""
         return node.plan.of(KUBERNETES) or plan
 
     known = load_catalog().kubernetes.flannel
@@ -79,7 +79,7 @@ def _apply(node: Node, plan: KubernetesPlan) -> None:
 
 
 def _lacks_access(path: str | None, authorities: frozenset[str]) -> bool:
-    """Whether the kubeconfig is wanted and is not there, or is one of another cluster."""
+    """True if the kubeconfig is wanted but is missing or belongs to another cluster."""
     if path is None:
         return False
     file = expanded(path)

@@ -32,9 +32,9 @@ def install_prometheus(stack: Stack) -> None:
 def install_exporter(stack: Stack) -> None:
     """Apply the plan of dcgm-exporter: one pod on every node with GPUs.
 
-    What it needs beside its release is there before, so that a release that fails leaves neither
-    pods without their list nor exporters without a scrape. Lists of earlier revisions stay for
-    `helm rollback`.
+    Its further objects are created first, so that a failed release leaves neither pods without
+    their list nor exporters that are not scraped. Lists of earlier revisions stay for `helm
+    rollback`.
     """
     plan, api = stack.plan, stack.run.cluster.api
     if stack.run.report.failed:
@@ -49,5 +49,5 @@ def install_exporter(stack: Stack) -> None:
 
 @role("Monitoring")
 def install_rest(stack: Stack) -> None:
-    """Apply the plans of the other charts: consumers of metrics, and watchers of nodes."""
+    """Apply the plans of the other charts, which use metrics or watch nodes."""
     stack.apply_rest()

@@ -1,4 +1,4 @@
-"""Remove from one cluster what gpufleet installed: releases, last installed first, then objects."""
+"""Removes gpufleet from one cluster: releases, last installed first, then objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.host.operation import role
 
 @role("Removal")
 def remove_stack(removal: ClusterRemoval) -> None:
-    """The objects go last: releases use them."""
+    """Objects are deleted last, because releases use them."""
     for name, chart in reversed(load_charts().charts.items()):
         operations.uninstall(f"Uninstall {chart.title}", removal, name)
     operations.delete_objects("Delete the objects of gpufleet", removal)

@@ -1,4 +1,4 @@
-"""Remove from one host what gpufleet installed, in order."""
+"""Removes gpufleet's installation from one host, in this order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.role.listing import node_roles
 
 FOLDERS = {each.name: f"gpufleet.roles.{each.folder or each.name}" for each in node_roles()}
-# a role of packages and files alone has no steps of its own
+# a role that has only packages and files needs no steps
 STEPS = {
     name: import_module(f"{folder}.remove")
     for name, folder in reversed(FOLDERS.items())
@@ -24,7 +24,7 @@ STEPS = {
 
 @role("Removal")
 def remove(node: RemovalNode) -> None:
-    """Remove what is recorded or begun on `node`, and nothing else; the record goes last."""
+    """Remove only recorded or begun installations from `node`, and the record last."""
     removal.wait("Wait for the package manager", node)
     _leave("first", node)
     devices = _leave("before", node)
@@ -35,8 +35,8 @@ def remove(node: RemovalNode) -> None:
 
 
 def _leave(stage: Literal["first", "before", "after"], node: RemovalNode) -> list[OperationMeta]:
-    """Run a stage of every role that goes, last installed first; returns the operations that report
-    what stays."""
+    """Run a stage of every removed role, last installed first. Returns the operations that report
+    files and packages that stay."""
     leaving = [steps for name, steps in STEPS.items() if node.plan.only in ("", name)]
     done = [getattr(steps, stage)(node) for steps in leaving if hasattr(steps, stage)]
     return [operation for operation in done if operation is not None]
