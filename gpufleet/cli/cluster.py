@@ -185,8 +185,11 @@ def _ask(question: str, targets: Sequence[Target]) -> None:
 
 
 def _members(inventory: str, options: Sequence[str]) -> list[Target]:
-    if any(option.partition("=")[0] == "--limit" for option in options):
-        raise click.UsageError("A cluster is created and destroyed whole: --limit is not possible.")
+    for option in ("--limit", "--exclude"):
+        if any(each.partition("=")[0] == option for each in options):
+            raise click.UsageError(
+                f"A cluster is created and destroyed whole: {option} is refused."
+            )
     targets = targets_of(inventory, ())
     if not any(CONTROL_PLANE in target.groups for target in targets):
         raise click.UsageError(one_line(f"{inventory} has no host in the group {CONTROL_PLANE}."))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,8 @@ def _place_of(inventory: Any, path: str, host: str, key: str) -> str:
     group = next((each for each in groups if key in inventory.get_group_data(each)), "all")
     for folder in (Path(path).parent, Path()):
         file = folder / "group_data" / f"{group}.py"
-        if file.is_file() and key in file.read_text(errors="replace"):
+        if file.is_file() and re.search(
+            rf"^{key}\b", file.read_text(errors="replace"), re.MULTILINE
+        ):
             return str(file)
     return f"{path}, group {group}"

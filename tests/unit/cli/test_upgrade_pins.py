@@ -73,6 +73,12 @@ def test_a_line_names_its_file_and_its_hosts(folder: Path) -> None:
     ]
 
 
+def test_a_file_that_only_mentions_the_key_does_not_set_it(folder: Path) -> None:
+    (folder / "group_data/train.py").write_text("# no driver_version here\ndriver_versions = 1\n")
+    (line, *_) = lines(folder, "driver", "a", "b", after=NEW)
+    assert line.startswith("  prod.py, group train: driver_version")
+
+
 def test_another_branch_needs_its_key(folder: Path) -> None:
     assert lines(folder, "driver", "c", "e", after=OTHER) == [
         "  prod.py, group infer: driver_branch = \"595\"  # now '580': c",
