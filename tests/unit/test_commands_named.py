@@ -26,7 +26,7 @@ OPTION = re.compile(r"`(--[a-z][a-z-]*)[^`]*`")
 USERS_OWN = ("inventories/lab.py", "inventories/mine.py")  # names of examples
 OF_OTHERS = {  # options of other programs, which the same sentence names
     "--assumeno", "--config", "--config-file", "--downloadonly", "--extra-index-url", "--force",
-    "--insecure-port", "--validate",
+    "--validate",
 }  # fmt: skip
 
 
