@@ -26,6 +26,7 @@ FILES = "files"  # folder of the site with copies of files
 PAGES = {  # file of the repository -> page of the site
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "examples/README.md": "how-to/examples.md",
     "README.md": "readme.md",
     "roles/README.md": "reference/roles/index.md",
     "sandbox/README.md": "how-to/gpufleet-sandbox.md",

@@ -90,7 +90,7 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
         host.disconnect()
         try:
             host.connect(show_errors=False, raise_exceptions=True)
-            # the old boot still responds for some seconds: only the ID tells them apart
+            # the old boot still responds for some seconds: the ID shows which one it is
             if _boot_id(host) not in ("", before):
                 return True
         except (ConnectError, *CUT) as error:
