@@ -1,8 +1,9 @@
-"""A fake of the `gpufleet` process of a part: takes its command line, leaves a trace in the working
-directory, and writes a report. What a host does is in its name.
+"""A fake of the `gpufleet` process of a part: it takes the same command line, appends to `trace` in
+the working directory, and writes a report. The name of a host selects how the process behaves.
 
-`bad`: fails; `dies`: by SIGKILL; `raises`: ends with a status that its report does not have;
-`mute`: leaves no report; `slow`: until SIGTERM, in order; `deaf`: until SIGKILL.
+`bad`: the host fails; `dies`: SIGKILL ends the process; `raises`: the exit status differs from the
+one in the report; `mute`: no report; `slow`: runs until SIGTERM, then writes its report; `deaf`:
+ignores SIGTERM.
 """
 
 import json

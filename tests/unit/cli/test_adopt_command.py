@@ -1,4 +1,4 @@
-"""`gpufleet adopt`: exit statuses and what is printed of hosts that cannot be planned."""
+"""`gpufleet adopt`: exit statuses, and the output for hosts that cannot be planned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpufleet cluster`: its phases, what it shows, and what it refuses."""
+"""`gpufleet cluster`: its phases, its output, and the arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class TestDestroy:
         self, invoke: Invoke, plane: Target, started: list[Phase], access: Path,
         words: tuple[str, ...], names: list[str],
     ) -> None:  # fmt: skip
-        """The run removes the kubeconfig, by what the control plane has: a dry run does not."""
+        """The pyinfra run removes the kubeconfig, so a dry run keeps it."""
         assert invoke([plane], "destroy", "--yes", *words).exit_code == 0
         assert [Path(str(each.words[-1])).name for each in started] == names
         assert access.exists()
@@ -178,7 +178,7 @@ class TestDestroy:
         assert (said in done.output) == bool(status)
 
     def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase]) -> None:
-        """No host is a node any more: there is nothing to ask."""
+        """After the first run no host is a node, so the command asks nothing."""
         assert invoke([plane], "destroy", "--yes", pods=None, joined=()).exit_code == 0
         assert len(started) == 1
 
@@ -204,7 +204,7 @@ class TestStatus:
     def test_a_host_that_is_no_node_is_a_failure(
         self, invoke: Invoke, known: tuple[str, ...], status: int
     ) -> None:
-        """It was deleted by hand: its kubelet does not register again by itself."""
+        """If the node was deleted by hand, its kubelet does not register again."""
         data = {"kubernetes_enabled": True, "kubernetes_kubeconfig": "k"}
         hosts = [Target("GPU-1", ("control_plane",), data)]
         hosts += [Target("gpu-2", (), {**data, "ssh_hostname": "10.0.0.7"})]

@@ -1,4 +1,4 @@
-"""Phases of `gpufleet cluster`: where they stop, and one report of all."""
+"""Phases of `gpufleet cluster`: when they stop, and one report about all of them."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_phases_go_on_where_nobody_reads_errors(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch, open(writer, "w", buffering=1) as stderr:
         patch.setattr(sys, "stderr", stderr)
         assert carry_out([phase("Hosts", 1)], str(tmp_path / "r.json"), None) == 1
-        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what is left is written at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # the rest is flushed on close
     assert (tmp_path / "r.json").is_file()
 
 

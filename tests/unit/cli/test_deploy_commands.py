@@ -64,7 +64,7 @@ def test_files_of_the_working_directory_count_else_those_of_gpufleet(
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[list[str]]]:
-    """What a command printed, and the programs that it became."""
+    """The result of a command, and the programs that it passed to os.execv."""
     became: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda path, words: became.append([path, *words]))
     return CliRunner().invoke(main, words), became
@@ -72,7 +72,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[li
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every inventory is there, and empty."""
+    """Every inventory exists and has no hosts."""
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [])
 
 
@@ -224,7 +224,7 @@ def test_a_permission_reaches_the_preview_and_the_run(
 
 
 def planning(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
-    """The preview plans so many steps on each host."""
+    """The preview plans `steps[n]` steps on host n."""
 
     def runs(words: list[str], environment: dict[str, str]) -> int:
         hosts = {f"gpu-{at}": {"plan": {"steps": ["x"] * each}} for at, each in enumerate(steps)}

@@ -1,4 +1,4 @@
-"""`gpufleet explain` of a word that is no key: the keys that speak of it."""
+"""`gpufleet explain` with a word that is not a key lists the keys whose text has it."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_reader_that_has_gone_is_no_traceback(
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
 
     monkeypatch.setattr(sys, "stdout", Gone(late=True))
-    assert ends(["explain", "GF118"], monkeypatch) == 1  # what was printed is in the buffer still
+    assert ends(["explain", "GF118"], monkeypatch) == 1  # the text is still in the buffer
     assert capsys.readouterr().err == ""
 
 

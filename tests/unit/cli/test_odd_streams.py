@@ -1,4 +1,4 @@
-"""Commands whose standard error is closed, and whose output has no encoding for a name."""
+"""Commands with a closed standard error, or an output encoding that lacks a letter of a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs in parts, each a process of its own: what comes back, what is refused, how they end."""
+"""Runs in parts, one process each: their reports, the options they refuse, how they end."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gpufleet.verify.inventory import Target
 from gpufleet_sandbox.waiting import wait_until
 
 FAKE = Path(__file__).with_name("part_fake.py")
-ENOUGH = 30  # seconds until a peer that is no scheduler is refused, on a busy machine
+ENOUGH = 30  # seconds: on a busy machine, a peer is refused within them if it is not a scheduler
 
 
 class Site:
-    """A fleet whose parts are processes of the fake, in a folder of their own."""
+    """A fleet whose parts are processes of part_fake.py in this folder."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self._patch = folder, monkeypatch
@@ -251,7 +251,7 @@ def test_what_is_no_scheduler_is_refused_in_time(
 
 @pytest.mark.extended
 def test_parts_run_on_a_dask_cluster(site: Site) -> None:
-    """The workers are processes of their own: real gpufleet, which reaches no host."""
+    """The workers are separate processes of the real gpufleet, which reach no host."""
     from distributed import LocalCluster
 
     closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}

@@ -35,7 +35,7 @@ def node(**plan: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """What the next preview finds, by host; deploys that would run go to `became`."""
+    """The hosts in the report of the next preview. A test may change them."""
     now: dict[str, dict[str, Any]] = {"gpu-1": node(), "lab": LAB}
 
     def runs(words: list[str], environment: dict[str, str]) -> int:

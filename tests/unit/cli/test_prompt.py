@@ -1,4 +1,4 @@
-"""What ends a command that asks: Ctrl+C is an interruption, other refusals are failures."""
+"""A question without an answer ends the command: status 130 after Ctrl+C, 1 without input."""
 
 from __future__ import annotations
 

@@ -28,5 +28,5 @@ def test_hosts_are_read_where_nobody_reads_the_progress() -> None:
         shown.began(1)
         shown.answered()
         shown.live.stop()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # what is left is written at the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), writer)  # the rest is flushed on close
     assert shown.done == 1

@@ -1,4 +1,4 @@
-"""The clusters that a run takes from its inventory, also from one with wrong values."""
+"""The clusters that a run takes from its inventory, even if values in it are wrong."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_cluster_of_an_inventory_is_asked(
     wanted: list[tuple[str, str]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Also one that has the kubeconfig of the user: its nodes would pass for plain hosts."""
+    """Even one with the user's default kubeconfig: else its nodes would pass for plain hosts."""
     targets = [Target("@local", ("gpu_cluster",), data) for data in clusters]
     targets.append(Target("h", ("control_plane",), plane))
     monkeypatch.setattr(upgrade_inventory, "targets_of", lambda inventory, limit: targets)

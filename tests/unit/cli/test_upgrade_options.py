@@ -66,8 +66,8 @@ def test_what_would_make_a_step_another_one_is_refused(options: list[str], word:
 
 
 def test_of_each_option_of_pyinfra_it_is_decided() -> None:
-    """In a process of its own: pyinfra's parser makes gevent replace parts of the library. A later
-    version may have an option that ends a step early."""
+    """A later version of pyinfra may add an option that ends a step early. A separate process
+    imports the parser, because that makes gevent replace parts of the standard library."""
     done = subprocess.run([sys.executable, "-c", OPTIONS], capture_output=True, check=True)
     theirs = {tuple(names): flag for names, flag in json.loads(done.stdout)}
     prints = {("--support",), ("--version",), ("--help", "-h")}

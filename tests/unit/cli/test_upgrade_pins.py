@@ -18,7 +18,7 @@ OLD, NEW, OTHER = "580.159.03", "580.178.04", "595.91.07"
 
 
 class Inventory:
-    """What is asked of pyinfra's."""
+    """The methods of pyinfra's Inventory that the code calls."""
 
     own: Mapping[str, Any] = {"d": {"driver_version": OLD}}
     groups: Mapping[str, Any] = {

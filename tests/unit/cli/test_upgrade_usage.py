@@ -1,4 +1,4 @@
-"""What the command line of `gpufleet upgrade` takes, and what it says to the rest."""
+"""The arguments that `gpufleet upgrade` accepts, and its errors for all others."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_every_command_takes_an_inventory_and_a_limit(command: str) -> None:
 def test_what_is_wrong_comes_before_the_confirmation(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Standard input is no terminal: --yes would be asked for, and help nothing."""
+    """Without a terminal the command would ask for --yes first, which would not help."""
     monkeypatch.undo()
     found = done(command, "lost.py")
     assert (found.exit_code, "GF003" in found.output, "--yes" in found.output) == (2, True, False)

@@ -1,4 +1,4 @@
-"""containerd where a host has none: from where, and what the roles after it are planned for."""
+"""containerd on a host without it: which package is installed, and how later roles plan for it."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_one_of_gpufleets_is_converged() -> None:
 
 
 def test_a_killed_run_is_finished() -> None:
-    """The package is there, and Docker's file still disables the plugin."""
+    """The package is installed, and Docker's file still disables the CRI plugin."""
     begun = replace(ROOM, paths=frozenset({BEGUN}))
     facts = installed(
         "containerd.io", "2.2.6", cluster_host=begun, files={CONFIG: ManagedFile(CONFIG, STUB)}
