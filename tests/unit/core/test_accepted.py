@@ -1,4 +1,4 @@
-"""accepted_findings: what it takes, what it hides, and when it ends."""
+"""accepted_findings: the values it accepts, the findings it hides, and when it expires."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cause of a failure, by what programs print of it."""
+"""The cause of a failure, found in the output of the program that failed."""
 
 from __future__ import annotations
 

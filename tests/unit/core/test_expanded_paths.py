@@ -28,7 +28,7 @@ def test_a_path_is_expanded_where_there_is_such_a_user(monkeypatch: pytest.Monke
 
 
 def test_no_path_of_a_user_ends_a_command_with_a_traceback() -> None:
-    """Path.expanduser raises RuntimeError where there is no such user."""
+    """Path.expanduser raises RuntimeError if the user does not exist."""
     files = [file for part in ("gpufleet", "roles") for file in (PRODUCT / part).rglob("*.py")]
     assert [str(each) for each in files if re.search(r"\.expanduser\(\)", each.read_text())] == []
 

@@ -1,4 +1,4 @@
-"""Who runs gpufleet, as others read it."""
+"""The identity of a run, which other users see: user name, host name and a random number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpufleet.core import identity
 
 
 def test_any_name_is_written_as_facts_show_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host gives back printable ASCII alone: another text would never be the one it saw."""
+    """A host reports only printable ASCII, so an identity with other text would never match."""
     monkeypatch.setattr(identity.getpass, "getuser", lambda: "J\u00fcrgen\n\x1b")
     assert re.fullmatch(r"J\?rgen\?\?@[ -~]+ \[[0-9a-f]{16}\]", identity.new_identity())
 

@@ -12,7 +12,7 @@ import pytest
 from gpufleet.core.inventory import exactly
 
 NAMES = ("h100", "h100-02", "gpu[1]", "gpu1", "gpu*", "gpu?", "@local", "@ssh/gpu-01", "[", "!a]")
-# A group has the name of a host, another one a pattern: what pyinfra's own command would run on.
+# Groups may be named like a host or a pattern: pyinfra's --limit matches names of groups, too.
 CHOSEN = """\
 import json, sys
 from pyinfra.api import Inventory
@@ -31,7 +31,7 @@ def test_a_pattern_matches_one_name(name: str) -> None:
 
 
 def test_pyinfra_selects_a_host_alone() -> None:
-    """In a process of its own: pyinfra's command makes gevent replace parts of the library."""
+    """In a separate process, because pyinfra's command makes gevent patch the standard library."""
     asked = json.dumps([NAMES, [exactly(name) for name in NAMES]])
     words = [sys.executable, "-c", CHOSEN]
     done = subprocess.run(words, input=asked, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Progress on a terminal that goes away: what is being done goes on."""
+"""Progress on a terminal that closes: the progress ends and the work continues."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, io.TextIOWrapper]]:
-    """Both ends of one; the test closes the first."""
+    """Both ends of a pseudo-terminal. The test closes the first one."""
     reader, writer = pty.openpty()
     stream = os.fdopen(writer, "w")
     yield reader, stream
-    with suppress(OSError):  # what it still has to write
+    with suppress(OSError):  # closing flushes text that cannot be written
         stream.close()
 
 
@@ -74,7 +74,7 @@ def test_a_pipe_without_a_reader_gets_no_more_heartbeats(monkeypatch: pytest.Mon
 def test_without_standard_error_nothing_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As with `2>&-`; it is not printed elsewhere instead."""
+    """`2>&-` closes standard error. The progress must not move to standard output."""
     monkeypatch.setattr(sys, "stderr", None)
     assert not on_terminal()
     shown = LiveProgress(lambda width, height: [], lambda: "")

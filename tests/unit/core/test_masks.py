@@ -1,4 +1,4 @@
-"""What is shown of values and files: their structure, and no text that may be a secret."""
+"""Values and files are shown with their structure, but without text that may be a secret."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_a_certificate_is_one_key_in_both_forms(gpg: Gpg, armor: list[str], tmp_
     assert keyring_fingerprints(found.binary) == (fingerprint,)
 
 
-# what a mirror could put beside the right key, and what a look at such a keyring shows
+# data that a mirror could add to the right key, and the number of keys in that keyring
 BESIDE = {
     "another key": (lambda one, two: one + two, 2),
     "another key before it": (lambda one, two: two + one, 2),

@@ -1,5 +1,5 @@
-"""Programs end by themselves, at their deadline, at their limit or with us, and with what they
-started."""
+"""How programs and their children end: normally, at a deadline, at a limit of output, or with this
+process."""
 
 from __future__ import annotations
 

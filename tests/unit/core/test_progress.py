@@ -1,4 +1,4 @@
-"""What a run shows while it goes on: at 80 and 120 columns, for a log, for 1, 2 and 500 hosts."""
+"""Progress of a run: on terminals of 80 and 120 columns, in a log, for 1, 2 and 500 hosts."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ LOADED = "open({marker!r}, 'a').write(__name__)\nraise SystemExit(3)\n"
 
 @pytest.fixture
 def marker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that is there when a module of the working directory was loaded."""
+    """A file that exists once a module of the working directory was loaded."""
     marker = tmp_path / "marker"
     folder = tmp_path / "work"
     folder.mkdir()

@@ -1,4 +1,4 @@
-"""Every script and data file is named ROOM/NAME where it is used, and every one is used."""
+"""Code names every script and data file as ROOM/NAME, and uses each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered secrets are hidden in every spelling, and what is no secret stays."""
+"""Registered secrets are hidden in every spelling; all other text stays."""
 
 from __future__ import annotations
 

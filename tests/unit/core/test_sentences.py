@@ -1,4 +1,4 @@
-"""A finding in one line: what is wrong, then what to do, each a sentence."""
+"""A finding in one line: a sentence about the problem, then a sentence with the remedy."""
 
 from __future__ import annotations
 

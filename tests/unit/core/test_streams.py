@@ -1,4 +1,4 @@
-"""Standard streams that were closed, or whose encoding lacks a letter."""
+"""Standard streams that are closed, or have an encoding that lacks a letter."""
 
 from __future__ import annotations
 

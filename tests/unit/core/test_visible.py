@@ -1,4 +1,4 @@
-"""What others wrote is never taken for a line of gpufleet, and cannot move a terminal's cursor."""
+"""Text from hosts and users cannot look like a line of gpufleet, nor move a terminal's cursor."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ COMMANDS = ("", "bash", "console", "cron", "shell", "sh")  # "": a block without
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of code: its language, "" where it has none, and its lines."""
+    """A block of code: its language (empty if the block names no language) and its lines."""
 
     page: str
     language: str

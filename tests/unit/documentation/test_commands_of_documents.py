@@ -25,7 +25,7 @@ def table() -> Mapping[str, Any]:
 
 
 def listed() -> list[tuple[str, str, Mapping[str, Any]]]:
-    """Page, first line, and what the table says of each block."""
+    """Page, first line and entry in the table of each block."""
     return [(page, name, entry) for page, entries in table()["pages"].items()
             for name, entry in entries.items()]  # fmt: skip
 

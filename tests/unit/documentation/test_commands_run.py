@@ -24,7 +24,7 @@ QUERIES = re.compile(r"^gpufleet (catalog .*)$")
 
 
 def queries() -> list[tuple[str, int]]:
-    """Queries of the catalog, and the exit status that a comment beside them names."""
+    """Queries of the catalog, and the exit status that the comment on the line names, or 0."""
     found = []
     for line in (line for block in commands() for line in block.lines):
         if (match := QUERIES.match(line)) and "|" not in line:

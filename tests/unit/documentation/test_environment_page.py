@@ -24,7 +24,7 @@ def code() -> str:
 
 
 def read() -> set[str]:
-    """Names of variables that code reads, where it names them in the same place."""
+    """Names of variables that code reads with the name as a literal."""
     return {name for pair in READ.findall(code()) for name in pair if name}
 
 

@@ -58,7 +58,7 @@ def entries(tree: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 
 
 def refused(key: str, value: Any) -> str:
-    """Why the settings refuse a value; "" if they accept it."""
+    """The error of the settings about a value, or an empty text if they accept it."""
     model, field = keys()[key]
     if key in FILES:
         return ""
@@ -90,7 +90,7 @@ def unknown(values: Mapping[str, Any], known: frozenset[str], above: str = "") -
 
 
 def literal(node: ast.expr) -> Any:
-    """A value that is written out; None where it is computed."""
+    """The value of a literal, or None if the expression is not a literal."""
     try:
         return ast.literal_eval(node)
     except ValueError:

@@ -22,7 +22,7 @@ PAGES = {"README.md": "readme.md", "CONTRIBUTING.md": "contributing.md"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as the Makefile does, without a network where the machine allows that."""
+    """The site, built as in the Makefile, without a network if unshare works on this machine."""
     folder = tmp_path_factory.mktemp("site")
     words = [Path(sys.executable).with_name("mkdocs"), "build", "--strict", "--site-dir", folder]
     unshare = ["unshare", "--map-root-user", "--net"]
