@@ -1,4 +1,4 @@
-"""The choice of a driver, its reason, and the findings if there is none."""
+"""The choice of a driver, its reason, and the findings if no driver can be chosen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Header packages by the kernel that runs, whose vendor decides how they are called."""
+"""Packages of kernel headers: their name depends on the vendor of the running kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of the choice of a driver: why this one, and why none."""
+"""The reasons that the plan gives for a driver, for its modules, and for installing no driver."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def refused(facts: NodeFacts, **data: Any) -> bool:
         (BUILT, (DKMS,), False),
         (replace(BUILT, path=f"/lib/modules/{KERNEL}/extra/nvidia.ko.xz"), (DKMS,), False),
         (DISTRIBUTIONS, (), True),
-        (DISTRIBUTIONS, (DKMS,), True),  # built as well, and not the one that is loaded
+        (DISTRIBUTIONS, (DKMS,), True),  # DKMS built one, but the kernel loads another
         (replace(BUILT, signer=""), (DKMS,), True),
         (replace(BUILT, version=OTHER), (DKMS,), True),
         (BUILT, (), True),

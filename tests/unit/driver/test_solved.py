@@ -1,4 +1,4 @@
-"""What a run concludes: findings that it solved, and the files that it records."""
+"""The conclusion of a run: the findings that it solved and the files that it records."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ OPEN = (
     "libnvidia-decode-580", "nvidia-compute-utils-580", "nvidia-utils-580",
 )  # fmt: skip
 SERVER = tuple(name.replace("580", "580-server") for name in OPEN)
-REPOSITORY = ("580.159.03", "580.178.04")  # what NVIDIA's has of the branch
+REPOSITORY = ("580.159.03", "580.178.04")  # versions of the branch in NVIDIA's repository
 UBUNTU = "0ubuntu0.24.04.1"
 
 
@@ -122,7 +122,7 @@ def test_nvidia_s_own_packages_are_completed_at_their_version(revision: str) -> 
 
 
 def test_what_gpufleet_installed_from_a_mirror_keeps_its_version() -> None:
-    """A mirror can have packages of its own revision."""
+    """A mirror can have packages with another revision, here 1corp0.3."""
     names = plan_for(bare_host(os=NOBLE)).packages
     record = record_of(driver={"packages": dict.fromkeys(names, "580.159.03")})
     facts = host(names[1:], "580.159.03-1corp0.3", provenance=record)

@@ -45,7 +45,7 @@ def plan_for(facts: NodeFacts, **data: Any) -> NodePlan:
 
 
 def findings_of(plan: NodePlan) -> tuple[Finding, ...]:
-    """What is found of the exporter."""
+    """The findings about the exporter in a node's plan."""
     return next((part.findings for part in plan.parts if part.role is EXPORTER_ROLE), ())
 
 

@@ -30,11 +30,11 @@ HOSTS = [known.version for known in load_catalog().exporter.versions]
 CHARTS = list(load_charts().charts["dcgm-exporter"].installed)
 OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if has_list(COUNTERS, version)]
 PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/monitoring.md").read_text("utf-8")
-# Alerts that only work where the exporter gets our list: by the page's table.
+# Alerts that work only if the exporter has gpufleet's list of counters: from the page's table.
 NEED_OUR_LIST = set(
     re.findall(r"^\| \[(\w+)\]\S+ \|.*\bour list of counters \|", PAGE, re.MULTILINE)
 )
-# Those that an exporter before 3.0.0 has no field for, whatever its list.
+# Alerts on fields that no exporter before 3.0.0 has, whatever its list.
 NEED_A_NEWER_EXPORTER = {"GpuRowRemapPending", "GpuMemoryHot"}
 # Fields whose names these exporters do not know: by the maps in go-dcgm at the revisions they pin.
 UNKNOWN = {
@@ -50,7 +50,7 @@ def collected(version: str) -> frozenset[str]:
 
 
 def rows(text: str) -> list[list[str]]:
-    """A list as dcgm-exporter reads it: three fields in every line that is no comment."""
+    """The rows of a list, parsed as dcgm-exporter does: CSV without comment lines."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return [[field.strip() for field in row] for row in csv.reader(io.StringIO("\n".join(lines)))]
 

@@ -44,7 +44,7 @@ def add(tools: Path, name: str, answer: str) -> None:
 
 
 def run(shell: list[str], tools: Path, script: str) -> tuple[str, float]:
-    """What a script printed, and the seconds that it took."""
+    """The output of a script, and the seconds that it ran."""
     begin = time.monotonic()
     done = subprocess.run(
         [*shell, "-c", f"ulimit -v {MEMORY}\n{script}"],

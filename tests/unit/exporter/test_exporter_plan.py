@@ -201,7 +201,7 @@ def test_the_other_mode_is_retired() -> None:
     facts = installed(facts, exporter_for(facts))
     assert exporter_for(facts).before == "4.8.3.002"
     plan = exporter_for(facts, exporter_mode="docker")
-    assert plan.before is None  # of a container: what the packages had is no version of it
+    assert plan.before is None  # the version of the packages says nothing about a container
     assert plan.retire == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert not plan.converged
 

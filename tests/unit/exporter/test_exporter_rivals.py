@@ -1,4 +1,4 @@
-"""What blocks the exporter and what does not: other collectors, ports, kubelets, its own."""
+"""Other collectors, listeners on its port and kubelets stop the exporter; its own parts do not."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_our_own_container_is_known_by_its_id() -> None:
 
 
 def test_our_exporter_is_no_gpu_work() -> None:
-    """It holds the GPUs, and is stopped for a driver change; another's is work."""
+    """gpufleet stops its own exporter for a change of the driver. Any other exporter is work."""
     facts = with_docker(converged_host("550.163.01"))
     facts = installed(facts, exporter_for(facts, exporter_mode="docker"))
     facts = replace(facts, gpu_processes=(GpuProcess(812, "dcgm-exporter", ("/dev/nvidia0",)),))

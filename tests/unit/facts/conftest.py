@@ -1,4 +1,4 @@
-"""A host made of files, and every POSIX shell there is to run the facts command on it."""
+"""A host made of files, and the POSIX shells that run the facts command on it."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class FakeHost:
         self.command(name, f"cat '{self.commands}/{name}.out'")
 
     def has_packages(self, *names: str, owns: dict[str, str] | None = None) -> None:
-        """The names and versions ("nvidia-utils 580.1-1") that dpkg or rpm lists, beside itself.
-        `owns`: the packages of paths, for who asks whose these are."""
+        """Make dpkg or rpm list these names and versions ("nvidia-utils 580.1-1") and itself.
+        `owns`: path -> the package that owns it."""
         tool = "rpm" if "rhel" in (self.root / "etc/os-release").read_text() else "dpkg-query"
         rows = [f"{tool[:4].rstrip('-')} 1-1", *names]
         self.file(

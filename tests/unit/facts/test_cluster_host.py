@@ -1,4 +1,4 @@
-"""What kubeadm requires of a host, and what there is of a cluster, as facts of it."""
+"""Facts about kubeadm's requirements of a host, and about the files of a cluster on it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def kubeconfig(text: str) -> str:
 def test_the_authorities_of_a_node_are_those_of_its_kubeconfig(
     host: FakeHost, shell: tuple[str, ...]
 ) -> None:
-    """Two while a cluster's authority is replaced."""
+    """A kubeconfig has two authorities while the cluster's authority is replaced."""
     host.file("/etc/kubernetes/pki/ca.crt", pem(BODY) + pem(OTHER))
     found = parse_node_facts(host.gather(shell)).cluster_host
     assert found.authorities == {digest(BODY), digest(OTHER)}

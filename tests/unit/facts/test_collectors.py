@@ -1,4 +1,4 @@
-"""Who collects metrics and who listens: the script on a host of files, and what is made of it."""
+"""Collectors of metrics and listeners: the facts script on a host of files, and its parser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose the driver on a host is: the package manager is asked only where it has to be."""
+"""The owner of the driver on a host. The package manager is asked only if that is needed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = "/usr/local/nvidia/lib64"
 ML = "libnvidia-ml.so.580.159.04"
 DEBIAN, EL = "/usr/lib/x86_64-linux-gnu", "/usr/lib64"
 MODULE = "/lib/modules/6.1.0-9/updates/dkms/nvidia.ko"
-# With a version of a driver or without, none has the driver's library or module.
+# Packages without the driver's library or module, though some have the version of a driver.
 BESIDE = (
     "libnvidia-container1 1.20.1-1", "nvidia-docker2 2.14.0-1", "firmware-nvidia 20240709-2",
     "nvidia-fabricmanager-580 580.1-1", "linux-image-6.8.0-1030-nvidia 6.8.0-1030.33",
@@ -87,7 +87,7 @@ def test_a_module_of_no_package(host: FakeHost, shell: tuple[str, ...], folder: 
 
 
 def test_a_module_of_dkms(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """Its packages were removed: the source is gone. Where it is there, it has an owner or none."""
+    """Removing the packages removes the source. A source without an owner is a foreign driver's."""
     loaded(host, on_disk=MODULE)
     host.link("/var/lib/dkms/nvidia/580.159.04/source", "/usr/src/nvidia-580.159.04")
     host.has_packages()

@@ -22,7 +22,7 @@ CAPTURE = (CAPTURES / "ubuntu2204-kubelet-handwritten.txt").read_text("utf-8")
 
 
 def answers(**hosts: str) -> tuple[State, dict[str, Any]]:
-    """Hosts by name, each with what it prints for the one command."""
+    """Connected fake hosts by name, each with its output of `uname -nrm`."""
     listed = [
         (
             f"@fake/{name}",

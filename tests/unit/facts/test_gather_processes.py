@@ -54,7 +54,7 @@ def test_gpu_processes_and_pods(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 def test_containers_that_have_gpus(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """Also one that holds no device open now, but not gpufleet's exporter."""
+    """A container counts even if it has no device open. gpufleet's exporter does not count."""
     host.device("/dev/nvidiactl")
     host.file("/proc/812/comm", "train\n")
     host.file("/proc/812/cgroup", f"0::/system.slice/docker-{'a' * 64}.scope\n")

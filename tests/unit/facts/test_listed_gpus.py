@@ -1,4 +1,4 @@
-"""The GPUs that nvidia-smi lists: what it says, and how it fails."""
+"""The GPUs that nvidia-smi lists: its output, and its failures."""
 
 from __future__ import annotations
 
