@@ -65,7 +65,7 @@ def resolved_transaction(**fields: Any) -> PackageTransaction:
 
 
 def converged_host(version: str = "580.159.03", **changes: Any) -> NodeFacts:
-    """The same host after gpu_node installed `version` there."""
+    """The host of bare_host() after gpu_node installed `version`."""
     plan = plan_for(bare_host(), driver_version=version)
     packages = {name: Package(name, f"{version}-0ubuntu1", "amd64") for name in plan.packages}
     packages |= {name: Package(name, "1", "amd64") for name in plan.choice.packages.build}

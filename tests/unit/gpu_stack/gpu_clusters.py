@@ -1,4 +1,4 @@
-"""Clusters and what is planned for them, for the tests of GPU stacks' plans."""
+"""Clusters and their plans, for the tests of plans of GPU stacks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MONITOR = "servicemonitors.monitoring.coreos.com"
 
 
 def node(name: str, labels: dict[str, str] | None = None, gpus: int = 0) -> ClusterNode:
-    """As a kubelet reports it whose plugin has gone: it has GPUs and advertises none."""
+    """A node whose device plugin has gone: its capacity has the GPUs, its allocatable has 0."""
     resources = {"nvidia.com/gpu": gpus} if gpus else {}
     return ClusterNode(name, labels or {}, (), resources, dict.fromkeys(resources, 0))
 
@@ -63,7 +63,7 @@ def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = (
 
 
 def released(found: Workload, chart: str) -> ClusterFacts:
-    """A cluster with a release of that chart, under its name, whose manifest has the workload."""
+    """A cluster with a release that is named like its chart and has the workload in its manifest."""
     made = replace(found, release=ReleaseRef(found.namespace, chart))
     record = HelmRelease(
         chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, labels=OURS,

@@ -1,4 +1,4 @@
-"""Nodes that advertise GPUs without a plugin that can be seen: what is concluded of which nodes."""
+"""Nodes that advertise GPUs although no pod of a device plugin is seen on them."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_a_volume_in_place_of_the_one_that_the_chart_mounts_is_a_list_of_the_use
 
 
 def of_the_chart(file: str) -> dict[str, Any]:
-    """What the chart's own values have: people copy them into theirs."""
+    """Values of a user who copied them from the chart's values.yaml."""
     path, name = f"/etc/dcgm-exporter/{file}", "exporter-metrics-volume"
     source = {"name": "exporter-metrics-config-map", "items": [{"key": "metrics", "path": file}]}
     return {

@@ -1,4 +1,4 @@
-"""What others run in a cluster is recognised by what it does, left alone, and not doubled."""
+"""Workloads of other users are recognised by their function, left alone, and not doubled."""
 
 from __future__ import annotations
 

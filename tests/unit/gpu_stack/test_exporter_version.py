@@ -94,7 +94,7 @@ def test_a_tag_without_a_version_blocks_nothing_and_is_said(tag: object) -> None
 
 @pytest.mark.parametrize(("tag", "version"), [("3.1.8-3.1.5-ubuntu20.04", "3.1.5"), ("mine", "")])
 def test_the_images_own_list_is_that_of_its_version(tag: str, version: str) -> None:
-    """An alert without its counter is named by the version of the image, where its tag has one."""
+    """Alerts without a counter depend on the version of the image, if its tag names one."""
     words = ["--collectors=/etc/dcgm-exporter/dcp-metrics-included.csv"]
     plan = stack(OLD, monitoring_exporter_values={"arguments": words, "image": {"tag": tag}})
     pin = {"dcgm-exporter": version or "2.6.10"}

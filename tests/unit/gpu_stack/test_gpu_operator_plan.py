@@ -43,7 +43,7 @@ def installs(plan: StackPlan) -> tuple[bool, bool]:
 
 
 def pods(plan: StackPlan) -> dict[str, int] | None:
-    """The DaemonSets that must have pods; None where no operator is waited for."""
+    """The number of pods per DaemonSet, or None if the plan does not wait for an operator."""
     operands = plan.releases[-1].ready.operands
     return {name: len(nodes) for name, nodes in operands.nodes.items()} if operands else None
 

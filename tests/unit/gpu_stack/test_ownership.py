@@ -1,4 +1,4 @@
-"""A release is ours by its label; what belongs to others is used as it is."""
+"""A label marks a release as gpufleet's. Releases of other users are used without a change."""
 
 from __future__ import annotations
 

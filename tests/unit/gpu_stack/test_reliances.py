@@ -1,4 +1,4 @@
-"""Where the user's values are in the way of what other parts of a plan rely on."""
+"""A user's values that contradict values on which other parts of a plan rely."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_dashboards_of_another_grafana_need_no_sidecar_of_ours() -> None:
 
 
 def test_what_is_relied_on_is_what_gpufleet_sets() -> None:
-    """With our values alone nothing is broken: no reliance asks for what we do not set."""
+    """Without values of the user no reliance is broken: gpufleet sets all that they require."""
     everything = {
         **SCRAPE, **RECEIVERS, **SLICING, "monitoring_autoscaling": True,
         "monitoring_node_problems": True, "monitoring_node_port": 30090,

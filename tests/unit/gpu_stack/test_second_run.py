@@ -1,4 +1,4 @@
-"""Values that follow from what a first run changes, and from labels of NFD."""
+"""Values that depend on the changes of a first run, and on labels of NFD."""
 
 from __future__ import annotations
 

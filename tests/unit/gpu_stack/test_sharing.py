@@ -1,4 +1,4 @@
-"""GPUs that pods share: each pod gets metrics where the exporter loses none by it."""
+"""GPUs that pods share: each pod gets metrics, unless the exporter would then drop others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is removed from a cluster and what stays, by the cluster's facts."""
+"""The plan of a removal from a cluster: what it uninstalls, and what it leaves in place."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def pod(
 def test_releases_go_in_reverse_order_of_their_installation() -> None:
     plan = removal(cluster(*(release(name) for name in CATALOG.charts)))
     assert [found.name for found in plan.releases] == [*reversed(CATALOG.charts)]
-    assert plan.releases[-1].name == STACK  # its CRDs are those of the others' objects
+    assert plan.releases[-1].name == STACK  # other releases have objects of its CRDs
     assert not plan.blockers
     assert plan.movements[STACK] == {"before": "1.2.3", "after": None}
 

@@ -142,7 +142,7 @@ def test_whether_a_server_uses_a_schema(
 
 
 def labels(live: dict[str, Any] | None) -> dict[str, str]:
-    """Of the CRD that is written; `live`: the one in the cluster."""
+    """The labels of the CRD that gpufleet writes; `live`: the CRD in the cluster."""
     chart = manifest("0.10")
     chart["metadata"]["labels"] = {"own": "label"}
     known = {NAME: Crd(NAME, "Thing", ("v1",), {NOTE: "0.9"})} if live else {}

@@ -1,7 +1,8 @@
-"""When the GPU Operator counts as done, by what the real one wrote.
+"""When the GPU Operator counts as ready, on objects that the real operator wrote.
 
-The captures are of the operator v26.7.0, run outside of a control plane of `gpufleet sandbox
-cluster up` with its chart: its ClusterPolicies and DaemonSets, without what is not read.
+The captures are ClusterPolicies and DaemonSets of operator v26.7.0, reduced to the fields that
+gpufleet reads. The operator ran with its chart against a control plane of `gpufleet sandbox cluster
+up`, outside of the cluster.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def notes(facts: ClusterFacts, expected: Operands = EXPECTED) -> list[str]:
 
 
 def wait(case: str, **changed: Any) -> list[str]:
-    """What is waited for in a captured case. `changed`: fields of our policy that are otherwise."""
+    """The parts that a captured case waits for. `changed`: changes of our ClusterPolicy."""
     found = [
         replace(policy, **changed) if policy.release == OURS else policy
         for policy in policies(case)

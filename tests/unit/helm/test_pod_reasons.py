@@ -69,7 +69,7 @@ def test_an_init_container_counts_too() -> None:
 
 
 def test_an_init_container_that_runs_is_waited_for_and_a_sidecar_is_not() -> None:
-    """As in the operator's validator, whose first container waits for the driver."""
+    """The first init container of the operator's validator waits for the driver, for example."""
     running = {"running": {"startedAt": "2026-11-21T08:00:00Z"}}
     statuses = [{"name": name, "state": running} for name in ("driver-validation", "proxy")]
     found = pod(initContainerStatuses=statuses)

@@ -1,4 +1,4 @@
-"""What is expected of a DaemonSet: from nodes that are Ready and fit, and what is left out."""
+"""A DaemonSet must have a pod on each node that is Ready and fits. Other nodes are left out."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_failed_at_its_first_installation(facts: ClusterFacts) -> None:
 
 BUSY = replace(ME, alone=False)
 PENDING = [
-    # made by gpufleet, seconds ago, who asks, action
+    # made by gpufleet, age in seconds, the controller that asks, action
     (True, 1, ME, "repair-pending"),
     (True, 1, replace(ME, id="another machine"), "repair-pending"),
     (True, 1, BUSY, "blocked"),

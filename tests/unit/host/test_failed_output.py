@@ -1,4 +1,4 @@
-"""What people read of a command that failed."""
+"""The output of a command that failed, as people read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripts that put files in place and take them away, run by a shell on a folder."""
+"""The scripts that put files into place and remove them, run by a shell on a folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from gpufleet.host.shell import script
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-# Notes the mode of what it is given before it does its work.
+# A chmod that logs the mode of its file before it changes it.
 NOTING = '#!/bin/sh\nfor last; do :; done\nstat -c %a "$last" >>{log}\nexec /bin/chmod "$@"\n'
 
 
@@ -51,7 +51,7 @@ def stand_in(tmp_path: Path, name: str, text: str) -> None:
 
 
 def put(run: Run, tmp_path: Path, path: Path, content: str, wanted: int) -> None:
-    """As operations.files.put has it done."""
+    """Put a file into place, called as operations.files.put calls the script."""
     archive = tmp_path / "home/incoming/1.tar"
     with tarfile.open(archive, "w") as tar:
         entry = tarfile.TarInfo(str(path).lstrip("/"))
@@ -70,7 +70,7 @@ def remove(run: Run, tmp_path: Path, scope: str = "all", *pairs: str) -> list[st
 
 
 def put_runtime_config(run: Run, tmp_path: Path, path: Path, wanted: int) -> None:
-    """As operations.runtimes has it done, without a parser."""
+    """Put a runtime's file into place as operations.runtimes does, but without a parser."""
     staged = tmp_path / "home/incoming/2"
     staged.write_text("new")
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else ""
@@ -149,7 +149,7 @@ class TestSymbolicLinks:
 
 
 def test_of_one_role_only_its_own_files_go(run: Run, tmp_path: Path) -> None:
-    """What they replaced is put back; the files of other roles stay."""
+    """The previous files are put back; the files of other roles stay."""
     ours, others = tmp_path / "etc/ours.list", tmp_path / "etc/others.list"
     ours.parent.mkdir()
     ours.write_text("theirs")
@@ -162,7 +162,7 @@ def test_of_one_role_only_its_own_files_go(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_path: Path) -> None:
-    """A name beside a temporary file can be guessed, and a link be planted there."""
+    """A user could guess a name derived from a temporary file's, and plant a link there."""
     log = tmp_path / "log"
     stand_in(tmp_path, "curl", f"#!/bin/sh\nstat -c '%F %a' {tmp_path}/tmp/* >>{log}\nexit 7\n")
     done = run("packages/fetch", "yum", "https://mirror/key", "", "1048576", "30")
@@ -173,7 +173,7 @@ def test_the_errors_of_a_fetch_are_nowhere_that_others_can_write(run: Run, tmp_p
 
 @pytest.mark.parametrize("before", ["", "earlier"])
 def test_a_refused_configuration_is_not_noted(run: Run, tmp_path: Path, before: str) -> None:
-    """The note is put down first; where the file then stays as it is, so does the note."""
+    """The note is written first. If the configuration is refused, the note is restored."""
     note, backup = tmp_path / "home/docker.json", f"{tmp_path}/home/backup/1/docker.json"
     if before:
         note.write_text(before)

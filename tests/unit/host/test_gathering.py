@@ -49,7 +49,7 @@ def inventory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def read(state: Any, host: Any) -> tuple[NodeFacts, str]:
-    """What a host says, as long as it is connected to."""
+    """The facts of a host, which must be connected while they are read."""
     assert host.connected
     assert state.current_stage is StateStage.Prepare
     return FACTS, f"read {host.name}"

@@ -1,4 +1,4 @@
-"""What gpu_work.sh takes for work, on /proc of a host that is made of files."""
+"""The processes that gpu_work.sh counts as GPU work, in the /proc of a host made of files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCRIPT = script_file("host/gpu_work")
 def test_an_exporter_without_an_id_yet_hides_no_work(
     tmp_path: Path, container: str, found: str
 ) -> None:
-    """docker makes the file with the id before it knows the id."""
+    """docker creates the file for the container's id before it knows the id."""
     process, id_file = tmp_path / "proc/812", tmp_path / "run/gpufleet-dcgm-exporter.cid"
     (process / "fd").mkdir(parents=True)
     (process / "fd/3").symlink_to("/dev/nvidia0")

@@ -23,13 +23,14 @@ HOLDER = SCRIPT.with_name("host_holder.sh")
     ("inside", "said"),
     [
         ("alice [1]", "."),
-        ("carol [3]", "."),  # our own: the process that held it before has ended
+        ("carol [3]", "."),  # this run's earlier process had it, and has ended
         ("bob [2]", "changed bob [2]"),
         ("", "changed "),
     ],
 )
 def test_it_is_acquired_if_unused_since(inside: str, said: str, tmp_path: Path) -> None:
-    """What a run that was killed had sent is removed; what this one sends, and others, is not."""
+    """A run that takes over the lock of a killed run removes the files which that run sent. Files
+    of this run, and of the run that holds the lock, stay."""
     lock, incoming = tmp_path / "lock", tmp_path / "incoming"
     lock.write_text(f"{inside}\n")
     incoming.mkdir()
@@ -48,7 +49,7 @@ def test_it_is_acquired_if_unused_since(inside: str, said: str, tmp_path: Path) 
 
 @contextmanager
 def step(lock: Path, shell: str) -> Iterator[subprocess.Popen[str]]:
-    """A step that goes on until it is stopped, with a daemon that outlives it, in a shell."""
+    """A step in a shell that runs until it is stopped, and starts a daemon that outlives it."""
     commands = "sleep 60 >&- 2>&- & echo $!; read -r line"
     step = as_step(StringCommand("sh", "-c", QuoteString(commands)))
     assert isinstance(step, StringCommand)

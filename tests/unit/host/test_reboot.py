@@ -1,4 +1,4 @@
-"""What a connection may do while its host reboots, and what is made of it."""
+"""How a connection may end while its host reboots, and how the reboot handles that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.run.report import HostReport
 
 
 class Unframed:
-    """A command that failed without its closing mark; `stands`: the connection still does."""
+    """A command that failed without its closing mark; `stands`: the connection is still open."""
 
     def __init__(self, *lines: str, stands: bool) -> None:
         self.lines = list(lines)
@@ -25,7 +25,7 @@ class Unframed:
 
 
 class Rebooting:
-    """Stands for pyinfra's host; `answers`: to each command in turn, an exception is raised."""
+    """A fake of pyinfra's host; `answers`: the result of each command in turn, or its exception."""
 
     name = print_prefix = "gpu-07"
     connector_data: ClassVar[dict[str, Any]] = {}

@@ -113,7 +113,7 @@ def test_a_report_names_what_waits() -> None:
 def test_package_scripts_do_not_reach_systemd_beside_containers(
     tmp_path: Path, busy: bool, offline: str
 ) -> None:
-    """Those of nvidia-container-toolkit reload it when it is installed and upgraded."""
+    """The scripts of nvidia-container-toolkit reload systemd on installation and upgrade."""
     if busy:
         bundle(tmp_path, f"{TASKS}/moby/aa", GIVEN)
     done = run(tmp_path, "spare_containers; sh -c 'echo ${SYSTEMD_OFFLINE-}'")
