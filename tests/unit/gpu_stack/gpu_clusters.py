@@ -63,7 +63,7 @@ def work(name: str, image: str, *, release: str = "", ports: tuple[int, ...] = (
 
 
 def released(found: Workload, chart: str) -> ClusterFacts:
-    """A cluster with a release that is named like its chart and has the workload in its manifest."""
+    """A cluster with a release that is named like its chart and has the workload."""
     made = replace(found, release=ReleaseRef(found.namespace, chart))
     record = HelmRelease(
         chart, found.namespace, 1, "deployed", chart, "1.0.0", "1", {}, labels=OURS,

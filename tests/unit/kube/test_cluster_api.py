@@ -49,7 +49,7 @@ def server() -> Iterator[Server]:
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test output stays readable."""
+            """Log nothing, so that the output of the tests stays readable."""
 
     listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, args=(0.05,), daemon=True).start()

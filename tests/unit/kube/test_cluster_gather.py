@@ -80,7 +80,7 @@ def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
 
 
 def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
-    """One that is not written in Go says so in its own words; of other APIs that is no answer."""
+    """A foreign API may answer 404 with any text. From other APIs such a text is an error."""
     foreign = {name: Ask(ask.path, many=ask.many, optional=True, foreign=True)
                for name, ask in ASKS.items()}  # fmt: skip
     other = Refusing(404, "<h1>Not Found</h1>")

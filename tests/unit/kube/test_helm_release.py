@@ -1,4 +1,4 @@
-"""Secrets that look like Helm's: how they are decoded, and what a forged or invalid one causes."""
+"""Secrets that look like Helm's: how they are decoded, and the effect of forged or invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An API server that sends without an end, or what grows in memory: a finding, soon."""
+"""An API server whose response never ends or expands in memory soon causes a finding."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def server() -> Iterator[str]:
                 self.wfile.flush()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test output stays readable."""
+            """Log nothing, so that the output of the tests stays readable."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True

@@ -154,7 +154,7 @@ def test_requests_impersonate_the_user_of_the_kubeconfig(tmp_path: Path) -> None
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test output stays readable."""
+            """Log nothing, so that the output of the tests stays readable."""
 
     with HTTPServer(("127.0.0.1", 0), Handler) as listening:
         thread = threading.Thread(target=listening.handle_request)
@@ -190,7 +190,7 @@ UNUSABLE: dict[str, dict[str, Any]] = {
 def test_one_that_the_library_fails_on_is_unusable(
     how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other contexts are tried, and other clusters go on."""
+    """A KubeconfigError lets callers try other contexts and continue with other clusters."""
     monkeypatch.setitem(sys.modules, "socks", None)
     content = config("a")
     content["clusters"][0]["cluster"] |= UNUSABLE[how].get("cluster", {})
@@ -219,7 +219,7 @@ open_client(read_kubeconfig(sys.argv[1]))
 
 
 def test_what_a_login_program_prints_is_shown_on_a_line(tmp_path: Path) -> None:
-    """In a process of its own: pytest has the root logger here."""
+    """In a separate process, because pytest has the root logger in this one."""
     program = tmp_path / "login"
     program.write_text("#!/bin/sh\nprintf '\\033[2Jexpired: log in\\n' >&2; exit 1\n")
     program.chmod(0o755)

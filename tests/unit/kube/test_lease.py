@@ -71,7 +71,7 @@ class Api:
 
 
 class Clock:
-    """Time that passes by sleeping; `during`: actions of others meanwhile. `suspended`: seconds."""
+    """Time that only sleep() advances. `during`: called in each sleep; `suspended`: in seconds."""
 
     CLOCK_BOOTTIME = 7
 
@@ -248,7 +248,7 @@ def test_at_the_end_of_a_removal_it_is_deleted_unless_another_run_holds_it(clock
     ada = lease(api, "ada")
     ada.take(0, nobody_listens)
     ada.deletes = True
-    api.before = ada.renew  # by its thread, meanwhile
+    api.before = ada.renew  # its thread renews at the same moment
     ada.give_back()
     assert api.lease is None
     lease(api, "grace").take(0, nobody_listens)

@@ -1,4 +1,4 @@
-"""What an API server or a proxy says is quoted in a few words, without registered secrets."""
+"""Errors of an API server or a proxy are quoted in a few words, without registered secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts that are to be nodes, and nodes, with their plans."""
+"""Hosts before and after they become nodes, and their plans."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of images on the controller: which are read, and which a host is to get."""
+"""Archives of images on the controller: which are read, and which are sent to a host."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_a_compressed_archive_needs_more_room() -> None:
 
 
 def test_the_digest_is_of_what_names_everything(tmp_path: Path) -> None:
-    """Not of the layers, which would take long to read on each run."""
+    """The digest leaves out the layers, which would take long to read on each run."""
     path = archive(tmp_path / "images.tar", oci(named(PAUSE)))
     index = json.dumps(oci(named(PAUSE))["index.json"]).encode()
     expected = hashlib.sha256(index + str(path.stat().st_size).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""kubeadm's configuration files: what users set is in them, secrets are nowhere else."""
+"""kubeadm's configuration files have the user's settings. Secrets are in no other file."""
 
 from __future__ import annotations
 

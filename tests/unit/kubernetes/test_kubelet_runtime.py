@@ -1,4 +1,4 @@
-"""containerd as people have it, beside what the kubelet requires."""
+"""A user's configuration of containerd, merged with the requirements of the kubelet."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def written(plan: NodePlan) -> dict[str, Any]:
 
 @pytest.mark.parametrize("version", ["2.2.9", "2.3.7"])
 def test_the_drop_in_of_the_toolkit_has_the_driver_of_the_kubelet(version: str) -> None:
-    """In the first run: `runc` in the main file gets it by a later role."""
+    """In the first run already, in which a later role sets it for `runc` in the main file."""
     text = (DEFAULTS / f"containerd-{version}.toml").read_text()
     plan = node_of(with_files(version, text))
     assert codes(plan) == []

@@ -1,4 +1,4 @@
-"""Hosts beside their control plane: one cluster, one setting, one version."""
+"""Hosts and their control plane agree on the cluster, its settings and its version."""
 
 from __future__ import annotations
 

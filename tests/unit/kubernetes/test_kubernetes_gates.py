@@ -1,4 +1,4 @@
-"""What stops a host before it is changed."""
+"""Findings that stop a host before gpufleet changes it."""
 
 from __future__ import annotations
 

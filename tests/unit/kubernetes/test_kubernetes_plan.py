@@ -206,7 +206,7 @@ def test_an_option_keeps_its_spelling(name: str) -> None:
 
 @pytest.mark.parametrize("options", ["", "SystemdCgroup = false\n"])
 def test_a_second_run_keeps_the_driver(options: str) -> None:
-    """With the record of the first run, which set the driver of control groups."""
+    """The record has the driver of control groups that the first run set."""
     table = 'plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options'
     text = f"version = 2\n[{table}]\n{options}" if options else "version = 2\n"
     required = Required(systemd_cgroups=True, pause="")

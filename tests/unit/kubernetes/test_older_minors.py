@@ -1,4 +1,4 @@
-"""Older minors of Kubernetes: kubeadm's file, containerd's file, and what stops a host."""
+"""Older minors of Kubernetes: kubeadm's file, containerd's file, and findings that stop a host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several control planes: where the cluster begins, who joins by whom, and what is refused."""
+"""Several control planes: which host creates the cluster, how the others join, and refusals."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ TOKEN = JoinToken(ENDPOINT, "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.
 def place(
     position: int | None, planes: tuple[str, ...] = PLANES, endpoint: str = ENDPOINT, **changes: Any
 ) -> Place:
-    """A control plane's, or a worker's, whose first control plane has the endpoint."""
+    """The Place of a control plane, or of a worker if `position` is None."""
     groups = {"gpu_nodes"} if position is None else {"control_plane"}
     data = {"kubernetes_enabled": True, "kubernetes_endpoint": endpoint}
     return Place(frozenset(groups), planes, position or 0, data, **changes)
@@ -57,7 +57,7 @@ def found_of(facts: NodeFacts, where: Place, endpoint: str | None = ENDPOINT) ->
 
 
 def node_at(server: str, advertised: str = "10.0.0.1:6443", **changes: Any) -> NodeFacts:
-    """A joined host of a cluster with this API server; `advertised`: of its own."""
+    """A joined host of a cluster with this API server; `advertised`: the host's own address."""
     room = joined().cluster_host
     return joined(**changes, cluster_host=replace(room, server=server, advertised=advertised))
 
@@ -101,7 +101,7 @@ def test_steps_say_what_the_host_becomes(where: Place, words: str) -> None:
 
 
 def test_a_joined_control_plane_is_converged() -> None:
-    """The network is the first one's to install; READY and NETWORKED are there after a join."""
+    """Only the first control plane installs the network. A join writes READY and NETWORKED."""
     plan = plan_of(joined(), place(1), endpoint=ENDPOINT)
     assert (plan.networks, plan.waits, plan.initiates) == (False, False, False)
     facts = joined()
@@ -193,7 +193,7 @@ def test_others_are_asked_only_where_a_cluster_would_begin() -> None:
     ("where", "expected"),
     [
         (place(0, ("cp-1",)), ["GF292"]),
-        (place(0), ["GF292"]),  # none of the others is a node
+        (place(0), ["GF292"]),  # no other control plane is a node
         (place(0, having=("cp-2",)), []),
         (place(1), []),
     ],

@@ -1,4 +1,4 @@
-"""Control planes of each kind: pods of kube-system as the API shows them, and what they let in.
+"""Control planes of each kind: pods of kube-system as the API shows them, and their open ports.
 
 Sources: for kubeadm and kube-proxy the programs of 1.36.3; k3s and managed control planes have no
 pods, https://github.com/prometheus-operator/kube-prometheus/issues/718.
@@ -71,7 +71,7 @@ GKE = [
         "exec kube-proxy --v=2 --metrics-bind-address=0.0.0.0 1>>/var/log/kube-proxy.log 2>&1"),
     pod(DNS, ports=(10053, 10055, 10054)),
 ]  # fmt: skip
-# kind of cluster -> pods, with what they let in; address of kube-proxy's metrics in its ConfigMap
+# kind of cluster -> pods with open ports; address of kube-proxy's metrics in its ConfigMap
 CLUSTERS: dict[str, tuple[list[dict[str, Any]], str]] = {
     "kubeadm": (opened(LOOPBACK, 9153), ""),
     "gpufleet cluster create": (opened(OPEN, *MADE), "0.0.0.0:10249"),

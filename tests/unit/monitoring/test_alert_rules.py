@@ -1,4 +1,4 @@
-"""What is made of the catalog's alerts: files, pages, objects."""
+"""The files of rules, runbook pages and objects that are made from the catalog's alerts."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def test_the_monitor_that_is_named_is_among_the_files_with_every_script() -> Non
 
 
 def test_npd_would_take_the_configuration() -> None:
-    """What NPD refuses at its start, and what it would carry out wrongly."""
+    """No rule that NPD would refuse at its start, or that would undo another rule."""
     config = monitor(CATALOG)
     kinds = [condition["type"] for condition in config["conditions"]]
     permanent = [rule["condition"] for rule in config["rules"] if rule["type"] == "permanent"]

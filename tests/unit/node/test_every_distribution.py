@@ -239,7 +239,7 @@ def test_the_manager_that_owns_the_packages(
 
 
 def test_code_names_no_distribution() -> None:
-    """What a distribution is and may have is in its file; words for people are no decision."""
+    """Facts about a distribution belong in its file. Words in messages are not decisions."""
     names = {name for place in KNOWN for name in (place.code, *place.os.ids)} - {"ol"}
     names |= {word for family in load_families() for word in family.words}
     name = "|".join(sorted(map(re.escape, names)))

@@ -1,4 +1,4 @@
-"""What the plan of a host says of interruptions, package sources and files."""
+"""The impact in a host's plan: interruptions, package sources and files."""
 
 from __future__ import annotations
 

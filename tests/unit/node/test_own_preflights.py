@@ -1,4 +1,4 @@
-"""Preflights of a user's repository: what they return, how they fail, and what they get."""
+"""Preflights of a user's repository: their arguments, their results, and how they fail."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_the_history_does_not_grow_for_ever() -> None:
 
 
 def left_without_toolkit(record: dict[str, Any]) -> dict[str, Any] | None:
-    """What is written once the toolkit's part and a file are dropped from the record; or None."""
+    """The record without the toolkit's part and the file /etc/b, or None if it is not written."""
     dropped = provenance.drop(read_record(json.dumps(record)), "toolkit", ["/etc/b"])
     commands = [cast(StringCommand, each) for each in dropped]
     sent = [lines for each in commands if (lines := each.connector_arguments.get("_stdin"))]

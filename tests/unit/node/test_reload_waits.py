@@ -1,4 +1,4 @@
-"""Plans of hosts whose containers have GPUs: what would make systemd read its units again waits."""
+"""Plans of hosts whose containers have GPUs: steps that would make systemd reload units wait."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def codes(plan: NodePlan) -> list[str]:
     "work",
     [
         {"gpu_processes": (TRAIN,)},
-        {"gpu_processes": (replace(TRAIN, cgroup=""),)},  # where it runs is not known
+        {"gpu_processes": (replace(TRAIN, cgroup=""),)},  # its container is not known
         {"gpu_pods": 1},
         IDLE_CONTAINER,
     ],

@@ -72,7 +72,7 @@ def test_what_the_record_names_goes_and_nothing_else() -> None:
     assert [path for path, _ in done.files] == [MODPROBE_FILE]
     assert done.of(DRIVER).initramfs == MODPROBE_FILE
     assert done.of(DRIVER).unload
-    assert codes(done) == {"GF562"}  # b was there before
+    assert codes(done) == {"GF562"}  # b was installed before
     assert not done.blockers
 
 
@@ -87,7 +87,7 @@ def test_every_part_of_a_removal_is_a_step() -> None:
 
 
 class _Part(Removal):
-    """What a role removes, by name."""
+    """The steps of a role's removal, with the role's name."""
 
     findings = ()
 
@@ -102,7 +102,7 @@ class _Part(Removal):
 
 
 def test_steps_are_in_the_order_of_the_removal() -> None:
-    """As roles/removal carries them out: what was installed last goes first."""
+    """roles/removal removes roles in this order: the last one installed goes first."""
     roles = {role.name: role for role in node_roles()}
     driver, toolkit = roles["driver"], roles["toolkit"]
     done = RemovalPlan(parts=((driver, _Part("driver")), (toolkit, _Part("toolkit"))))

@@ -1,4 +1,4 @@
-"""The removal plan after unfinished runs: what they began is removed too."""
+"""The removal plan after unfinished runs: it also removes the changes that they began."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bare(*names: str, **changes: Any) -> NodeFacts:
 
 
 def test_a_driver_whose_installation_failed_goes() -> None:
-    """`dkms` was there before, `drv-lib` came along, `never-came` did not."""
+    """The run found `dkms`, installed `drv-lib` as a dependency, and never installed `never-came`."""
     facts = bare("dkms", "drv", "drv-dkms", "drv-lib", holds=frozenset({"drv"}))
     done = plan(facts, DRIVER_BEGUN)
     assert done.owns

@@ -1,4 +1,4 @@
-"""What a run only records is a step of the plan: both count the same changes."""
+"""A change of the record alone is a step, so that a plan and its run count the same changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ENTRY = DriverEntry(version="580.1", added=[])
 
 
 def unrecorded(record: HostRecord, **role: Any) -> tuple[str, ...]:
-    """Of one role, which is converged unless it is said otherwise."""
+    """The unrecorded roles of a plan with one role, which is converged unless `role` says no."""
     known = {
         "name": "driver",
         "converged": lambda plan, driver: True,
