@@ -1,7 +1,7 @@
 """The GitHub action and the GitLab template: their scripts run as a runner runs them.
 
-No machine answers at the address of the hosts, so each cluster fails at its first phase; what is
-tested is what the scripts pass on and leave behind.
+No machine answers at the address of the hosts, so each cluster fails at its first phase. The tests
+check the arguments that the scripts pass on and the files that they leave behind.
 """
 
 from __future__ import annotations

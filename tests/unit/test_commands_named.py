@@ -32,7 +32,7 @@ OF_OTHERS = {  # options of other programs, which the same sentence names
 
 @cache
 def texts() -> dict[str, str]:
-    """Every text that users read: what it is -> the text."""
+    """Every text that users read, by its path or by the code of its finding."""
     pages = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("roles/*/README.md")]
     pages += [*ROOT.glob("inventories/**/*.py"), *ROOT.glob("gpufleet/*/data/*.yaml")]
     pages += [*ROOT.glob("deploys/*.py"), *ROOT.glob("templates/init/**/*.*")]
@@ -42,7 +42,7 @@ def texts() -> dict[str, str]:
 
 
 def code(text: str, blocks: bool = True) -> Iterator[str]:
-    """Inline code, and the lines of blocks of code where the text is Markdown."""
+    """Inline code, and the lines of code blocks unless `blocks` is False."""
     fenced = False
     for line in text.splitlines():
         if line.startswith("```"):

@@ -1,4 +1,4 @@
-"""What the product defines, the product uses: nothing is there for tests alone."""
+"""The product itself uses all that it defines: nothing exists for tests alone."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ CALLED_BY_OTHERS = {
     "on_config",  # mkdocs, of hooks
     "on_files",
     "on_page_markdown",
-    "FIELDS",  # what the tests of dashboards go through
+    "FIELDS",  # the tests of dashboards iterate over it
 }
 
 
 @cache
 def sources() -> dict[Path, str]:
-    """The product's own code, without the sandbox; by file."""
+    """The product's own code by file, without the sandbox."""
     files = [path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*"))]
     files += [ROOT / "config.py", *sorted((ROOT / "scripts").glob("*.py"))]
     return {path: path.read_text() for path in files if path.suffix in SOURCES}
@@ -50,7 +50,7 @@ def words() -> Counter[str]:
 
 
 def definitions(tree: ast.Module) -> Iterator[str]:
-    """Names of functions, classes, methods and constants; not of what a decorator hands over."""
+    """Names of functions, classes, methods and constants, unless a decorator registers them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             kept = {"dataclass", "property", "cached_property", "classmethod", "staticmethod",

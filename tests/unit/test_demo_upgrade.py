@@ -1,4 +1,4 @@
-"""`make demo-upgrade` ends well only for what it promises."""
+"""`make demo-upgrade` succeeds only if the upgrade kept the demo's promises."""
 
 from __future__ import annotations
 

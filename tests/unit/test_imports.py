@@ -1,4 +1,4 @@
-"""Who may import whom: a rule that is broken names the file and the import."""
+"""The modules that may import one another. A failure names the file and the import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpufleet.core.node_roles import NODE_ROLES
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# room -> the rooms that it may import besides core; from the ground up, none may name a later one
+# room -> the rooms that it may import besides core, in order: a room may only name earlier ones
 ROOMS: dict[str, tuple[str, ...]] = {
     "core": (),
     "run": (),
@@ -103,8 +103,8 @@ SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` al
 PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.notices")
 DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig", "gpufleet.core.process")  # the checks use both
-# The checks share with what installs: where groups, files and facts about the world are read, and
-# the texts of findings.
+# Code that the checks share with the deploys: it reads groups, files and data of the catalog, and
+# has the texts of findings.
 SHARED = ("gpufleet.core", "gpufleet.verify", "gpufleet.kube.kubeconfig",
           "gpufleet.run.report_file", "gpufleet.helm.chart_choice")  # fmt: skip
 
@@ -198,7 +198,7 @@ def roles_named(root: Path) -> set[tuple[str, str]]:
 
 
 def impure(root: Path) -> list[str]:
-    """Decisions that talk to the world, or import what does."""
+    """Modules of decisions that use the network or programs, or import a module that does."""
     return [
         f"{name} decides and imports {imported}, which does things"
         for room, name, path in modules(root)
@@ -219,7 +219,7 @@ def forbidden(root: Path) -> list[str]:
 
 
 def checks_that_share(root: Path) -> list[str]:
-    """What the checks have in common with what installs."""
+    """Imports of the checks that are not in SHARED: code of the deploys that they would rely on."""
     return [
         f"{path.relative_to(root)} imports {name}"
         for path in sorted((root / "tests/post_deploy").glob("*.py"))

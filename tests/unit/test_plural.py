@@ -56,7 +56,7 @@ NO_NUMBER = {  # a word or a name is before the noun
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Line and text of each string, with {} for what an f-string or a format string fills in."""
+    """Line and text of each string, with {} for each expression in an f-string."""
     tree = ast.parse(source)
     within = {
         id(part)
@@ -80,7 +80,7 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def _placeholder(part: ast.AST) -> str:
-    """{|} where the number chooses the form, as in visible.Count."""
+    """{|} if the number selects the singular or the plural, as in visible.Count, else {}."""
     return "{|}" if "|" in ast.unparse(part) else "{}"
 
 

@@ -60,7 +60,7 @@ def release_check(folder: Path, tag: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The files of the commit and what was changed since, as a repository of their own."""
+    """A copy of the checkout's files, with uncommitted changes and new files."""
     listed = ["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split("\n")
     for name in filter(None, names):

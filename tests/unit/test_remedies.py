@@ -65,7 +65,7 @@ def kinds() -> dict[str, str]:
 
 
 def joined(node: ast.AST) -> str | None:
-    """The text of a string or an f-string, whose parts become placeholders."""
+    """The text of a string, or of an f-string with its expressions as placeholders."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -131,7 +131,7 @@ def commands(text: str) -> Iterator[str]:
 
 
 def calls_in_code(text: str) -> Iterator[str]:
-    """Of a sentence in code only what is a call of a known program: it quotes values too."""
+    """Backticked calls of known programs in a text; other backticked words are values."""
     found = (snippet for snippet in BACKTICKED.findall(text) if " " in snippet)
     yield from (call for call in found if call.split()[0] in PROGRAMS)
 
@@ -177,7 +177,7 @@ def reloads(words: list[str]) -> bool:
 
 
 def wrong_call(words: list[str]) -> Iterator[str]:
-    """What click refuses of a call, but for an argument that the text leaves out."""
+    """Errors of click about a call, except for an argument that the text leaves out."""
     command: click.Command = main
     context = click.Context(main, info_name="gpufleet")
     rest = list(words)

@@ -44,7 +44,7 @@ IGNORED = [
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what git tracks, with files that it would ignore."""
+    """A copy of the files that git tracks, and files that it ignores."""
     copy = tmp_path_factory.mktemp("checkout")
     for path in tracked():
         if path.startswith(("gpufleet/", *SHIPPED)) or "/" not in path:
@@ -64,7 +64,7 @@ def tracked() -> list[str]:
 
 
 def place(path: str) -> str | None:
-    """Where a file of the checkout is in the wheel; None where it does not ship."""
+    """The path in the wheel of a file of the checkout, or None if it does not ship."""
     if path.startswith("gpufleet/"):
         return path
     if path.startswith("docs/") and not path.endswith(".md"):

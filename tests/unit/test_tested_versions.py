@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def needs(of: Requirement) -> Iterator[Requirement]:
-    """What a package needs here, without what only its other extras need."""
+    """The requirements of a package on this machine, with those of the extras in `of` alone."""
     for text in requires(of.name) or ():
         found = Requirement(text)
         extras = ["", *of.extras]

@@ -13,7 +13,7 @@ from gpufleet.host.shell import SHARED
 
 ROOT = Path(__file__).resolve().parents[2]
 THE_ONE = ROOT / "gpufleet/host/scripts/units.sh"
-# verbs after which systemctl has systemd read every unit, unless --no-reload is there
+# verbs after which systemctl makes systemd read every unit, unless it is run with --no-reload
 VERBS = (
     "(?:re)?enable|disable|preset|preset-all|mask|unmask|link|revert|edit|add-wants|add-requires|"
     "set-default|set-property|switch-root"

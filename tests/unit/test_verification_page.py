@@ -54,14 +54,14 @@ def fast_tests(path: Path) -> set[str]:
 
 
 def rows() -> list[list[str]]:
-    """Claim, levels, tests, and who runs them, of the first table."""
+    """The rows of the first table: claim, levels, tests, and the make target that runs them."""
     lines = PAGE.read_text().split("## Verified")[1].split("\n## ")[0].splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
     return [row for row in cells if len(row) == 4]
 
 
 def claims() -> list[tuple[str, str, str]]:
-    """Claim, its tests, and who runs them."""
+    """Each claim with its tests and the make target that runs them."""
     return [(row[0], row[2], row[3]) for row in rows()]
 
 

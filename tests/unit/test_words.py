@@ -41,7 +41,7 @@ def as_words(text: str) -> str:
 
 
 def found(text: str) -> list[str]:
-    """Each bad word of a text, with what is better."""
+    """Each bad word of a text, with a better word."""
     spaced = " ".join(as_words(TEST_NAMES.sub("", text)).split())
     return [
         f"{hit[0]} -> {better}"
@@ -51,7 +51,7 @@ def found(text: str) -> list[str]:
 
 
 def files(*folders: str) -> Iterator[str]:
-    """Paths, from the repository's root, of what is read."""
+    """Paths of the checked files, relative to the root of the repository."""
     for folder in folders:
         for path in sorted((ROOT / folder).rglob("*")):
             name = path.relative_to(ROOT).as_posix()

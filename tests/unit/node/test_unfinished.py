@@ -35,7 +35,7 @@ def bare(*names: str, **changes: Any) -> NodeFacts:
 
 
 def test_a_driver_whose_installation_failed_goes() -> None:
-    """The run found `dkms`, installed `drv-lib` as a dependency, and never installed `never-came`."""
+    """`dkms` was installed before the run, `drv-lib` with it, and `never-came` was not."""
     facts = bare("dkms", "drv", "drv-dkms", "drv-lib", holds=frozenset({"drv"}))
     done = plan(facts, DRIVER_BEGUN)
     assert done.owns

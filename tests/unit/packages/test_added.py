@@ -43,7 +43,7 @@ def test_what_yum_would_add() -> None:
 
 
 def test_a_second_run_records_what_the_first_moved_along() -> None:
-    """As nvidia-driver-580-open of Ubuntu, which no plan names."""
+    """A plan does not name Ubuntu's nvidia-driver-580-open, for example, but apt upgrades it."""
     moved = {"a": "2", "meta": "2"}
     facts = bare_host(packages={name: Package(name, "2", "amd64") for name in (*moved, "other")})
     first = resolved_transaction(packages=("a",), install=tuple(moved.items()), facts=facts)

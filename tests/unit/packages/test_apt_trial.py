@@ -1,4 +1,4 @@
-"""What apt-get -s prints, read: transactions that must not or cannot be carried out."""
+"""The output of apt-get -s: transactions that are refused, and those that apt cannot carry out."""
 
 from __future__ import annotations
 

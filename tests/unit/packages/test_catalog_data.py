@@ -1,4 +1,4 @@
-"""The catalog's files: complete, consistent with each other, and quick to load."""
+"""The catalog's files are complete, consistent and quick to load."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def debian(**files: str) -> NodeFacts:
 
 
 def written(path: str, text: str, *third_parties: str) -> str:
-    """What would be written for a host with one source file, without the first line."""
+    """The file planned for a host with one source file, without its first line."""
     found = component_sources(WANTED, debian(**{path: text}), third_parties)
     return str(found.content).split("\n", 1)[1] if found else ""
 

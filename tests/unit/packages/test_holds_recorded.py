@@ -53,7 +53,7 @@ def test_a_hold_counts_where_it_is_recorded_and_there(
 
 
 def results(facts: NodeFacts, found: PackageTransaction | None = None) -> list[RoleResult]:
-    """What driver and toolkit record with holds switched off; `found`: a transaction that ran."""
+    """The results of driver and toolkit without holds; `found`: a transaction that ran."""
     settings, problems = load_settings({"driver_hold": False, "toolkit_hold": False})
     assert settings is not None, problems
     node = plan_node(settings, facts, load_catalog(), facts.clock)

@@ -1,4 +1,4 @@
-"""What yum and dnf say a transaction would do: tables read, refusals explained."""
+"""The output of yum and dnf about a transaction: its tables are parsed, its refusals explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A user's entries of NVIDIA's repositories stay while nothing is to be installed from there."""
+"""A user's entries of NVIDIA's repositories stay unless a package is installed from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys that were meant for pyinfra: a slip in them is said, and data of others is left alone."""
+"""Misspelt keys of pyinfra cause a finding. Other data of the user does not."""
 
 from __future__ import annotations
 

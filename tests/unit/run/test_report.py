@@ -301,7 +301,7 @@ def test_converged_hosts_that_are_the_same_share_a_line() -> None:
 
 
 def test_a_host_that_a_blocker_stopped_did_not_fail() -> None:
-    """An alert for a failed run is none for a host that was not touched."""
+    """An alert about failed runs must not fire for a host that was not changed."""
     stopped = HostReport(
         "a", status="failed", failed=True, findings=[NO_GPU(), findings.MODULE_BUSY()]
     )

@@ -1,4 +1,4 @@
-"""Results that nobody reads: said, with a status that is no success, whatever reads them."""
+"""Results that cannot be written to standard output cause a message and a failing exit status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run prints at its end, and the exit status that pyinfra would not have set."""
+"""The output at the end of a run, and the exit status, which pyinfra would set otherwise."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def test_the_end_of_a_run(
 def test_a_report_that_cannot_be_written_is_no_success(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The others are written."""
+    """All other reports are written."""
     ends: list[Any] = []
     monkeypatch.setattr(lifecycle, "end", ends.append)
     gone, there = tmp_path / "gone" / "a.json", tmp_path / "b.json"
-    gone.parent.touch()  # no folder any more
+    gone.parent.touch()  # a file in place of the folder
     files = [(path, as_json) for path in (gone, there)]
     Run(ASKED, files=files).finish(HOSTS, FOUND, completed=True)
     printed = capsys.readouterr()

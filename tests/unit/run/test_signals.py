@@ -50,7 +50,7 @@ def test_also_where_python_ignores_exceptions(name: str, status: int) -> None:
 
 
 def test_also_where_nobody_reads_standard_error_any_more() -> None:
-    """Else the run goes on changing hosts."""
+    """Else the run would continue to change hosts."""
     program = PROGRAM.replace("{name}", "SIGTERM")
     reader, writer = os.pipe()
     os.close(reader)

@@ -156,7 +156,7 @@ def test_the_reason_for_a_build_is_printed_before_it(
 ) -> None:
     site.files = {}
     monkeypatch.setenv("GOPROXY", "off")
-    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "none"))  # else a build begins where it is set
+    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "none"))  # empty, so a build fails
     printed: list[str] = []
     with pytest.raises(SandboxError, match="GF654"):
         build.kubernetes_servers(SERVERS, "1.36.3", tmp_path, printed.append)

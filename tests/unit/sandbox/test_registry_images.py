@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Of the mirror's server for tmp_path/tree."""
+    """The address of the mirror's server, which serves tmp_path/tree."""
     (tmp_path / "tree" / "v2").mkdir(parents=True)
     handler = partial(Handler, directory=str(tmp_path / "tree"), faults=None)
     with Server(("127.0.0.1", 0), handler) as server:

@@ -40,7 +40,7 @@ def silent(name: str) -> Seen:
 
 
 def row(facts: NodeFacts, **data: Any) -> Row:
-    """The row of a host by itself."""
+    """The row of a single host with these facts."""
     return row_of(seen("gpu-07", facts, **data), load_catalog(), NOW)
 
 

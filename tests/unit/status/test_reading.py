@@ -1,4 +1,4 @@
-"""What becomes of a host that was read, or was not."""
+"""The view of a host that could not be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that fits its schema, CSV that is no formula."""
+"""JSON is valid for its schema, and no cell of the CSV is a formula."""
 
 from __future__ import annotations
 

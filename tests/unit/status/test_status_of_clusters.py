@@ -1,4 +1,4 @@
-"""Clusters in `gpufleet status`, by what their plan reports."""
+"""Clusters in `gpufleet status`, from the report of their plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The HTML page: whole by itself, valid, and nothing that a host says is more than text."""
+"""The HTML page is valid and loads no other file, and text from hosts cannot become markup."""
 
 from __future__ import annotations
 
