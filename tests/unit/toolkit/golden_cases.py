@@ -1,12 +1,12 @@
 """The golden cases: one folder per case under golden/<runtime>/.
 
 - `settings.yaml`: `about`; fields of DesiredRuntime; `main` (containerd: the main file, if
-  it is a drop-in); `layers` (CRI-O: texts of crio.conf and its drop-ins); `findings` and
-  `removal_findings`: codes to expect; `blocked`.
-- `before`: the file on the host; missing where there is none.
-- `after`: the file that the merge gives; missing where nothing may change.
-- `edited`: the user's edit of `after` before the removal; missing if unchanged.
-- `removed`: what the removal gives; missing where it is `before`, byte for byte.
+  `before` is a drop-in); `layers` (CRI-O: texts of crio.conf and its drop-ins); `findings` and
+  `removal_findings`: the expected codes; `blocked`.
+- `before`: the file on the host. Missing if the host has no such file.
+- `after`: the result of the merge. Missing if the merge must not change the file.
+- `edited`: the user's edit of `after` before the removal. Missing if the user edits nothing.
+- `removed`: the result of the removal. Missing if it equals `before`, byte for byte.
 """
 
 from __future__ import annotations

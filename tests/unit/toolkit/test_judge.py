@@ -1,7 +1,7 @@
 """NVIDIA's own `nvidia-ctk runtime configure` as a judge of our merges, on the golden cases.
 
-Both configure the same file; what they mean is compared, not how it is written. Where the two
-differ on purpose, DIFFERENCES says why, and the test sees to it that they still do.
+Both configure the same file. The test compares the parsed values, not the text. DIFFERENCES lists
+the deliberate differences with their reasons, and the test checks that each of them still exists.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def nvidia_ctk() -> Path:
 
 
 def _configure(program: Path, case: Case, folder: Path) -> bool:
-    """Run nvidia-ctk with the case's desired configuration; False if it fails."""
+    """Run nvidia-ctk with the case's desired configuration. Return whether it succeeded."""
     main = folder / "main"
     text = case.settings.get("main", case.text("before"))
     if case.runtime == "crio":

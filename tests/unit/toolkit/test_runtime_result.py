@@ -1,6 +1,6 @@
-"""What a runtime has by all its files: adopted entries are judged as if gpufleet had written them.
+"""The result of all files of a runtime: adopted entries are judged like those gpufleet writes.
 
-Inputs are those of public reports, in own words; each test names its source.
+The inputs are rewritten from public reports; each test names its source.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def binary(path: str = BINARY) -> str:
 
 
 SYSTEMD = "SystemdCgroup = true"
-# As `containerd config default` of 2.2 and newer prints it, in short: two CRI tables.
+# The output of `containerd config default` of 2.2 and newer, shortened: it has two CRI tables.
 DEFAULT_FILE = (
     f"version = 3\n{IMPORTS}[plugins.'{OLD}']\nstream_server_address = '127.0.0.1'\n"
     f"[plugins.'{NEW}'.containerd]\ndefault_runtime_name = 'runc'\n"
@@ -115,7 +115,7 @@ class TestTheTableOfTheFilesVersion:
         assert codes_of(planned(host("2.3.7", {CONFIG: main}))) == ["GF406"]
 
     def test_a_table_of_the_new_name_in_a_file_of_version_2(self) -> None:
-        """With a table of the new name, containerd 2.x ignores the runtimes of the old name."""
+        """If a table has the new name, containerd 2.x ignores the runtimes under the old name."""
         main = "version = 2\n" + table(NEW, "runc", SYSTEMD)
         text = written(planned(host("2.3.7", {CONFIG: main})))
         assert f'[plugins."{NEW}".containerd.runtimes.nvidia]' in text
@@ -300,7 +300,7 @@ class TestALaterFileSetsTheDefault:
 
 MAIN = "/etc/crio/crio.conf"
 CRIO_D = "/etc/crio/crio.conf.d"
-# As CRI-O's packages install it (github.com/cri-o/packaging, 2026-11).
+# The file that CRI-O's packages install (github.com/cri-o/packaging, 2026-11).
 PACKAGED = """[crio.runtime]
 default_runtime = "crun"
 [crio.runtime.runtimes.crun]

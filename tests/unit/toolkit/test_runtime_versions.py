@@ -84,12 +84,12 @@ class TestContainerd1:
         added = (change.after or "").removeprefix(V3_NAMES)
         assert '"io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]' in added
         assert "io.containerd.cri.v1" not in added
-        # an ignored entry is no base either: the built-in runc has no SystemdCgroup
+        # an ignored entry cannot be the base either: the built-in runc has no SystemdCgroup
         assert '"io.containerd.grpc.v1.cri".containerd.runtimes.runc]' in added
         assert "SystemdCgroup" not in added
 
     def test_a_file_without_runtimes_gets_the_built_in_one_too(self) -> None:
-        """Of the table above it other keys may be there."""
+        """The parent table may have other keys."""
         text = 'version = 2\n[plugins."io.containerd.grpc.v1.cri".containerd]\n'
         text += 'snapshotter = "overlayfs"\n'
         change = plan(containerd_host(text, "1.6.20")).runtimes[0].change
@@ -150,7 +150,7 @@ def test_each_runtime_s_own_parser_judges_the_new_file() -> None:
     ("program", "version"), [("/usr/local/bin", "2.1.0"), ("/usr/bin", "1.6.20")]
 )
 def test_the_version_is_that_of_the_program_that_runs(program: str, version: str) -> None:
-    """A program in /usr/local can stand beside the distribution's package."""
+    """A program in /usr/local can run although the distribution's package is installed."""
     reported = [
         "command containerd",
         "version containerd containerd github.com/containerd v2.1.0 1234",

@@ -369,7 +369,7 @@ class TestCdi:
 
 
 def test_another_tool_s_spec_says_nothing_of_ours() -> None:
-    """Ours is stale beside a current one of theirs, and current beside a stale one of theirs."""
+    """A spec of another tool makes ours neither current nor stale."""
     facts = docker_host()
     after = carried_out(facts, plan(facts))
     ours, theirs = after.cdi_specs[0], CdiSpec("/etc/cdi/theirs.yaml", DRIVER)

@@ -1,4 +1,4 @@
-"""Random histories of an upgrade, and what did not hold in them.
+"""Random histories of an upgrade, and the invariants that they violated.
 
 `make histories HISTORIES=100000 SEED=1` runs many; a seed is a whole history, so that
 `make histories HISTORIES=1 SEED=N` is history N again. The controller is killed before or after any
@@ -21,7 +21,7 @@ MOST_KILLS, MOST_PROCESSES = 12, 60
 
 
 class History:
-    """A fleet that a number chooses, and what happens to it."""
+    """A fleet and the events of its upgrade, both chosen at random from a seed."""
 
     def __init__(self, seed: int) -> None:
         self.dice = dice = random.Random(seed)
@@ -113,7 +113,7 @@ class History:
                    for s in states)  # fmt: skip
 
     def wrong(self) -> list[str]:
-        """What did not hold."""
+        """The invariants that were violated."""
         self.live()
         found = list(self.world.broke)
         if not self.is_over():
@@ -140,7 +140,7 @@ class History:
 
 
 def history(seed: int) -> tuple[History, list[str]]:
-    """A history, and what did not hold in it."""
+    """A history, and the invariants that it violated."""
     found = History(seed)
     return found, found.wrong()
 
@@ -151,7 +151,7 @@ def history(seed: int) -> tuple[History, list[str]]:
     "--seed", default=1, show_default=True, help="Of the first one; the next has one more."
 )
 def main(count: int, seed: int) -> None:
-    """Run random histories, each to its end; exit status 1 where something did not hold."""
+    """Run random histories, each to its end; exit status 1 if one violated an invariant."""
     began, cpu, writes, kills, broken = time.monotonic(), time.process_time(), 0, 0, 0
     for number in range(seed, seed + count):
         found, wrong = history(number)

@@ -84,7 +84,7 @@ def test_names_that_are_refused() -> None:
 
 @pytest.fixture
 def prometheus() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Its address, and what it answers."""
+    """The URL of a fake Prometheus, and its answer, which a test may change."""
     says: dict[str, Any] = {"status": 200, "body": answer("NodeDown"), "asked": []}
 
     class Handler(BaseHTTPRequestHandler):

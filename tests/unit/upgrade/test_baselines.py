@@ -1,4 +1,4 @@
-"""What a host is compared with after its change: Xid errors and units from before this attempt."""
+"""The baseline of a host's checks: its Xid errors and units from before this attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OLD = "gpus 8\nxids 0\nunit docker\n"
 
 
 def host(tmp_path: Path, xids: int, units: str = "none") -> None:
-    """A host with so many Xid errors in its log, on which one unit runs."""
+    """A host with this number of Xid errors in its log and one running unit."""
     for name in ("nvidia-smi", "nvidia-ctk"):
         fake(tmp_path, name, "exit 1")
     fake(tmp_path, "dmesg", f"for i in $(seq {xids}); do echo 'NVRM: Xid (PCI:1): 79'; done")
@@ -75,7 +75,7 @@ def test_a_roll_back_expects_the_units_of_now(run: Run, folder: Path, tmp_path: 
 def test_a_gpu_that_the_change_returned_is_no_fault(
     run: Run, folder: Path, tmp_path: Path, there: int, is_wrong: bool
 ) -> None:
-    """One that had fallen off the bus is back after a reboot."""
+    """A GPU that had fallen off the bus works again after a reboot."""
     (folder / "health").write_text(OLD)
     host(tmp_path, xids=0)
     fake(tmp_path, "nvidia-smi", f'for i in $(seq {there}); do echo "GPU $i: H100"; done')

@@ -1,4 +1,4 @@
-"""Nodes of a run beside users who cordon, uncordon and delete them; the API is in memory."""
+"""Nodes of a run while users cordon, uncordon and delete them; the API is in memory."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_what_the_api_refuses_is_the_reason_of_its_node_alone() -> None:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_a_node_that_a_user_uncordons_is_theirs(again: bool) -> None:
-    """Also for the next process, and if they cordon it again."""
+    """This holds for the next process too, and even if the user cordons the node again."""
     api, nodes = drained()
     api.uncordon()
     if again:

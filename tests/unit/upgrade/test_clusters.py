@@ -1,4 +1,4 @@
-"""Which node is which host, where machine ids are copies of each other."""
+"""The node of each host, even if several hosts have the same machine id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def found(
     code: str = "GF067",
     known_as: tuple[str, ...] = ("a", "b", "c"),
 ) -> dict[str, str]:
-    """Nodes by host; the others are left out with the code. `known_as`: each host."""
+    """Nodes by host. Other hosts with a kubelet are refused with `code`. `known_as`: host names."""
 
     class Api:
         context = "c"
@@ -73,7 +73,7 @@ def test_a_node_is_found_by_its_machine_id(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_clusters_of_a_run_are_opened_with_their_leases(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each once; nodes of hosts that are left out count where they were Ready."""
+    """Each cluster is opened once. Nodes of hosts that are left out count if they are Ready."""
     locked: list[Any] = []
     monkeypatch.setattr(clusters, "ClusterApi", lambda access: SimpleNamespace(context="lab"))
     monkeypatch.setattr(clusters, "take_lease", lambda api, *how: locked.append(api))
@@ -95,8 +95,8 @@ def test_the_clusters_of_a_run_are_opened_with_their_leases(
 def test_a_node_may_have_a_kubelet_that_no_fact_knows(
     monkeypatch: pytest.MonkeyPatch, known_as: tuple[str, ...], is_found: bool
 ) -> None:
-    """One that is stopped, or a unit of another distribution: its pods are to leave all the same.
-    A plain host from the same image is no node."""
+    """The kubelet may be stopped or have a unit of another name: its pods must still be evicted.
+    A plain host from the same image has no node."""
     view = HostView("x", kubelet=False, machine="2")
     places = found(monkeypatch, [node("b", "2")], view, known_as=known_as)
     assert places == ({"x": "b"} if is_found else {})
@@ -153,7 +153,7 @@ def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.Monk
 def test_pods_that_a_drain_ends_are_known_beforehand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of the hosts alone of which every pod leaves, each by its own policy."""
+    """Only hosts whose policy evicts every pod are read."""
     head = pod("head", "RayCluster", {})
     there = {"n1": [head, pod("web", "ReplicaSet", {}), pod("job", "Job", {})], "n2": []}
     listed: list[str] = []
@@ -181,8 +181,8 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
 def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
     monkeypatch: pytest.MonkeyPatch, kubelet: bool
 ) -> None:
-    """Its kubelet may be stopped, or a unit that no fact knows; hosts that are nodes of another
-    cluster go on."""
+    """Its kubelet may be stopped, or be a unit that no fact knows. Nodes of other clusters still
+    take part."""
     closed: list[str] = []
 
     def listed(api: Any) -> list[Any]:

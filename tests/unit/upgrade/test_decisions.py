@@ -1,4 +1,4 @@
-"""What is done next with which host: waves, canaries, soak, budget, window, room."""
+"""The next action for each host: waves, canaries, soak, budget, window, room."""
 
 from __future__ import annotations
 

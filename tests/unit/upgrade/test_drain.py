@@ -136,7 +136,7 @@ def test_a_pod_that_is_gone_is_no_obstacle(status: int) -> None:
 
 @pytest.mark.parametrize("status", [403, 500])
 def test_another_answer_is_the_reason(status: int) -> None:
-    """As of two budgets for one pod, a webhook, or a namespace that is being deleted."""
+    """For example from two budgets for one pod, a webhook, or a namespace that is being deleted."""
     found = Drained(Api(lambda name: status), make_pod("p")).look()["n"]
     assert found.reasons == [f"ns/p: {status} {BUDGET}"]
     assert not found.given_up

@@ -113,7 +113,7 @@ BACKOFF = waiting("ImagePullBackOff")["containerStatuses"]
     waiting("CreateContainerError"), {"phase": "Running"},
 ])  # fmt: skip
 def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
-    """Without the command in it, too: what checks the node is another pod."""
+    """The image need not contain the command, because another pod checks the node."""
     api = Api()
     api.status = status
     assert pull(api) == Pull()

@@ -1,4 +1,4 @@
-"""What must hold in every history of an upgrade."""
+"""The invariants of every history of an upgrade."""
 
 from __future__ import annotations
 

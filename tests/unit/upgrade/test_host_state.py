@@ -1,4 +1,4 @@
-"""The file on a host that says where its upgrade is: root there may have written anything."""
+"""The file on a host with the state of its upgrade. Its content is not trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kured's lock: waited for, taken, renewed, given back, one or several at a time."""
+"""kured's lock: a run waits for it, acquires it, renews it and releases it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lock(node: str, ttl: int = 0, created: str = "2001-09-09T01:46:40.5Z") -> di
 
 
 class Api:
-    """DaemonSets in memory. `faster`: writes that others make first; `status`: of every write."""
+    """DaemonSets in memory. `faster`: writes of others before ours; `status`: of every write."""
 
     def __init__(self, *there: dict[str, Any], faster: int = 0, status: int = 0) -> None:
         self.there, self.faster, self.status, self.tried = list(there), faster, status, 0

@@ -1,4 +1,4 @@
-"""What a run learns of a host: target, work on its GPUs, and why it is left out."""
+"""The view of a host: its target, the work on its GPUs, and the reasons to leave it out."""
 
 from __future__ import annotations
 

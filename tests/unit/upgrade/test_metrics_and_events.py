@@ -1,4 +1,4 @@
-"""What the operator of a fleet sees of a run: metrics in a file, events on nodes."""
+"""The metrics of a run in a file, and its events on nodes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 
 
 def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
-    """As of a folder whose name is not UTF-8."""
+    """The name of a folder on disk may not be valid UTF-8."""
     write_metrics(tmp_path / "a.prom", "x\udcff", PREFIX)
     assert (tmp_path / "a.prom").read_text() == "x\\udcff"
 
@@ -171,7 +171,7 @@ def test_an_event_has_the_format_of_the_api() -> None:
     ],
 )
 def test_an_event_repeats_nothing_of_hosts_and_other_namespaces(why: str, shown: str) -> None:
-    """Others than the operator of the fleet may read the namespace."""
+    """More users than the operator of the fleet may read the namespace of the events."""
     body: Any = event_of("n", "r", Phase.PASSED, why, 0.0)
     shown = shown.format("`gpufleet upgrade status` has the reason")
     assert body["message"] == f"run r of gpufleet upgrade: {shown}"

@@ -1,4 +1,4 @@
-"""Which pods leave a node, which are waited for, and what a node offers."""
+"""Pods that a drain evicts, pods that it waits for, and the resources that a node offers."""
 
 from __future__ import annotations
 

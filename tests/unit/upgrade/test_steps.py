@@ -1,4 +1,4 @@
-"""Steps on a host: what lost its GPUs is no success, and what is in use is not changed."""
+"""Steps on a host: a host that lost its GPUs fails, and a host with GPU work is not changed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_only_the_middle_differs(
 def test_a_host_that_was_rebooted_is_not_rebooted_again(
     noted: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By a process that was killed, or in a boot that took longer than its limit."""
+    """A killed process may have rebooted it, or the boot may have exceeded its limit."""
     reasons: list[str] = []
     on_host = SimpleNamespace(note=lambda *args: None, validate=lambda *args: None)
     when = SimpleNamespace(when=lambda sentence, reason, *args, **how: reasons.append(reason()))

@@ -1,4 +1,4 @@
-"""What findings, keys and pages of an upgrade say can be done as it is written."""
+"""Texts of findings, keys and pages about upgrades are right for every kind of run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_PACKAGES = (hosts.NOT_KEPT, hosts.NOTHING_KEPT, hosts.NOT_RESTORED)
 
 @pytest.mark.parametrize("kind", OF_PACKAGES, ids=lambda kind: kind.code)
 def test_packages_are_of_what_the_run_changes(kind: Kind) -> None:
-    """Of the toolkit, too."""
+    """These findings occur in runs that change the toolkit, too."""
     assert "driver" not in kind.message
     assert ("toolkit_" in kind.remedy) == ("driver_" in kind.remedy)
 

@@ -333,7 +333,7 @@ def test_commands_of_the_user_are_run_around_a_change(fails: str, tmp_path: Any)
     elif fails == "ready":
         assert end == "hosts could not be finished"
         assert fleet.run.given_up["h"].code == "GF066"
-        assert fleet.carried_out(asked="abort") == "aborted"  # it goes on without the command
+        assert fleet.carried_out(asked="abort") == "aborted"  # the failure is ignored
         assert not fleet.machines["h"].state.out  # type: ignore[union-attr]
     else:
         wanted = [f"{word} {name}" for name in "hi" for word in ("drain", "check", "ready")]
@@ -431,7 +431,7 @@ def test_a_stuck_host_is_released_in_the_version_that_it_has(version: str) -> No
     }
     fleet.carried_out(found)
     assert (phase(fleet), machine.version) == ("done", version)
-    with pytest.raises(Stopped, match="GF065"):  # it is no change that could be rolled back
+    with pytest.raises(Stopped, match="GF065"):  # there is nothing to roll back
         read_fleet([target("h")], fleet, Wanted(), [], "rollback", name="back")
 
 

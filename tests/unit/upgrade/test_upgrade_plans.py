@@ -1,4 +1,4 @@
-"""Who is in a run: groups, waves, hosts that are left out, runs that go on and roll-backs."""
+"""The hosts of a run: groups, waves, hosts that are left out, resumed runs and roll-backs."""
 
 from __future__ import annotations
 

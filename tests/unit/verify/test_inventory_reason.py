@@ -65,7 +65,7 @@ def of_a_run() -> str:
 
 
 def of_a_table() -> str:
-    """In a process of its own, in which gevent replaces parts of the library."""
+    """In a separate process, in which gevent replaces parts of the standard library."""
     return subprocess.run(
         [sys.executable, "-c", GATHER], capture_output=True, text=True, check=True, timeout=100
     ).stdout

@@ -51,7 +51,7 @@ def refusing(body: Body, status: int = 404) -> Cluster:
     return cluster
 
 
-ASKED: dict[str, Callable[[Cluster], Any]] = {  # what every API server has
+ASKED: dict[str, Callable[[Cluster], Any]] = {  # queries of objects that every API server has
     "nodes": lambda cluster: cluster.nodes,
     "GPU nodes": lambda cluster: cluster.gpu_nodes,
     "pods": lambda cluster: cluster.pods,
@@ -103,7 +103,7 @@ def test_an_autoscaler_without_a_target_scales_no_gpu(
 
 
 def with_autoscaler(monkeypatch: pytest.MonkeyPatch, kind: str, status: int, body: str) -> Cluster:
-    """A cluster with one, and what its API answers about the target of it."""
+    """A cluster with one autoscaler, and its API's answer about the target."""
     scaler = {
         "metadata": {"namespace": "ml", "name": "server"},
         "spec": {"scaleTargetRef": {"kind": kind, "name": "server"}},

@@ -1,4 +1,4 @@
-"""Names of a dynamic inventory with line breaks: refused where it is loaded, else visible."""
+"""Host names with line breaks: such an inventory is refused, and every output escapes them."""
 
 from __future__ import annotations
 

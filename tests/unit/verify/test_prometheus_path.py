@@ -1,4 +1,4 @@
-"""Where a Prometheus answers queries, whatever port, prefix and TLS the values of its chart set."""
+"""The path of a Prometheus's queries, for any port, prefix and TLS in the values of its chart."""
 
 from __future__ import annotations
 

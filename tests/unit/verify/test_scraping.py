@@ -14,7 +14,7 @@ NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
 
 def pod(name: str, seconds: int | None) -> Any:
-    """A pod that became Ready some seconds ago; None: it does not say when."""
+    """A pod that became Ready `seconds` ago, or does not state when if `seconds` is None."""
     since = None if seconds is None else NOW - timedelta(seconds=seconds)
     ready = SimpleNamespace(type="Ready", last_transition_time=since)
     status = SimpleNamespace(conditions=[ready])
@@ -48,7 +48,7 @@ def test_pods_are_waited_for_while_all_are_new(ages: tuple[int | None, ...], new
 
 
 def test_jobs_that_scrape_one_gpu() -> None:
-    """NVIDIA's guide adds a job gpu-metrics beside the ServiceMonitor of the chart."""
+    """NVIDIA's guide adds a job gpu-metrics although the chart has a ServiceMonitor."""
     found = [
         {"metric": {"UUID": uuid, "job": job, "pod": pod}}
         for uuid, job, pod in [

@@ -31,7 +31,7 @@ Opened = Callable[..., str]
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    """Runs a command by an inventory's data; what it printed, then the notes of the programs."""
+    """A function that runs a command with this data: its output, then the calls of sudo and others."""
     notes = tmp_path / "notes"
     notes.touch()
     for name in ("sudo", "doas", "dzdo", "su"):

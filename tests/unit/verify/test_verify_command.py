@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass
 class Run:
-    """One run of the command, and what it left."""
+    """One run of the command, with its output and reports."""
 
     status: int
     output: str

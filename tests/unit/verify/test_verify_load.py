@@ -1,4 +1,4 @@
-"""The Job of `gpufleet verify -k load`: which GPUs are free, and what the Job asks for."""
+"""The Job of `gpufleet verify -k load`: the free GPUs, and the resources that it requests."""
 
 from __future__ import annotations
 

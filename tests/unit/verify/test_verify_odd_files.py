@@ -1,4 +1,4 @@
-"""What a host holds in a file ends no check with an error: it is a failure with its code."""
+"""Unusable content of a file on a host fails a check with its code, never with a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of real tools, and what the checks read in them."""
+"""The output of real tools, as the checks parse it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chart versions in a cluster, compared with what an inventory wants."""
+"""Chart versions in a cluster, compared with those in the inventory's data."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def version(number: str, chart: str = CHART) -> Any:
 
 
 def found(*secrets: Any) -> Deployed | None:
-    """What is found in a cluster with these Secrets."""
+    """The release that the check finds in a cluster with these Secrets."""
     asked: list[Any] = []
 
     def ask(call: Any, space: str, **more: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Where the checks look for a runtime's configuration."""
+"""The path at which the checks read a runtime's configuration."""
 
 from __future__ import annotations
 

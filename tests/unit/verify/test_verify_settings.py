@@ -1,4 +1,4 @@
-"""Checks of settings: what stops a deploy is no success of `gpufleet verify`."""
+"""Checks of settings: an error that stops a deploy fails `gpufleet verify` as well."""
 
 from __future__ import annotations
 

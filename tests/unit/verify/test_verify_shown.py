@@ -1,4 +1,4 @@
-"""What own checks print: neither secrets of the inventory nor control characters of a host."""
+"""Checks of the user's own show neither secrets of the inventory nor control characters."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_host_breaks(node):
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where a run shows something -> all of it."""
+    """Each output of a run -> its whole text."""
     folder = tmp_path_factory.mktemp("shown")
     fake_ssh(folder)
     answer(folder, "good", loaded="580.95.05")

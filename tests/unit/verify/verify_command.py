@@ -1,4 +1,4 @@
-"""`gpufleet verify` in a process of its own, with a fake `ssh` that answers as fake_host does."""
+"""`gpufleet verify` in a separate process, with a fake `ssh` that answers as fake_host does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with the exporter on a host, and the one check that should find it."""
+"""Faults of the exporter on a host, and the one check that must find each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a host, and the one check that should find it."""
+"""Faults of a host, and the one check that must find each."""
 
 from __future__ import annotations
 
