@@ -1,4 +1,4 @@
-"""The plan of a removal from a cluster: what it uninstalls, and what it leaves in place."""
+"""The plan of a removal from a cluster: the releases that go, and the objects that stay."""
 
 from __future__ import annotations
 

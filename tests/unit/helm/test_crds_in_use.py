@@ -97,7 +97,7 @@ REPLACED = {**CRD, "metadata": {"name": "things.a.example", "labels": {"ours": "
 
 
 def write(api: Api, step: CrdStep, said: list[str] | None = None) -> str:
-    """The message of the finding, or an empty text if there is no finding."""
+    """The message of the finding, or an empty text without a finding."""
     say = [] if said is None else said
     server = ServerVersion(1, 36)
     found = write_crds(cast(ClusterApi, api), [step], RELEASE, server, say.append)

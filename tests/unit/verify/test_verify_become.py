@@ -31,7 +31,7 @@ Opened = Callable[..., str]
 
 @pytest.fixture
 def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opened]:
-    """A function that runs a command with this data: its output, then the calls of sudo and others."""
+    """A function that runs a command and returns its output, then the calls of sudo and others."""
     notes = tmp_path / "notes"
     notes.touch()
     for name in ("sudo", "doas", "dzdo", "su"):
