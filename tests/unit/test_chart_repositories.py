@@ -1,4 +1,4 @@
-"""`make demo-cluster` says why it takes fake charts."""
+"""`make demo-cluster` prints why it uses fake charts."""
 
 from __future__ import annotations
 

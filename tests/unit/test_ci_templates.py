@@ -31,7 +31,7 @@ Environment = dict[str, str]
 
 @pytest.fixture
 def environment(tmp_path: Path) -> Environment:
-    """A runner's, with gpufleet installed."""
+    """The environment of a runner with gpufleet installed."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {"PATH": path, "HOME": str(tmp_path), "CI_PROJECT_DIR": str(tmp_path)}
 
@@ -52,7 +52,7 @@ class TestGitHub:
     def steps(
         self, action: dict[str, Any], environment: Environment, folder: Path, **given: str
     ) -> tuple[int, str]:
-        """Run the steps in order, up to one that fails: its status, and all output."""
+        """Run the steps in order until one fails. Return the last status and all output."""
         inputs = {name: str(each["default"]) for name, each in action["inputs"].items()} | given
         values = {f"inputs.{name}": value for name, value in inputs.items()}
         values |= {"github.action_path": str(ROOT), "runner.temp": str(folder)}

@@ -1,4 +1,4 @@
-"""No message, README, page or runbook names a deploy, command or target that is not there."""
+"""Every deploy, command and target that a message, README, page or runbook names exists."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def code(text: str, blocks: bool = True) -> Iterator[str]:
 
 @cache
 def pyinfra() -> click.Command:
-    """Options of the pyinfra command; its own module would let gevent change this process."""
+    """Options of the pyinfra command, from its help: importing it would patch this process."""
     words = [Path(sys.executable).with_name("pyinfra"), "--help"]
     text = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     found = re.findall(r"^ +(?:-\w+, )?(--[a-z-]+)", text, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""The container image of the controller: no root, no secret, no download that is not pinned."""
+"""The container image of the controller: no root user, no secrets, pinned downloads alone."""
 
 from __future__ import annotations
 

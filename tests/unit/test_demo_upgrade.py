@@ -25,7 +25,7 @@ CANARY = "ubuntu2404-2"
 
 
 def of(host: str, *events: str) -> list[Mapping[str, Any]]:
-    """Events of a host, ten seconds apart."""
+    """The events of a host, ten seconds apart."""
     return [{"time": 10.0 * n, "event": event, "host": host} for n, event in enumerate(events)]
 
 

@@ -1,4 +1,4 @@
-"""The inventories that the README and the repository show hold settings that gpufleet takes."""
+"""The settings in the example inventories of the README and the repository are valid."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def groups(source: str) -> dict[str, tuple[list[Any], Mapping[str, Any]]]:
-    """Groups with data, as pyinfra takes them from the names of an inventory file."""
+    """Groups with their data: pyinfra makes one of each public name in an inventory file."""
     names: dict[str, Any] = {}
     exec(source, names)
     return {name: value for name, value in names.items() if isinstance(value, tuple)}

@@ -1,4 +1,4 @@
-"""Every inventory of `examples/` loads, holds settings that gpufleet takes, and gets a plan."""
+"""Every inventory of `examples/` loads, has valid settings, and gets a plan."""
 
 from __future__ import annotations
 

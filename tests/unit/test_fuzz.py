@@ -1,4 +1,4 @@
-"""No text from outside raises anything but its parser's own refusal."""
+"""A parser of external text raises no exception but its own."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ finding_modules()
 PLACEHOLDER = re.compile(r"\{\w+(![rs])?(:\w+)?\}")
 NAMES = {"containerd", "containerd's", "docker", "dockerd", "gpufleet", "helm", "initramfs",
          "kubectl", "kubelet", "modprobe", "nouveau", "nvidia", "pyinfra", "su"}  # fmt: skip
-LEAST = 2  # words that are more than a placeholder
+LEAST = 2  # words; a text with fewer explains nothing
 
 
 def words(text: str) -> list[str]:

@@ -95,13 +95,13 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "verify",
     ),
 }
-# a role of a node that names no more stands on what every role stands on
+# a node's role that is not in the table may import the rooms that every role may import
 ROOMS |= {role: ("facts", "host", "packages", "role") for role in NODE_ROLES if role not in ROOMS}
 SHELL = ("pyinfra", "gevent", "paramiko", "socket", "subprocess", "urllib.request", "requests",
          "kubernetes", "testinfra", "pytest")  # fmt: skip
 SHELL_ROOMS = ("run", "host", "verify", "cli")  # the others: in `operations` alone
 PURE_OF_THEM = ("gpufleet.host.file_write", "gpufleet.host.settings", "gpufleet.host.notices")
-DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type of all catalog data in one
+DATA_OF_ROLES = ("gpufleet.node.catalog",)  # the type that combines all catalog data
 IMPURE_ELSEWHERE = ("gpufleet.kube.kubeconfig", "gpufleet.core.process")  # the checks use both
 # Code that the checks share with the deploys: it reads groups, files and data of the catalog, and
 # has the texts of findings.

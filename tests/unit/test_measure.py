@@ -1,4 +1,4 @@
-"""`make measure` counts what it says."""
+"""The counts of `make measure` are right."""
 
 from __future__ import annotations
 

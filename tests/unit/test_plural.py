@@ -25,7 +25,7 @@ PLURALS = (
 )
 VERBS = "already|has|matches|with"
 AFTER_A_NUMBER = re.compile(rf"\{{[^{{}}|]*\}} (?:(?!{VERBS})[a-z]+ )?(?:{PLURALS})\b")
-NEVER_ONE = {  # file -> texts whose number is a limit of the code, and more than one
+NEVER_ONE = {  # file -> texts whose number is a limit in the code and always exceeds one
     "gpufleet/core/yaml_events.py": ("{} lines", "{} levels"),
     "gpufleet/core/openpgp.py": ("{} primary keys",),  # any number but one
     "gpufleet/exporter/findings.py": ("{} seconds",),
@@ -85,7 +85,7 @@ def _placeholder(part: ast.AST) -> str:
 
 
 def found(source: str) -> list[tuple[int, str]]:
-    """Line and text of each placeholder that a plural follows, whatever the number is."""
+    """Line and text of each placeholder before a plural that does not depend on the number."""
     return [
         (line, re.sub(r"\{[^{}]*\}", "{}", hit[0]))
         for line, text in texts(source)

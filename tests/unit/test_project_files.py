@@ -1,4 +1,4 @@
-"""Files that a hosting service or a release reads: validated, as nothing here runs them."""
+"""Files for a hosting service or a release are validated, because no test can run them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Advice can be followed: each key, value, command, file and finding that a remedy names is real.
+"""Each key, value, command, file and finding that a remedy names exists.
 
 tests/unit/test_commands_named.py checks the names of gpufleet's commands in every text. Here are
 the remedies of findings, and the sentences that code puts into them.

@@ -95,7 +95,7 @@ def test_a_marked_function_reports_itself() -> None:
 
 
 def test_a_warm_pyinfra_is_like_a_cold_one(tmp_path: Path) -> None:
-    """Words, folder, environment, output and exit status are those of the run."""
+    """Arguments, folder, environment, output and exit status equal those of a new process."""
     (tmp_path / "deploy.py").write_text("")
     text = "import os\nprint(os.getcwd(), os.environ['MINE'])\nhosts = []\n"
     (tmp_path / "inventory.py").write_text(text)
@@ -127,9 +127,9 @@ def test_a_warm_pyinfra_that_is_killed_says_so(tmp_path: Path) -> None:
 
 
 def test_no_two_test_files_share_a_name() -> None:
-    """pytest takes the second one for the first where folders are no packages.
+    """pytest confuses two files with one name in folders that are not packages.
 
-    tests/post_deploy is left out: `gpufleet verify` runs it, and nothing else with it.
+    tests/post_deploy is left out, because `gpufleet verify` runs it separately.
     """
     files = [
         file for file in (ROOT / "tests").glob("**/test_*.py") if "post_deploy" not in file.parts

@@ -1,4 +1,4 @@
-"""systemd reads its units again by one function alone: see host/scripts/units.sh for the reason."""
+"""Only one function makes systemd reload its units: host/scripts/units.sh has the reason."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def code_of_scripts(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def words_of_operations(root: Path) -> Iterator[tuple[str, str]]:
-    """Every text in Python that is not a docstring and not a finding's, which people carry out."""
+    """Every string in Python except docstrings and findings, whose commands people run."""
     for path in sorted([*root.glob("gpufleet/**/*.py"), *root.glob("roles/**/*.py")]):
         if "findings" in path.relative_to(root).as_posix():
             continue

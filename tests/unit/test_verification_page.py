@@ -1,4 +1,4 @@
-"""Pages name tests that exist, and README's claims are all in verification.md."""
+"""Tests that pages name exist, and verification.md has all claims of the README."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
 
 
 def fast_tests(path: Path) -> set[str]:
-    """Names of a file's tests that `make test` runs, in some of their cases at least."""
+    """Names of the tests in a file of which `make test` runs at least one case."""
     tree = ast.parse(path.read_text())
     left_out = ("extended", "slow", "gpu")
 

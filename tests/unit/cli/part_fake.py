@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-assert "GPUFLEET_JUNIT" not in os.environ  # which each would overwrite
+assert "GPUFLEET_JUNIT" not in os.environ  # each part would overwrite that file
 words = sys.argv[1:]
 limits = [words[place + 1] for place, word in enumerate(words) if word == "--limit"]
 names = [re.sub(r"\[(.)\]", r"\1", limit) for limit in limits]

@@ -1,4 +1,4 @@
-"""`gpufleet catalog` as a person and as a program use it."""
+"""`gpufleet catalog`: its output for people and for programs."""
 
 from __future__ import annotations
 

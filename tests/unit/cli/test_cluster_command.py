@@ -82,7 +82,7 @@ def test_hosts_then_stack_then_checks(
     deploys = [Path(str(started[number].words[-1])).name for number in (0, 1, 3)]
     assert deploys == ["preflight.py", "gpu_node.py", "gpu_cluster.py"]
     for each in started[:2]:
-        assert each.words[each.words.index("--limit") + 1] == "cp-1"  # the API is not there yet
+        assert each.words[each.words.index("--limit") + 1] == "cp-1"  # the API does not answer yet
     assert list(started[2].words[-5:]) == ["cluster", "status", "inv.py", "--wait", "120"]
     assert list(started[4].words[-2:]) == ["verify", "inv.py"]
     assert started[4].checks
@@ -170,8 +170,8 @@ class TestDestroy:
     def test_pods_of_another_cluster_say_nothing(
         self, invoke: Invoke, plane: Target, started: list[Phase], trusted: str, status: int,
     ) -> None:  # fmt: skip
-        """A second inventory on the same hosts, or the kubeconfig of another cluster, or one that
-        names no authority, which may be either."""
+        """The kubeconfig may be of another cluster: it trusts another authority, or it names no
+        authority, so that its cluster is not known."""
         done = invoke([plane], "destroy", "--yes", trusted=trusted)
         assert (done.exit_code, len(started)) == (status, 1 - status)
         said = "does not trust the authority of the cluster of cp-1."

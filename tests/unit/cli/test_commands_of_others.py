@@ -15,7 +15,7 @@ GROUP = "gpufleet.commands"
 
 
 def offer(monkeypatch: pytest.MonkeyPatch, *points: tuple[str, str]) -> click.Context:
-    """Let entry points of the group be these, name and value, and no others."""
+    """Replace the entry points of the group with these names and values."""
     found = [metadata.EntryPoint(name, value, GROUP) for name, value in points]
     monkeypatch.setattr(metadata, "entry_points", lambda *, group: found * (group == GROUP))
     return click.Context(main)

@@ -174,7 +174,7 @@ PREVIEWS = [
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """On a terminal: the previews that are run before the question."""
+    """The previews that run before the question, as on a terminal."""
     previews: list[list[str]] = []
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
     monkeypatch.setattr(deploy, "confirmed", lambda yes, options: None)
@@ -325,6 +325,6 @@ def test_a_misspelt_command_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("module", ["gpufleet.cli.deploy", "gpufleet.cli.part"])
 def test_only_the_process_that_runs_pyinfra_loads_it(module: str) -> None:
-    """It makes gevent replace parts of the standard library: of a worker of Dask too."""
+    """pyinfra makes gevent replace parts of the standard library, even in a worker of Dask."""
     code = f"import sys, {module}; sys.exit('pyinfra' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""`gpufleet plan --detailed-exitcode`: 0 nothing to change, 2 changes, 1 anything wrong."""
+"""`gpufleet plan --detailed-exitcode`: 0 without changes, 2 with changes, 1 after an error."""
 
 from __future__ import annotations
 

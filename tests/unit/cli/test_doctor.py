@@ -1,4 +1,4 @@
-"""What `gpufleet doctor` says of hosts, from captured facts."""
+"""The output of `gpufleet doctor` for hosts from captured facts."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ HOSTS = [seen("gpu-01", healthy()), seen("gpu-02", healthy())]
 
 
 class Full:
-    """/dev/full: a long text is refused at once and gone; a short one is written `late`."""
+    """A stream like /dev/full: write() fails at once, or flush() fails if `late` is set."""
 
     encoding, errors = "utf-8", "strict"
 

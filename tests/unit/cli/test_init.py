@@ -84,7 +84,7 @@ def test_ci_runs_only_the_protected_branch_beside_the_key() -> None:
 
 
 def test_hosts_that_are_to_be_changed_keep_no_apply_out() -> None:
-    """They fail their checks until then: `apply` needs the plan alone, and verifies what it did."""
+    """Hosts fail their checks until `apply` changes them. So `apply` needs only the plan."""
     _, jobs = workflow()
     assert jobs["apply"]["needs"] == "plan"
     assert not any("gpufleet verify" in line for line in commands(jobs["plan"]))
@@ -169,7 +169,7 @@ def test_what_a_failed_init_leaves_is_named(
 
 
 def test_the_reports_that_pages_write_are_ignored() -> None:
-    """They have names of hosts, and stand in a repository."""
+    """The reports have names of hosts, and the folder is a repository."""
     ignored = (shipped("templates") / "init/gitignore").read_text().splitlines()
     pages = "".join(path.read_text() for path in (ROOT / "docs/how-to").glob("*.md"))
     names = set(re.findall(r"(?:--(?:html|json|junit)|--csv >) ([a-z]+\.[a-z]+)", pages))

@@ -1,4 +1,4 @@
-"""A user without a home folder, as in a container with any user id."""
+"""A user without a home folder, for example in a container with an arbitrary user id."""
 
 from __future__ import annotations
 

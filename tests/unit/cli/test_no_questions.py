@@ -1,4 +1,4 @@
-"""Without a terminal nothing asks, also where standard input stays open; with one, once."""
+"""Without a terminal no program asks, even if standard input stays open. With one, it asks once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ exec "$@"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """An inventory of this machine, where sudo wants a password."""
+    """An inventory of this machine, on which sudo needs a password."""
     (tmp_path / "inv.py").write_text('gpu_nodes = (["@local"], {"_sudo": True})\n')
     sudo = tmp_path / "bin/sudo"
     sudo.parent.mkdir()

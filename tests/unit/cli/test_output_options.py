@@ -16,7 +16,7 @@ from gpufleet.cli.output import output_options
 from gpufleet.core import live
 from gpufleet.core.live import QUIET, LiveProgress
 
-SHORT = {"pause"}  # of INVENTORY or a run, and over at once
+SHORT = {"pause"}  # it takes INVENTORY, but ends at once
 
 
 def commands(

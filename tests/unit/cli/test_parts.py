@@ -37,7 +37,7 @@ class Site:
         self, *names: str, workers: int = 2, options: tuple[str, ...] = (), command: str = "apply",
         ask: Question | None = None, scheduler: str = "", cluster: str = "",
     ) -> int:  # fmt: skip
-        """The exit status."""
+        """Run these hosts in parts, and return the exit status."""
         targets = [Target(name, ("gpu_nodes",), {}) for name in names]
         targets += [Target(cluster, ("gpu_cluster",), {})] if cluster else []
         self._patch.setattr(parts, "chosen", lambda inventory, limit: (targets, targets))

@@ -61,7 +61,7 @@ def call(*words: str) -> Result:
 
 @pytest.fixture
 def file(tmp_path: Path, plans: dict[str, dict[str, Any]]) -> Path:
-    """The plan of these hosts."""
+    """A plan file of the hosts in `plans`."""
     path = tmp_path / "fleet.plan"
     assert call("plan", "inv.py", "--out", str(path)).exit_code == 0
     return path
@@ -96,7 +96,7 @@ def test_a_checked_plan_is_checked_again_before_it_is_applied(
 def test_a_part_of_a_plan_is_applied_by_limit(
     file: Path, plans: dict[str, dict[str, Any]], became: list[list[str]]
 ) -> None:
-    """A canary of a plan that was approved for all."""
+    """A user may start with a canary after the whole plan was approved."""
     plans.pop("lab")
     assert call("apply", "inv.py", "--plan", str(file)).exit_code == 1, "lab is gone"
     done = call("apply", "inv.py", "--plan", str(file), "--limit", "gpu-1")

@@ -1,4 +1,4 @@
-"""Options of pyinfra behind `--` of `gpufleet upgrade`: none may make a step another one."""
+"""Options of pyinfra after `--` of `gpufleet upgrade`: none may change what a step does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gpufleet verify --quiet` prints nothing where every check passed."""
+"""`gpufleet verify --quiet` prints nothing if every check passed."""
 
 from __future__ import annotations
 

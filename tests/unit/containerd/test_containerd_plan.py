@@ -229,7 +229,7 @@ def test_a_users_file_that_disables_the_plugin_stays_and_stops_the_host() -> Non
 
 
 def test_the_plan_is_made_again_for_what_was_installed() -> None:
-    """Before the run version and file are unknown: afterwards the second run must find nothing."""
+    """Version and file are unknown before the run. A second run must then plan nothing."""
     facts = host()
     node = node_of(facts)
     plan = node.of(ROLE)

@@ -78,7 +78,7 @@ def test_other_failures_have_none(line: str) -> None:
 
 
 def test_the_cause_that_is_named_last_counts() -> None:
-    """A source of others that cannot be reached warns; the failure is what follows."""
+    """apt only warns about an unreachable source of the user. The later error is the cause."""
     lines = [
         "W: Temporary failure resolving 'other.corp'",
         "E: No space left on device",

@@ -1,4 +1,4 @@
-"""Paths of a user's that begin with ~: also of a user whom this machine does not have."""
+"""Paths of a user that begin with ~, even ~USER with a user that this machine does not have."""
 
 from __future__ import annotations
 

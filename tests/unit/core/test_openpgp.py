@@ -92,7 +92,7 @@ def test_any_bytes_give_keys_or_an_error(data: bytes) -> None:
     assert all(len(fingerprint) == 40 for fingerprint in found)
 
 
-ONE, TWO = "=one <one@example.com>", "=two <two@example.com>"  # the whole name: others contain it
+ONE, TWO = "=one <one@example.com>", "=two <two@example.com>"  # = selects the whole name
 
 
 def packet(tag: int, body: bytes) -> bytes:
@@ -204,7 +204,7 @@ def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
     ids=["not ASCII", "packet of 70,000 bytes"],
 )
 def test_a_hostile_key_is_refused_and_raises_nothing_else(data: bytes) -> None:
-    """Another exception than OpenPgpError ended the run of every host."""
+    """Any exception but OpenPgpError would end the run of every host."""
     with pytest.raises(OpenPgpError):
         certificate(data)
     assert keyring_fingerprints(data) == ()

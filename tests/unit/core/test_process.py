@@ -104,7 +104,7 @@ def test_the_status_of_a_program_in_front_is_passed_on(code: str, status: int) -
 
 
 def test_a_program_in_front_is_ended_by_the_signal_for_this_process(tmp_path: Path) -> None:
-    """Not by SIGINT, which a terminal sends to both."""
+    """SIGINT is not forwarded, because a terminal sends it to both processes."""
     began, both = tmp_path / "began", (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in both]
 

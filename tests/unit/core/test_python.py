@@ -1,4 +1,4 @@
-"""No module of the working directory shadows another one in what gpufleet starts."""
+"""No module of the working directory shadows another one in processes that gpufleet starts."""
 
 from __future__ import annotations
 

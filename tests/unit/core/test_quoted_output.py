@@ -1,4 +1,4 @@
-"""Texts of others in messages: short, on one line, the whole in a private log."""
+"""Output of programs in messages: short and on one line. A private log has all of it."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ def test_a_url_of_others_is_shown_without_its_login(url: str, shown: str) -> Non
 
 
 def test_nothing_else_writes_to_the_standard_streams() -> None:
-    """`sys.__stdout__` and file descriptors would go past the filter."""
+    """`sys.__stdout__` and file descriptors would bypass the filter."""
     for path in Path("gpufleet").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert getattr(node, "attr", "") not in ("__stdout__", "__stderr__"), path

@@ -26,7 +26,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Its first line without a comment: how the table of commands calls it."""
+        """The first line without its comment: the key of the block in the table of commands."""
         return re.split(r"\s+#\s", self.lines[0])[0].strip()
 
 

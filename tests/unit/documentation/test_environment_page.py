@@ -11,7 +11,7 @@ PAGE = "docs/reference/environment.md"
 READ = re.compile(r"(?:environ(?:\.get)?[\[(]\s*|getenv\()[\"']([A-Z_]+)[\"']|\$\{([A-Z_]+)[:}]")
 FOLDERS = ("gpufleet", "inventories", "ci", "sandbox")
 LIBRARIES = {"SSL_CERT_FILE"}  # read by Python itself
-OTHERS = {  # of CI systems, of Go's own programs, set for pyinfra
+OTHERS = {  # read by CI systems, by programs in Go, and by pyinfra
     "CI_PROJECT_DIR", "GITHUB_OUTPUT", "GITHUB_PATH", "GOGC", "PYINFRA_PROGRESS", "RUNNER_TEMP",
     "SIM_HOOK"
 }  # fmt: skip

@@ -27,7 +27,7 @@ CHARTS = {  # data key -> chart with those values
     "monitoring_node_problems_values": "node-problem-detector",
 }
 SUBCHARTS = ("grafana.",)  # a chart within a chart has values that the outer one does not list
-FILES = ("kubernetes_image_archives",)  # are read as they are set
+FILES = ("kubernetes_image_archives",)  # validated only with the files that they name
 INLINE = re.compile(r"`([a-z_]+) = ([^`]+)`")
 
 
@@ -77,7 +77,7 @@ def paths(chart: str) -> frozenset[str]:
 
 
 def unknown(values: Mapping[str, Any], known: frozenset[str], above: str = "") -> list[str]:
-    """Paths that no version of a chart has; below one that is open, anything goes."""
+    """Paths that no version of a chart has. Below an open path, every path is accepted."""
     found = []
     for name, value in values.items():
         path = f"{above}{name}"

@@ -1,4 +1,4 @@
-"""Whatever is asked for: a choice within the catalog's limits, or a blocker. Never an error."""
+"""Any combination of settings gives a choice within the catalog's limits or a blocker."""
 
 from __future__ import annotations
 

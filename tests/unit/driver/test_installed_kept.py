@@ -109,7 +109,7 @@ def test_an_interrupted_change_is_completed(converged: NodeFacts) -> None:
 
 
 def test_a_driver_of_unknown_packages_is_left_alone() -> None:
-    """One of the distribution, whole and loaded, that gpufleet did not install."""
+    """A complete, loaded driver of the distribution that gpufleet did not install."""
     names = ("nvidia-utils-535-server", "nvidia-dkms-535-server", "libnvidia-compute-535-server")
     version = "535.261.03"
     packages = {name: Package(name, f"{version}-0ubuntu0.22.04.1", "amd64") for name in names}

@@ -26,7 +26,7 @@ DKMS = DkmsModule("nvidia", VERSION, KERNEL, "installed")
 
 
 def refused(facts: NodeFacts, **data: Any) -> bool:
-    """Whether GF522 stops a host where Secure Boot is on."""
+    """Whether GF522 stops the host when Secure Boot is on."""
     facts = replace(facts, kernel=replace(facts.kernel, secure_boot=True))
     settings, _ = load_settings(data)
     assert settings

@@ -26,7 +26,7 @@ def test_another_driver_at_the_gpu_is_solved_unless_a_reboot_remains() -> None:
 
 @pytest.mark.parametrize("hold", [True, False])
 def test_pins_are_recorded_with_the_hold(hold: bool) -> None:
-    """The removal takes away what the record has."""
+    """The removal deletes the files that the record has."""
     settings, _ = load_settings({"driver_hold": hold})
     assert settings
     facts = converged_host()

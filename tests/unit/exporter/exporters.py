@@ -70,7 +70,7 @@ def with_docker(facts: NodeFacts) -> NodeFacts:
 
 
 def installed(facts: NodeFacts, plan: ExporterPlan, **record: Any) -> NodeFacts:
-    """The host once the plan was carried out."""
+    """The host after its plan was carried out."""
     versions = dict.fromkeys(plan.choice.dcgm_packages, f"1:{plan.choice.dcgm}-1")
     versions["datacenter-gpu-manager-exporter"] = f"{plan.choice.version}.002-1"
     packages = (

@@ -36,7 +36,7 @@ NEED_OUR_LIST = set(
 )
 # Alerts on fields that no exporter before 3.0.0 has, whatever its list.
 NEED_A_NEWER_EXPORTER = {"GpuRowRemapPending", "GpuMemoryHot"}
-# Fields whose names these exporters do not know: by the maps in go-dcgm at the revisions they pin.
+# Fields that these exporters do not know, by the maps in the revisions of go-dcgm that they pin.
 UNKNOWN = {
     "2.6.10": {"DCGM_FI_DEV_MEM_MAX_OP_TEMP", "DCGM_FI_DEV_ROW_REMAP_PENDING"},
     "3.1.5": set(),

@@ -1,4 +1,4 @@
-"""Metrics that have no end, of another user who listens on the port of an exporter that is down."""
+"""Endless metrics from another user, who listens on the port of an exporter that is down."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_a_changed_setting_is_work(change: dict[str, Any]) -> None:
 
 
 def test_what_a_killed_run_left_is_taken_up() -> None:
-    """No record yet: the drop-in shows whose the running services are, and they restart."""
+    """Without a record, the drop-in shows that the services are gpufleet's, and they restart."""
     facts = converged_host()
     before = facts.provenance
     facts = replace(installed(facts, exporter_for(facts)), provenance=before)
@@ -264,7 +264,7 @@ def test_removal_stops_what_is_ours() -> None:
 
 @pytest.mark.parametrize("changed", [True, False])
 def test_a_new_unit_file_waits_for_containers(changed: bool) -> None:
-    """systemd would have to read its units again, and containers could lose their GPUs."""
+    """systemd would have to reload its units, and containers could lose their GPUs."""
     facts = converged_host()
     facts = installed(facts, exporter_for(facts))
     exporter = facts.services["nvidia-dcgm-exporter.service"]

@@ -1,6 +1,6 @@
 """A host made of files in a folder and fake commands, for the facts command to run on.
 
-The paths in the script are moved under the folder; nothing else of it is changed, so its globs,
+The paths in the script are moved under the folder and nothing else is changed, so its globs,
 loops and quoting are what runs on a real host.
 """
 
@@ -17,7 +17,7 @@ _PATHS = re.compile(r"(?<=[\s\"'=<|])/(?=(?:etc|usr|lib|proc|sys|var|run|opt)\b|
 
 
 class FakeHost:
-    """`root` becomes the host's /; commands that are not given answer nothing."""
+    """`root` becomes the host's /. A command without a fake prints nothing."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -33,7 +33,7 @@ class FakeHost:
         self.says("uname", "gpu-01 6.1.0-9 x86_64\n")
 
     def file(self, path: str, content: str | bytes, mode: int = 0o644) -> Path:
-        """A file of the host; its folders are made."""
+        """Write a file of the host, and create its folders."""
         target = self.root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -41,7 +41,7 @@ class FakeHost:
         return target
 
     def link(self, path: str, target: str) -> None:
-        """A symbolic link of the host; an absolute target is one of the host too."""
+        """Create a symbolic link of the host. An absolute target is a path of the host, too."""
         link = self.root / path.lstrip("/")
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(f"{self.root}{target}" if target.startswith("/") else target)
@@ -59,7 +59,7 @@ class FakeHost:
         target.chmod(0o755)
 
     def says(self, name: str, output: str) -> None:
-        """A fake command that prints `output` whatever it is asked."""
+        """A fake command that prints `output` for any arguments."""
         self.file(f"/fakes/{name}.out", output)
         self.command(name, f"cat '{self.commands}/{name}.out'")
 

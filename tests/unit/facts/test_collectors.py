@@ -21,7 +21,7 @@ def facts(host: FakeHost, shell: tuple[str, ...], *ports: int) -> NodeFacts:
 
 
 def process(host: FakeHost, pid: int, command: str, cgroup: str, *links: str) -> None:
-    """A process with these open files; its control group as the second version has it."""
+    """A process with these open files, in a control group of version 2."""
     host.file(f"/proc/{pid}/comm", command + "\n")
     host.file(f"/proc/{pid}/cgroup", f"0::{cgroup}\n")
     host.file(f"/proc/{pid}/maps", "7f00-7f01 r--p 0 08:01 1 /usr/lib/libc.so.6\n")

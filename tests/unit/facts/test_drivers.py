@@ -33,7 +33,7 @@ def el(host: FakeHost) -> None:
 
 
 def loaded(host: FakeHost, *, on_disk: str = "") -> None:
-    """The module is loaded, by a kernel with modules, of which one may be the driver's."""
+    """The driver's module is loaded. `on_disk`: a module file of the kernel, if it has one."""
     host.file("/sys/module/nvidia/version", "580.159.04\n")
     host.file("/lib/modules/6.1.0-9/modules.order", "")
     if on_disk:
@@ -104,7 +104,7 @@ def test_a_module_of_dkms(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 def test_a_library_that_the_loader_knows(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """Folders like /home are not looked into; the loader's cache may be older than its files."""
+    """Folders like /home are not searched. The loader's cache may be older than its files."""
     loaded(host)
     host.has_packages()
     cache = b"glibc-ld.so.cache1.1\0\x01libnvidia-ml.so.1\0%s/libnvidia-ml.so.1\0libz.so.1\0"

@@ -1,4 +1,4 @@
-"""Facts through pyinfra, on hosts that only answer."""
+"""Facts through pyinfra, on hosts that only print prepared output."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_files_are_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lines_of_another_mark_are_not_read() -> None:
-    """A process or a login script that prints what looks like a section, of an earlier run."""
+    """A process or a login script may print text that looks like a section of an earlier run."""
     forged = "@@os\nID=evil\n" + facts_of(CAPTURE) + "@@os\nID=evil\nclock 1\n"
     _, hosts = answers(good=forged)
     facts = read_facts(hosts["good"])

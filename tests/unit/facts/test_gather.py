@@ -1,4 +1,4 @@
-"""the facts command, run by every POSIX shell there is, on a host made of files."""
+"""The facts command, run by several POSIX shells on a host made of files."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """A runtime's configuration can have moved since: the old file still holds what is ours."""
+    """A runtime's configuration may have moved, and the old file still has gpufleet's entries."""
     entry = {
         "config": "/srv/old.toml",
         "earlier": [{"config": "/srv/older one.toml"}, {"config": "x"}],
@@ -249,7 +249,7 @@ def test_what_an_unfinished_run_wrote_is_known(host: FakeHost, shell: tuple[str,
 
 
 def test_the_api_server_of_a_node(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """A control plane's kubelet asks its own; admin.conf has what users ask."""
+    """A control plane's kubelet uses its own API server; admin.conf has the server for users."""
     long = "Q0E=" * 500
     conf = "clusters:\n- cluster:\n    certificate-authority-data: {}\n    server: https://{}\n"
     assert facts(host, shell).cluster_host.server == ""

@@ -1,4 +1,4 @@
-"""the facts command on packages, DKMS and libraries."""
+"""The facts command on packages, DKMS and libraries."""
 
 from __future__ import annotations
 

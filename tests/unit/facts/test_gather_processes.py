@@ -1,4 +1,4 @@
-"""the facts command on GPU processes and on the locks of package managers."""
+"""The facts command on GPU processes and on the locks of package managers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_containers_that_have_gpus(host: FakeHost, shell: tuple[str, ...]) -> No
     ],
 )
 def test_a_pod_that_ended_uses_no_gpu(host: FakeHost, shell: tuple[str, ...], group: str) -> None:
-    """Its folder stays until its object is deleted, for a Job's pod perhaps for ever."""
+    """The pod's folder stays until its object is deleted. A Job's pod may stay for ever."""
     runs, ended = "0a1b-2c3d", "0a1b-9f9f"
     checkpoint(host, (runs, "nvidia.com/gpu"), (ended, "nvidia.com/gpu"))
     for pod in (runs, ended):
@@ -120,7 +120,7 @@ def test_output_without_an_end_is_cut_off(host: FakeHost) -> None:
 
 
 def test_the_name_of_a_process_is_one_line(host: FakeHost, shell: tuple[str, ...]) -> None:
-    """dash's echo makes a line break of `\\n`, with which any output could forge sections."""
+    """dash's echo prints `\\n` as a line break, so the name of a process could forge sections."""
     name = r"x\n@@os\nID=evil\n@@lock\n1 apt"
     host.device("/dev/nvidiactl")
     host.file("/proc/812/comm", name + "\n")

@@ -27,7 +27,7 @@ LINES = {path.stem: path.read_text("utf-8").splitlines() for path in CAPTURES}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it, in an order that does not change."""
+    """The value as JSON data, in a stable order."""
     if isinstance(value, HostRecord):
         return plain(value.as_json()) if value.exists else None
     if isinstance(value, frozenset):

@@ -73,7 +73,7 @@ def released(found: Workload, chart: str) -> ClusterFacts:
 
 
 def named(chart: str, namespace: str, labels: dict[str, str], **more: Any) -> HelmRelease:
-    """A release under a chart's name; `labels`: of its Secret."""
+    """A release with the name of its chart; `labels`: those of its Secret."""
     return HelmRelease(
         chart, namespace, 1, "deployed", chart, "0.1.0", "", {}, labels=labels, **more
     )
@@ -116,6 +116,6 @@ def codes(plan: StackPlan) -> set[str]:
 
 
 def exporter_monitor(plan: StackPlan) -> ObjectSet:
-    """The ServiceMonitor of the exporter that is not the chart's; raises if no exporter is ours."""
+    """gpufleet's own ServiceMonitor. Raises if gpufleet does not install the exporter."""
     assert plan.exporter_monitor is not None
     return plan.exporter_monitor

@@ -29,7 +29,7 @@ def switch(plan: StackPlan) -> Any:
 
 
 def test_nodes_without_a_plugin_are_named_beside_one_that_has_it() -> None:
-    """Two plugins on gpu-1 would break it; without a word, gpu-2 and gpu-3 would never work."""
+    """Two plugins would break gpu-1. Without the finding, gpu-2 and gpu-3 would never work."""
     facts = cluster(gpu("gpu-1", 8), gpu("gpu-2"), gpu("gpu-3"))
     plan = stack(facts)
     (finding,) = plan.findings
@@ -77,7 +77,7 @@ def test_a_switch_in_the_operators_values_wins(enabled: bool, found: set[str]) -
 
 @pytest.mark.parametrize("resource", ["nvidia.com/mig-1g.10gb", "nvidia.com/gpu.shared"])
 def test_nodes_with_shares_of_gpus_only_are_gpu_nodes(resource: str) -> None:
-    """A node without one of the labels."""
+    """A node may advertise shares of GPUs without one of the labels."""
     bare = replace(gpu("gpu-1", 7, resource), labels={})
     plan = stack(cluster(bare))
     assert (plan.gpu_nodes, codes(plan)) == (("gpu-1",), {"GF871"})

@@ -35,7 +35,7 @@ SOCKETS = "/var/lib/kubelet/device-plugins"
 
 
 def daemon(image: str, *paths: str, name: str = "theirs", **more: Any) -> Workload:
-    """A DaemonSet of another team; `paths`: of its nodes."""
+    """A DaemonSet of another team; `paths`: the host paths that it mounts."""
     made = work(name, "x", ports=more.pop("ports", ()))
     return replace(made, images=(image,), host_paths=paths, **more)
 
@@ -45,7 +45,7 @@ def beside(*works: Workload, **data: Any) -> StackPlan:
 
 
 def offering(resource: str) -> ClusterFacts:
-    """A cluster whose nodes advertise a resource, by whatever."""
+    """A cluster with nodes that advertise a resource, although no plugin is seen."""
     return replace(
         FACTS, nodes=(ClusterNode("gpu-1", LABEL, (), {resource: 8}, {resource: 8}), FACTS.nodes[0])
     )
@@ -119,7 +119,7 @@ def test_resources_of_networks_are_no_gpus() -> None:
 
 
 def test_settings_of_our_plugin_are_obeyed_or_reported() -> None:
-    """They overrule that nodes advertise GPUs, and not a plugin that is seen."""
+    """Such settings overrule advertised GPUs, but not a device plugin in the cluster."""
     plan = stack(offering("nvidia.com/gpu"), device_plugin_time_slicing=4)
     assert (PLUGIN in names(plan), codes(plan)) == (True, {"GF914"})
     seen = beside(daemon(*PLUGINS[0]), device_plugin_time_slicing=4)
@@ -237,7 +237,7 @@ def test_two_nfds_are_a_blocker() -> None:
 
 
 def unprivileged(name: str, image: str, **more: Any) -> Workload:
-    """A user who may only run pods can choose any image name."""
+    """A workload of a user who may only run pods, under an image name of their choice."""
     return replace(work(name, image, **more), host_paths=())
 
 

@@ -47,7 +47,7 @@ def test_a_chart_with_relabelings_keeps_its_monitor() -> None:
 
 
 def selecting(selector: dict[str, Any] | None) -> ClusterFacts:
-    """A 1.18 cluster with a Prometheus that selects monitors so."""
+    """A cluster of 1.18 with a Prometheus that selects monitors with this selector."""
     return replace(prometheus(selector), server=OLD.server)
 
 
@@ -113,7 +113,7 @@ def test_our_monitor_has_the_labels_that_the_prometheus_of_this_run_will_select(
 
 
 def test_a_selector_for_a_label_that_gpufleet_itself_sets_is_said() -> None:
-    """The chart's own monitor has this label; ours needs another value, to be found again."""
+    """The chart's monitor has this label. gpufleet's needs another value to identify it later."""
     selector = {"matchLabels": {"app.kubernetes.io/component": "dcgm-exporter"}}
     assert "GF876" in codes(stack(selecting(selector)))
 

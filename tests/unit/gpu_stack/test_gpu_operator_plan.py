@@ -37,7 +37,7 @@ def policy(**spec: Any) -> ClusterPolicy:
 
 
 def installs(plan: StackPlan) -> tuple[bool, bool]:
-    """Whether the operator is to install drivers, and the toolkit."""
+    """Whether the operator installs drivers, and whether it installs the toolkit."""
     given = values(plan, "gpu-operator")
     return given["driver"]["enabled"], given["toolkit"]["enabled"]
 
@@ -76,7 +76,7 @@ def test_nodes_of_gpu_node_have_driver_and_toolkit_before_they_show_it() -> None
 
 
 def test_what_the_operator_installed_is_not_taken_for_the_hosts_own() -> None:
-    """Its drivers show on the nodes as those of hosts do; without it they would be gone."""
+    """Nodes show the operator's drivers like those of hosts, but they depend on the operator."""
     theirs = replace(FACTS, cluster_policies=(policy(driver={"enabled": True}),))
     assert installs(operator(theirs)) == (True, True)
     half = policy(driver={"enabled": False}, toolkit={"enabled": True})
@@ -85,7 +85,7 @@ def test_what_the_operator_installed_is_not_taken_for_the_hosts_own() -> None:
 
 @pytest.mark.parametrize("driver", [True, False])
 def test_a_switch_in_the_values_counts_as_the_setting(driver: bool) -> None:
-    """GF879 would report drivers that the operator does not install."""
+    """The user's values decide, so GF879, which reports the default, is not shown."""
     plan = operator(BARE, gpu_operator_values={"driver": {"enabled": driver}})
     assert installs(plan) == (driver, driver)
     assert codes(plan) == set()

@@ -1,4 +1,4 @@
-"""Releases of gpufleet that the inventory no longer asks for are named."""
+"""Releases of gpufleet that are no longer in the inventory are named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which releases a cluster gets, in which order, with which values."""
+"""The releases of a cluster: their order and their values."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_password_in_the_values_takes_precedence() -> None:
 
 
 def test_an_empty_secret_in_a_copied_file_does_not_replace_ours() -> None:
-    """The chart would fall back to a password that everybody knows."""
+    """The chart would fall back to its default password, which is public."""
     plan = stack(monitoring_values={"grafana": {"admin": {"existingSecret": ""}}})
     admin = values(plan, "kube-prometheus-stack")["grafana"]["admin"]
     assert admin["existingSecret"] == "gpufleet-grafana"

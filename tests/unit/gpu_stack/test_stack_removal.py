@@ -128,7 +128,7 @@ def test_pods_with_gpus_stop_the_removal_unless_allowed(name: str, resource: str
         (PLUGIN, pod("nvidia.com/gpu", nodeName="")),
         (PLUGIN, pod("nvidia.com/hostdev")),
         (PLUGIN, pod()),
-        (OPERATOR, pod("nvidia.com/gpu", namespace="gpu-operator")),  # by which it tests a node
+        (OPERATOR, pod("nvidia.com/gpu", namespace="gpu-operator")),  # its own test pod
     ],
 )
 def test_other_pods_do_not_stop_it(chart: str, found: dict[str, Any]) -> None:
@@ -179,7 +179,7 @@ def test_what_may_have_data_of_others_stays_with_the_commands_that_delete_it() -
         f"kubectl delete crd {RULES}",
         "kubectl delete namespace monitoring",
     ]
-    assert codes(removal(FACTS, Remains(left=left))) == []  # of a release that is not ours
+    assert codes(removal(FACTS, Remains(left=left))) == []  # its release is not gpufleet's
 
 
 def test_grafanas_password_stays_with_its_database() -> None:

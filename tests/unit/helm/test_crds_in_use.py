@@ -1,4 +1,4 @@
-"""CRDs are written, and are in use once the server describes every version that it serves."""
+"""CRDs are written. They are ready once the server describes every version that it serves."""
 
 from __future__ import annotations
 

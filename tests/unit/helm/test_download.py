@@ -47,7 +47,7 @@ def serve() -> Iterator[Site]:
             self.wfile.write(b"content")
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test output stays readable."""
+            """Log nothing, so that the output of the tests stays readable."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -1,4 +1,4 @@
-"""Servers with endless or very slow responses: a reason is reported, and the disk never fills."""
+"""Servers with endless or very slow responses: gpufleet reports why, and the disk never fills."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def endless() -> Iterator[str]:
             self.end_headers()
 
         def log_message(self, format: str, *args: object) -> None:
-            """Log nothing: the test output stays readable."""
+            """Log nothing, so that the output of the tests stays readable."""
 
     class Server(ThreadingHTTPServer):
         daemon_threads = True
@@ -218,7 +218,7 @@ for path in sys.argv[1:]:
 
 
 def test_a_small_archive_does_not_fill_the_memory(tmp_path: Path) -> None:
-    """In a process with 1 GiB of memory: each gives a finding at once."""
+    """A process with 1 GiB of memory reports a finding for each archive at once."""
     paths = []
     for name, data in HOSTILE.items():
         paths.append(tmp_path / f"{name}.tgz")

@@ -1,4 +1,4 @@
-"""Calls of helm: only for the cluster of the opened context."""
+"""Calls of helm use only the cluster of the opened context."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_ready_without_labels_is_waited_for() -> None:
 
 
 def test_an_ignored_policy_is_reported_with_the_oldest() -> None:
-    """It writes no state for the younger one."""
+    """The operator writes no state for the younger policy."""
     ours = [
         replace(policy, release=OURS if policy.name == "another" else None)
         for policy in policies("two-policies")

@@ -1,4 +1,4 @@
-"""Objects that operators make workloads of, and pods that the API server refuses."""
+"""Objects for which operators create workloads, and pods that the API server refuses."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ SECURITY = 'pods "x-7d" is forbidden: violates PodSecurity "baseline:latest": ho
     ],
 )
 def test_which_failures_to_create_a_pod_end_a_wait(message: str, stays: bool) -> None:
-    """NVIDIA/aicr#915: ten minutes for a quota that can never be met."""
+    """NVIDIA/aicr#915: a release waited ten minutes for a quota that can never be met."""
     failed = event("ReplicaSet", "FailedCreate", message)
     assert [why.stays for why in find_reasons([], [failed], "2026-01-01T00:00:05Z")] == [stays]
     (over,) = find_reasons([], [failed], "2026-01-01T00:00:10Z")  # of an earlier run

@@ -102,7 +102,7 @@ def test_a_node_that_is_not_ready_does_not_count_and_is_named() -> None:
 
 
 def test_a_daemonset_that_tolerates_everything_has_a_pod_on_a_node_that_is_down() -> None:
-    """So does the chart's node exporter, wherever a node is NotReady."""
+    """The chart's node exporter is such a DaemonSet, for example."""
     tainted = (Taint("node.kubernetes.io/unreachable", "NoSchedule"),)
     nodes = [*THREE[:2], node("c", down=DOWN, taints=tainted)]
     everywhere = Placement(tolerations=EVERYTHING)
@@ -120,7 +120,7 @@ def test_a_daemonset_that_tolerates_everything_has_a_pod_on_a_node_that_is_down(
     ],
 )
 def test_a_node_that_runs_no_daemonsets_does_not_count(label: dict[str, str]) -> None:
-    """aws/amazon-cloudwatch-agent-operator#183: its pods stay Pending for ever."""
+    """aws/amazon-cloudwatch-agent-operator#183: pods on such a node stay Pending for ever."""
     odd = parse_node(
         {
             "metadata": {"name": "c", "labels": {**LABEL, **label}},

@@ -200,7 +200,7 @@ def test_values_of_another_user_are_not_lost(facts: ClusterFacts) -> None:
 def test_manually_set_values_are_named_before_they_are_replaced(
     facts: ClusterFacts,
 ) -> None:
-    """Helm's upgrade inherits the labels of the previous revision."""
+    """helm upgrade inherits the labels of the previous revision."""
     (byhand,) = [found for found in facts.releases if found.name == "byhand"]
     ours = {"gpufleet": "me", "gpufleet-values": values_mark(byhand.values)}
     wanted = release(values={"deployment": {"replicas": 3}})

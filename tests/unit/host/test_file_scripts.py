@@ -81,7 +81,7 @@ def put_runtime_config(run: Run, tmp_path: Path, path: Path, wanted: int) -> Non
 
 
 class TestModes:
-    """Whatever the umask of the login is."""
+    """The modes of files do not depend on the umask of the login."""
 
     def test_what_all_may_read_all_can_read(self, run: Run, tmp_path: Path) -> None:
         path = tmp_path / "etc/apt/keyrings/key.gpg"

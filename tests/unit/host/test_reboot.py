@@ -40,7 +40,7 @@ class Rebooting:
         if isinstance(answer, Unframed):
             self.connector = answer.connector
             return False, SimpleNamespace(stdout_lines=answer.lines)
-        banner = f"Welcome, it is {len(self.answers)} o'clock"  # of a .bashrc: no part of an answer
+        banner = f"Welcome, it is {len(self.answers)} o'clock"  # printed by .bashrc
         ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
         return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
 
@@ -50,7 +50,7 @@ class Rebooting:
         self.connected = False
 
     def connect(self, **_: Any) -> None:
-        assert not self.connected  # an old connection is not that of the new boot
+        assert not self.connected  # the old connection must be closed
         if isinstance(self.answers[0], ConnectError):
             raise self.answers.pop(0)
         self.connected = True

@@ -1,4 +1,4 @@
-"""sudo's password reaches sudo, in no words of a process; input and options reach the command."""
+"""sudo gets the password outside of any command line; the command gets its input and options."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ exec "$@"
 
 
 class Machine:
-    """What `run` needs of a host: commands run here, with another sudo."""
+    """The part of pyinfra's host that `run` needs: commands run here, with a fake sudo."""
 
     print_prefix = "[machine] "
 

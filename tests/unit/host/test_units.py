@@ -122,7 +122,7 @@ def test_package_scripts_do_not_reach_systemd_beside_containers(
 
 @pytest.mark.parametrize(("unit", "reloads"), [("known", 0), ("new", 1), ("new.service", 1)])
 def test_the_first_drop_in_of_a_unit_is_read(tmp_path: Path, unit: str, reloads: int) -> None:
-    """systemd 252 has NeedDaemonReload=no for it."""
+    """systemd 252 reports NeedDaemonReload=no for such a unit."""
     name = unit.removesuffix(".service")
     folder = tmp_path / f"etc/systemd/system/{name}.service.d"
     folder.mkdir(parents=True)

@@ -100,13 +100,13 @@ def test_a_read_waits_for_a_server_that_responded_before(
     server.status = 0
     with pytest.raises(ClusterProblem):
         server.api.get("/x")
-    assert pauses == []  # it never did
+    assert pauses == []  # it never answered
     server.status = 200
     server.api.get("/x")
     server.status = 0
     with pytest.raises(ClusterProblem):
         server.api.create("/x", {})
-    assert pauses == []  # it may have been carried out
+    assert pauses == []  # the server may have carried it out
     with pytest.raises(ClusterProblem):
         server.api.get("/x")
     assert pauses == [PAUSE] * (TRIES - 1)
@@ -120,7 +120,7 @@ def test_a_server_that_has_just_come_back_may_reject_everything(
     monkeypatch.setattr("gpufleet.kube.operations.api.time.monotonic", lambda: now)
     server.status = 403
     with pytest.raises(ApiError):
-        server.api.get("/x")  # it was never away: the permission is lacking
+        server.api.get("/x")  # the server was never away: a permission is missing
     server.status = 0
     with pytest.raises(ClusterProblem):
         server.api.get("/x")
@@ -215,7 +215,7 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 def test_what_is_not_there_is_so_by_the_server_itself(
     server: Server, path: str, body: bytes, missing: bool
 ) -> None:
-    """Not by a load balancer: that passes."""
+    """A 404 of a load balancer is temporary, so it does not mean that the object is missing."""
     server.status, server.body = 404, body
     if missing:
         assert server.api.find(path) is None

@@ -134,7 +134,7 @@ def test_quantities_of_extended_resources(text: str, number: int) -> None:
 
 
 def available(work: Workload) -> bool:
-    """Whether a release does not wait for it."""
+    """Whether a release of this workload has nothing to wait for."""
     work = replace(work, release=ReleaseRef("n", "r"))
     record = HelmRelease("r", "n", 1, "deployed", "c", "1", "", {}, workloads=(work.ref,))
     there = ClusterFacts("test", ServerVersion(1, 36), workloads=(work,), releases=(record,))

@@ -14,7 +14,7 @@ from gpufleet.kube.system_pods import parse_system_pods
 
 
 class Refusing:
-    """An API that responds to everything with one status: 404 as of no such path."""
+    """An API that responds to every request with one status; 404 as for an unknown path."""
 
     def __init__(self, status: int, said: str = "404 page not found") -> None:
         self.status, self.said = status, said

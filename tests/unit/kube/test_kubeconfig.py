@@ -172,7 +172,7 @@ def test_requests_impersonate_the_user_of_the_kubeconfig(tmp_path: Path) -> None
 
 
 def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
-    """PyYAML's C code would end the whole process."""
+    """PyYAML's C code would crash the whole process."""
     path = tmp_path / "config"
     path.write_text("clusters: " + "[" * 100_000)
     with pytest.raises(KubeconfigError, match="nested more than"):

@@ -141,7 +141,7 @@ def test_it_is_renewed_until_it_is_released_or_lost(
 
     monkeypatch.setattr(api, "find", find)
     ada.keep()
-    assert api.writes == 3  # of which the first one took it
+    assert api.writes == 3  # the first write acquired it
     api.lease = {**(api.lease or {}), "spec": {"holderIdentity": "grace"}}
     waits = iter([False])
     ada.keep()
@@ -177,7 +177,7 @@ def test_one_without_renewals_is_taken_over_by_the_local_clock(
 
 
 def test_observation_restarts_after_an_api_outage() -> None:
-    """Its holder could not renew it either."""
+    """During an outage the holder could not renew its lease either."""
     watched = Watched()
     found = {"metadata": {"resourceVersion": "1"}, "spec": {"leaseDurationSeconds": 30}}
     assert not watched.abandoned(found, 0.0)

@@ -1,4 +1,4 @@
-"""The folder of a killed run with keys goes with the next run; that of one that lives stays."""
+"""A run deletes the folder with keys that a killed run left, but not that of a running one."""
 
 from __future__ import annotations
 

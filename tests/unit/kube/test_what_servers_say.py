@@ -167,7 +167,7 @@ STATUS = {"kind": "Status", "reason": "NotFound", "message": "it is not there"}
 def test_a_404_about_a_kind(
     answer: bytes, is_missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That the API server does not serve it, or that something before it knows no way."""
+    """Either the API server does not serve the kind, or a proxy has no route to it."""
     api = ClusterApi(Kubeconfig("c", CONFIG))
     said = SimpleNamespace(status=404, data=answer, headers={})
     monkeypatch.setattr(api, "_sent", lambda *_: said)

@@ -1,4 +1,4 @@
-"""How an archive of images arrives on a host, run by a shell with a ctr that only notes."""
+"""The script that imports an archive of images, run by a shell with a fake ctr."""
 
 from __future__ import annotations
 

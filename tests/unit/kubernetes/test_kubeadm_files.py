@@ -45,7 +45,7 @@ def test_the_file_of_init() -> None:
     ("address", "in_url"), [("0.0.0.0", "0.0.0.0"), ("::", "[::]"), ("127.0.0.1", "127.0.0.1")]
 )
 def test_metrics_can_be_scraped(api: str, address: str, in_url: str) -> None:
-    """kubeadm's own are 127.0.0.1: alerts of kube-prometheus-stack would fire from the first hour.
+    """kubeadm's default is 127.0.0.1: alerts of kube-prometheus-stack would fire at once.
     https://github.com/prometheus-community/helm-charts/issues/4924"""
     found = documents(init_configuration(settings_of(metrics_address=address), "1.36.3", api))
     cluster = found["ClusterConfiguration"]
@@ -216,7 +216,7 @@ def test_a_host_names_no_program_and_no_file_of_this_machine(text: str) -> None:
 
 
 def test_a_list_of_lists_of_lists_is_not_written_out() -> None:
-    """Each level doubles it: 40 of them are some lines, and more numbers than a machine holds."""
+    """Each level doubles the list: 40 levels are a few lines, but exhaust any memory."""
     lists = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 10))
     text = "a0: &a0 [1]\n" + lists + yaml.safe_dump(ADMIN).replace("https://a:6443", "*a9")
     with pytest.raises(ValueError, match="it has a YAML alias"):

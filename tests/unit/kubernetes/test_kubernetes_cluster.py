@@ -63,14 +63,14 @@ def test_a_node_does_not_change_sides() -> None:
     ({"a"}, {"a"}, []),
     ({"a", "new"}, {"old", "a"}, []),
     ({"a"}, {"b"}, ["GF290"]),
-    ({"a"}, None, ["GF290"]),  # destroyed by a run that was killed, or another control plane
+    ({"a"}, None, ["GF290"]),  # its control plane was reset, or is another one
     ({"a"}, set(), []),
     (set(), {"b"}, []),
 ])  # fmt: skip
 def test_a_worker_of_another_cluster_is_none_of_this_one(
     own: set[str], cluster: set[str] | None, found: list[str]
 ) -> None:
-    """`cluster`: None for a control plane without one."""
+    """`cluster`: the authorities of the control plane, or None if it has no cluster."""
     node = replace(ROOM, paths=DONE, authorities=frozenset(own))
     plane = replace(ROOM, paths=DONE if cluster is not None else frozenset({BEGUN}))
     plane = replace(plane, name="cp-01", authorities=frozenset(cluster or ()))
@@ -87,7 +87,7 @@ def test_a_worker_of_another_cluster_is_none_of_this_one(
 
 @pytest.mark.parametrize(("plane", "version", "found"), [
     ("1.36.3", None, []),
-    ("1.35.1", None, ["GF961"]),  # the catalog has gone on since the cluster was created
+    ("1.35.1", None, ["GF961"]),  # the catalog is newer than the cluster
     ("1.35.1", "1.36", ["GF961"]),
     ("1.35.1", "1.35", []),
     ("1.36.3", "1.35", []),

@@ -125,7 +125,7 @@ def test_a_control_plane_that_was_reset_by_hand_is_not_begun_again_unasked() -> 
 
 
 def test_a_reset_takes_what_was_finished_before() -> None:
-    """A destruction was killed before it removed its notes."""
+    """A run that destroyed the cluster was killed before it removed its notes."""
     room = replace(ROOM, paths=DONE - {JOINED} | {BEGUN})
     plan = plan_of(replace(joined(), cluster_host=room), PLANE)
     assert (plan.reset, plan.networks, plan.waits) == (True, True, True)
@@ -140,7 +140,7 @@ def test_missing_packages_of_a_node_are_installed() -> None:
 
 @pytest.mark.parametrize("version", [None, "1.36", "1.36.3"])
 def test_a_missing_package_of_a_node_upgrades_no_other(version: str | None) -> None:
-    """The packages are one transaction: the kubelet would go to the newest patch."""
+    """The packages are one transaction, which could upgrade the kubelet to the newest patch."""
     facts = joined()
     packages = {name: each for name, each in facts.packages.items() if name != "kubectl"}
     plan = plan_of(replace(facts, packages=packages), version=version)
@@ -225,7 +225,7 @@ def test_a_second_run_keeps_the_driver(options: str) -> None:
 
 
 def test_containerd_gets_settings_of_the_toolkit_and_of_the_kubelet() -> None:
-    """Both roles write the file in one run: the second on top of the first."""
+    """Both roles change the file in one run. The second one keeps the changes of the first."""
     node = node_of(host(), registry_mirrors=MIRRORS)
     plan = node.of(ROLE)
     assert plan is not None

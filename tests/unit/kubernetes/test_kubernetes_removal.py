@@ -1,4 +1,4 @@
-"""A file with settings of two roles: the second one to leave finds what the first one left."""
+"""The removal of two roles from one file: the second starts from the result of the first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def host(text: str, **changes: Any) -> NodeFacts:
 
 
 def with_both() -> NodeFacts:
-    """A host whose file has the toolkit's settings and the kubelet's, as two steps wrote them."""
+    """A host whose file has the settings of the toolkit and of the kubelet, from two steps."""
     settings, _ = load_settings({"kubernetes_enabled": True})
     assert settings
     place = Place(frozenset({"control_plane"}), ("gpu-01",))

@@ -71,7 +71,7 @@ def test_a_sidecar_with_a_gpu_holds_it() -> None:
 
 
 def test_a_pod_with_claimed_devices_may_hold_a_gpu() -> None:
-    """By dynamic resource allocation, as an upgrade counts it."""
+    """The device may be a GPU of dynamic resource allocation. An upgrade counts it as one."""
     claims = pod("dra", "gpu-1"), pod("done", "gpu-1", phase="Succeeded"), pod("waits")
     for each in claims:
         each["spec"]["resourceClaims"] = [{"name": "gpu"}]

@@ -66,7 +66,7 @@ def node_at(server: str, advertised: str = "10.0.0.1:6443", **changes: Any) -> N
     ("position", "having", "initiates", "sources"),
     [
         (0, (), True, ("cp-2", "cp-3")),
-        (0, ("cp-3",), False, ("cp-3", "cp-2")),  # a new machine in the place of the first
+        (0, ("cp-3",), False, ("cp-3", "cp-2")),  # a new machine replaces the first one
         (1, (), False, ("cp-1", "cp-3")),
         (None, (), False, PLANES),
     ],
@@ -168,7 +168,7 @@ def test_a_host_of_a_real_cluster(endpoint: str | None, expected: list[str]) -> 
     if endpoint is None:
         where = replace(where, plane={"kubernetes_enabled": True})
     found = found_of(facts, where, endpoint)
-    others = {"GF932", "GF325"}  # of the machine that it ran on, and of its mirror
+    others = {"GF932", "GF325"}  # about the captured machine and its mirror
     assert [code for code in found if code not in others] == expected
     plan = plan_of(facts, where, endpoint=endpoint)
     assert (plan.joined, plan.networks, plan.waits, plan.reset) == (True, False, False, False)
@@ -182,7 +182,7 @@ def asked(paths: Sequence[str], where: Place, endpoint: str | None = ENDPOINT) -
 def test_others_are_asked_only_where_a_cluster_would_begin() -> None:
     assert asked([], place(0)) == Question(JOINED, ENDPOINT)
     assert asked([], place(0, ("cp-1",)), None) == Question("", "")
-    assert asked([BEGUN], place(0)) == Question(JOINED, "")  # the API may be its own
+    assert asked([BEGUN], place(0)) == Question(JOINED, "")  # the answering API may be its own
     assert asked([JOINED, READY, KUBELET], place(0)) is None
     assert asked([JOINED, READY], place(0)) == Question(JOINED, ENDPOINT)  # reset by hand
     assert asked([], place(1)) is None
@@ -286,7 +286,7 @@ def test_the_certificates_need_no_version_of_the_internet() -> None:
         (place(0, absent=frozenset({"cp-2"})), "control-plane", "control-plane", False),
         (place(1), "", "control-plane", True),  # a join that did not end
         (Place(), "control-plane", "last", True),
-        # it was taken out of the group before
+        # a user removed it from the group before
         (replace(place(None), absent=frozenset(PLANES)), "control-plane", "control-plane", False),
     ],
 )

@@ -23,7 +23,7 @@ RULES = {
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node's file system, as the scripts see it below HOST_ROOT."""
+    """A node's file system, which the scripts read below HOST_ROOT."""
 
     root: Path
     shell: str = "dash"
@@ -76,7 +76,7 @@ class Node:
 
 
 def sound(root: Path, shell: str = "dash") -> Node:
-    """Two GPUs with driver 535.104.05 and everything as it should be."""
+    """A node without faults: two GPUs with driver 535.104.05."""
     made = Node(root, shell)
     made.gpu(GPU, 0)
     made.gpu(OTHER, 1)

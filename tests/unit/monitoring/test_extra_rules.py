@@ -1,4 +1,4 @@
-"""Rules files of the user: installed with ours, checked before anything is changed."""
+"""Rules files of the user: checked before any change, and installed with gpufleet's."""
 
 from __future__ import annotations
 

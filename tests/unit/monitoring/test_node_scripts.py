@@ -17,7 +17,7 @@ XIDS = ("GpuNeedsReset", "GpuNeedsReplacement", "GpuXidApplication", "GpuXidDriv
 
 @pytest.fixture(params=SHELLS)
 def node(tmp_path: Path, request: pytest.FixtureRequest) -> Node:
-    """Nothing is wrong with it."""
+    """A node without faults."""
     return sound(tmp_path, request.param)
 
 
@@ -32,7 +32,7 @@ def test_a_sound_node_has_no_problem(node: Node, check: str) -> None:
     [
         (["boot-535", "xid-31-470"], {"GpuXidApplication"}, "Xid 43 on PCI:0000:3b:00, pid=41822"),
         (["xid-13-304"], {"GpuXidApplication"}, "Xid 13 on 0000:02:00, 0005 00000000"),
-        (["boot-535", "xid-79-535"], set(), ""),  # that one is the bus's
+        (["boot-535", "xid-79-535"], set(), ""),  # the check of the bus reports that fault
         (
             ["boot-open-580", "xid-95-mig-550"],
             {"GpuNeedsReset", "GpuXidHardware"},

@@ -1,4 +1,4 @@
-"""Which parts of a control plane are watched, on clusters of each kind.
+"""The parts of a control plane that Prometheus watches, on clusters of each kind.
 
 The pods are written as the API shows them on clusters of that kind. Sources: for kubeadm and
 kube-proxy the programs of 1.36.3; https://github.com/prometheus-community/helm-charts/issues/4924,
@@ -35,7 +35,7 @@ def watched(
     wanted: dict[str, Any] | None = None,
     minor: int = 36,
 ) -> tuple[set[str], set[str]]:
-    """The parts that are watched, and those that the finding names."""
+    """The watched parts, and the parts that the finding names."""
     found = parse_system_pods(pods, configs or {})
     facts = ClusterFacts("test", ServerVersion(1, minor), system_pods=found)
     values, findings = control_plane_values(facts, wanted or {})
@@ -65,7 +65,7 @@ def test_clusters_that_gpufleet_created_are_watched(address: str, url: str) -> N
 
 
 def test_one_control_plane_of_several_that_listens_on_loopback() -> None:
-    """Its alert would fire: the part is off."""
+    """The part is not watched, because its alert would fire."""
     open_, closed = kubeadm("0.0.0.0", "http://0.0.0.0:2381"), kubeadm("127.0.0.1", "")
     on, said = watched([*open_, *closed[:1]], {"kube-proxy": proxy_config("0.0.0.0")})
     assert on == set(PARTS) - {"kubeControllerManager"}
@@ -161,7 +161,7 @@ def test_addresses_in_commands(command: tuple[str, ...], open_: bool) -> None:
 
 
 def test_old_clusters_where_the_chart_scrapes_the_insecure_port() -> None:
-    """Which kubeadm closes: --port=0."""
+    """kubeadm closes the insecure port with --port=0."""
     on, closed = watched(kubeadm("0.0.0.0", "http://0.0.0.0:2381"), minor=20)
     assert on == {"kubeEtcd", "coreDns"}
     assert closed == {"kubeProxy"}  # its ConfigMap may not be read

@@ -1,4 +1,4 @@
-"""A file that gpufleet wrote and that was edited since is replaced, and that is reported."""
+"""A file of gpufleet that a user edited is replaced, and a finding reports that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reported(facts: NodeFacts) -> list[str]:
 
 
 def host(facts: NodeFacts, sha256: str, recorded: dict[str, str]) -> NodeFacts:
-    """A host with a file that is not as it should be."""
+    """A host with a file of this checksum that differs from the planned content."""
     there = ManagedFile(MODPROBE_FILE, "options nvidia NVreg_Mine=1\n", sha256=sha256)
     record = record_of(**{**facts.provenance.as_json(), "files": recorded})
     return replace(facts, files={**facts.files, MODPROBE_FILE: there}, provenance=record)
@@ -35,7 +35,7 @@ def test_an_edited_file_is_reported(converged: NodeFacts) -> None:
 
 
 def test_a_file_as_it_was_written_is_not(converged: NodeFacts) -> None:
-    """It differs because the settings changed."""
+    """The file differs only because the settings changed."""
     assert reported(host(converged, "then", {MODPROBE_FILE: "then"})) == []
 
 

@@ -42,7 +42,7 @@ every = pytest.mark.parametrize("place", KNOWN, ids=lambda place: place.code)
 
 
 def releases(place: Distribution) -> list[OsRelease]:
-    """What /etc/os-release can say on such hosts, with and without a minor version."""
+    """Possible contents of /etc/os-release on such hosts, with and without a minor version."""
     versions = (place.os.version, f"{place.os.version}.3")
     return [OsRelease(name, version) for name in place.os.ids for version in versions]
 
@@ -134,7 +134,7 @@ def test_a_bare_host_gets_a_plan(place: Distribution) -> None:
 
 
 def looked_for() -> str:
-    """The expression of the packages that the facts command prints."""
+    """The regular expression of the packages that the facts command prints."""
     script = (ROOT / "gpufleet/facts/sections/packages.sh").read_text()
     parts = re.findall(r"""^families=['"](?:\$families)?(.+)['"]$""", script, re.MULTILINE)
     assert len(parts) > 3
@@ -143,7 +143,7 @@ def looked_for() -> str:
 
 @every
 def test_facts_have_the_packages_that_a_role_installs(place: Distribution) -> None:
-    """A role whose packages facts lack is never converged: it installs them on every run."""
+    """If facts lack a role's packages, the role never converges and installs them on every run."""
     found = plan(
         host(place), exporter_enabled=True, containerd_install="docker", kubernetes_enabled=True
     )

@@ -38,7 +38,7 @@ def shown(facts: NodeFacts, **data: Any) -> Row:
 
 
 def codes(facts: NodeFacts, **data: Any) -> tuple[list[str], list[str]]:
-    """Faults that a run puts right, and faults that it leaves."""
+    """The codes of the faults that a run repairs, and of those that it leaves."""
     faults = planned(facts, **data).faults
     return [each.code for each in faults.repaired], [each.code for each in faults.left]
 
@@ -56,7 +56,7 @@ def codes(facts: NodeFacts, **data: Any) -> tuple[list[str], list[str]]:
 def test_a_run_puts_a_driver_right_that_is_not_loaded(
     changes: dict[str, Any], repaired: list[str]
 ) -> None:
-    """Unless the driver is not gpufleet's: then no step does."""
+    """If gpufleet does not manage the driver, no step repairs it."""
     facts = converged_host(**changes)
     assert codes(facts) == (repaired, [])
     assert codes(facts, driver_enabled=False) == ([], repaired)
@@ -96,7 +96,7 @@ def test_a_healthy_host_has_no_fault(listed: Listed | None) -> None:
 
 
 def test_a_host_has_the_gpus_that_it_is_to_have() -> None:
-    """By node_gpus, or else by the record of its last change."""
+    """The expected number of GPUs is node_gpus, or else the number in the record."""
     facts = converged_host()
     assert codes(facts, node_gpus=2) == ([], ["GF152"])
     eight = replace(facts, provenance=record_of(driver={"gpus": 8}))

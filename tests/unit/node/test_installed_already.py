@@ -1,4 +1,4 @@
-"""A host that has what is asked for is not stopped because it could not be installed again."""
+"""A host with the requested versions is not stopped if they can no longer be installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: typed, complete, and every mistake of a host at once."""
+"""Settings: types, completeness, and all mistakes of a host in one report."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def test_a_list_may_come_from_the_command_line(value: object, expected: object) 
 
 
 class Odd:
-    """An object of the user's that cannot be printed."""
+    """An object in the user's data whose repr() fails."""
 
     def __repr__(self) -> str:
         raise LookupError("hunter2")

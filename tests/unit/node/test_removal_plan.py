@@ -1,4 +1,4 @@
-"""The plan of a removal: by the record, and not under running work."""
+"""The plan of a removal: it follows the record, and blocks while GPU work runs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_driver_that_was_there_before_does_not_go() -> None:
 
 
 def test_a_role_of_which_nothing_is_left_is_not_there() -> None:
-    """A removal stopped after its packages, or a user removed them by hand."""
+    """An earlier removal stopped after the packages, or a user removed them by hand."""
     driver = {"version": "580.159.03", "packages": {"a": "1"}, "added": ["a"]}
     exporter = {"version": "4.5", "packages": {}, "units": ["gpufleet-dcgm-exporter.service"]}
     record = {"driver": driver, "exporter": exporter}

@@ -1,4 +1,4 @@
-"""A role that did not exist: with its name in the list, the core plans, shows and removes it."""
+"""A new role: with its name in the list, the core plans, shows and removes it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class CopyRole(Role[CopySettings, CopyPlan, CopyEntry]):
 
 @pytest.fixture
 def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[CopyRole]:
-    """The one in the list, last."""
+    """A CopyRole that is the last one in the list of roles."""
     rooms = {part: ModuleType(f"gpufleet.gdrcopy{part}") for part in ("", ".role", ".settings")}
     made = CopyRole()
     rooms[".role"].ROLE = made  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Sources that apt rejects together are found before the run, as the apt of this machine does."""
+"""Sources that apt rejects together are found before the run. This machine's apt is the judge."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_another_source_of_the_toolkit_blocks_the_plan(name: str, text: str) -> 
 
 
 def test_sources_of_others_that_apt_rejects_are_found_as_well() -> None:
-    """A run would fail at its first look for a package."""
+    """A run would fail when it first queries apt."""
     url = "http://user:word@deb.example/x"
     lines = f"deb {url} y main\ndeb [trusted=yes] {url} y z\n"
     facts = bare_host(files={LAST: ManagedFile(LAST, lines)})
@@ -113,7 +113,7 @@ def test_sources_of_others_that_apt_rejects_are_found_as_well() -> None:
 
 
 def test_what_a_release_upgrade_leaves_does_not_block() -> None:
-    """Lines without a key before stanzas with one: apt takes the key for both."""
+    """If lines without a key precede stanzas with one, apt uses the key for both."""
     url = "http://archive.ubuntu.com/ubuntu"
     stanza = f"Types: deb\nURIs: {url}/\nSuites: jammy\nComponents: main\nSigned-By: /k.gpg\n"
     texts = {FOLDER: f"deb {url} jammy main\n", f"{FOLDER}.d/ubuntu.sources": stanza}
@@ -140,7 +140,7 @@ def test_a_section_of_another_repo_file_blocks() -> None:
 
 
 def test_how_a_host_reaches_a_repository_stays(tmp_path: Path) -> None:
-    """NVIDIA's own .repo file has the path that ours has; its proxy is the user's."""
+    """NVIDIA's own .repo file has the same path as gpufleet's. A proxy in it is the user's."""
     facts = replace(bare_host(), os=ROCKY, package_manager="dnf")
     repository = plan_for(facts).repository.repository
     assert repository

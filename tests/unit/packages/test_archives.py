@@ -69,7 +69,7 @@ def plan_for(facts: NodeFacts, lacking: Any = ("dkms",), **data: Any) -> Archive
 
 
 def after(facts: NodeFacts, plan: ArchivesPlan) -> NodeFacts:
-    """The host once the plan was carried out."""
+    """The host after the plan was carried out."""
     files = dict(facts.files)
     for file in plan.files:
         assert isinstance(file.content, str)

@@ -1,4 +1,4 @@
-"""A hold of an earlier run is recorded until it is released: the removal goes by the record."""
+"""A hold stays in the record until it is released, because the removal follows the record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAME = "nvidia-driver"
 
 
 class Held(RoleEntry):
-    """An entry of no role."""
+    """An entry of a role that does not exist."""
 
     role = "held"
 

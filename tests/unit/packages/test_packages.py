@@ -1,4 +1,4 @@
-"""Package transactions: versions chosen, words for each package manager, simulations read."""
+"""Package transactions: versions, command lines of each package manager, parsed simulations."""
 
 from __future__ import annotations
 

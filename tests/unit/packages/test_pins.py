@@ -1,4 +1,4 @@
-"""Pins: which versions apt is kept at, on which hosts, and when they are written."""
+"""Pins: the versions in them, the hosts that get them, and when they are written."""
 
 from __future__ import annotations
 

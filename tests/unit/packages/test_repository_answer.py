@@ -1,4 +1,4 @@
-"""Once the repositories were asked, a plan has versions, packages and download sizes."""
+"""The answers of the repositories add versions, packages and download sizes to a plan."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def plan_of(facts: Any, **data: Any) -> NodePlan:
 
 
 def answered(plan: NodePlan) -> NodePlan:
-    """The plan after repositories that have 590.99.01 of everything whose version is open."""
+    """The plan after an answer with 590.99.01 for each transaction without a version."""
     found = [
         replace(each, version=each.version or "590.99.01", moved=("a", "b"), download=2_500_000)
         for each in plan.transactions

@@ -160,7 +160,7 @@ def test_other_sections_of_a_repo_file_stay() -> None:
 
 
 def test_other_lines_of_the_source_file_stay() -> None:
-    """In apt's files as in those of yum; the address that gpufleet had before goes."""
+    """This holds for files of apt and of yum. Only gpufleet's previous URL is removed."""
     facts = bare_host()
     plan = plan_for(facts).repository
     assert plan.repository

@@ -1,4 +1,4 @@
-"""The block that comes first in a plan."""
+"""The block about the impact, which is the first one of a plan."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_the_reports_of_a_run_are_written_at_its_end(
     monkeypatch.setenv("GPUFLEET_REPORT", str(report))
     monkeypatch.setenv("GPUFLEET_JUNIT", str(junit))
     run = Run(Invocation("inv.py", ("deploys/gpu_node.py",)), files=requested_reports())
-    assert not junit.exists()  # an old one would be taken for this run's
+    assert not junit.exists()  # else CI would read it as this run's
     run.finish(hosts(), 1)  # type: ignore[arg-type]
     assert '"gpu-3"' in report.read_text()
     assert junit.read_text().count("<testcase") == 3

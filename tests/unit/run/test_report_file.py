@@ -1,4 +1,4 @@
-"""The report's file: private from its first byte, whole or not there."""
+"""The file of the report is private from its first byte, and complete or absent."""
 
 from __future__ import annotations
 

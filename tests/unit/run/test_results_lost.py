@@ -22,8 +22,8 @@ hosts = [HostReport("gpu-01", status="converged")]
 run = Run(interrupted={interrupted})
 {ends}(lambda: run.finish(hosts, ExitStatus.CONVERGED, completed=True))
 """
-AT_END = "atexit.register"  # as in a process of pyinfra's, where SystemExit has no effect
-AT_ONCE = "(lambda end: end())"  # as in the process that has workers
+AT_END = "atexit.register"  # pyinfra's process, in which SystemExit has no effect
+AT_ONCE = "(lambda end: end())"  # the process that starts workers
 
 
 def ended(ends: str, interrupted: str, stderr: int = subprocess.PIPE) -> tuple[int, str]:

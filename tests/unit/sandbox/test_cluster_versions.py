@@ -34,7 +34,7 @@ def test_an_unknown_minor_is_rejected_with_the_known_ones() -> None:
 
 
 def test_an_older_kubeadm_gets_an_etcd_that_knows_its_flags() -> None:
-    """kubeadm 1.32 starts etcd with --experimental-…, which 3.7 has no more."""
+    """kubeadm 1.32 starts etcd with flags --experimental-…, which etcd 3.7 does not have."""
     found = versions()
     assert found.etcd_tag("1.36.3") == "3.7.2-0"
     assert found.etcd_tag("1.32.13") == "3.6.8-0"

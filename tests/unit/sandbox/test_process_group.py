@@ -38,7 +38,7 @@ def module(tmp_path: Path) -> OwnModule:
 
 
 def until(found: Callable[[], bool]) -> bool:
-    """Whether it becomes true within seconds."""
+    """Whether `found` becomes true within 20 seconds."""
     return wait_until(found, 20)
 
 
@@ -95,7 +95,7 @@ def test_a_build_that_is_terminated(module: OwnModule, tmp_path: Path, whom: str
     assert until(lambda: is_gone(tmp_path))
 
 
-# A SIGTERM that comes when the build's limit begins to run: the limit must not outlive it.
+# A SIGTERM that arrives when the time limit of the build starts: the timer must end as well.
 AT_ITS_LIMIT = """
 import signal
 from threading import Timer

@@ -26,7 +26,7 @@ def seen(name: str, facts: NodeFacts, **data: Any) -> Seen:
 
 
 def healthy(version: str = NEWEST, **changes: Any) -> NodeFacts:
-    """A host whose GPU the driver has, with a clock that is right."""
+    """A host with a bound GPU and a correct clock."""
     facts = converged_host(version, clock=NOW, **changes)
     return replace(facts, pci=tuple(replace(gpu, driver="nvidia") for gpu in facts.pci))
 
@@ -49,7 +49,7 @@ def fleet(*hosts: Seen, clusters: tuple[str, ...] = ()) -> Fleet:
 
 
 def hostile() -> Fleet:
-    """Hosts, an inventory and a cluster that choose their names and versions to do harm."""
+    """Hosts, an inventory and a cluster with malicious names and versions."""
     facts = healthy()
     worse = replace(
         facts,

@@ -1,4 +1,4 @@
-"""What `gpufleet adopt` says of hosts with drivers, toolkits and runtimes of other origin."""
+"""The output of `gpufleet adopt` about drivers, toolkits and runtimes from other sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which flags a host has, and why."""
+"""The flags of a host, and their reasons."""
 
 from __future__ import annotations
 
@@ -329,7 +329,7 @@ def test_a_number_of_thousands_of_digits_is_text_to_a_row() -> None:
 
 
 def test_facts_that_nothing_can_be_made_of_end_one_row_alone() -> None:
-    """Whatever they raise, in the table and in depth."""
+    """Any exception makes one host unreadable, in the table and in the details."""
     catalog, worst = load_catalog(), replace(healthy(), runtimes=None)  # type: ignore[arg-type]
     found = fleet(seen("bad", worst), seen("good", healthy()))
     bad, good = found.rows
@@ -355,7 +355,7 @@ def test_facts_that_fail_in_depth_alone_make_the_host_unreadable() -> None:
 
 @pytest.mark.parametrize("code", ["GF120", "GF121"])
 def test_status_and_plan_have_one_remedy_for_a_branch_without_fixes(code: str) -> None:
-    """CentOS 7 has no other branch: neither may advise to choose one."""
+    """CentOS 7 has no other branch, so neither text may advise to choose one."""
     facts = bare(
         os=OsRelease("centos", "7"), package_manager="yum", modules={"nvidia": "550.163.01"}
     )

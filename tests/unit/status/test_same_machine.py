@@ -14,7 +14,7 @@ from tests.unit.status.fleets import bare, fleet, seen
     [("m1", "b1", True), ("m1", "b2", False), ("m2", "b1", False), ("", "b1", False)],
 )
 def test_the_second_name_of_a_running_system_is_found(machine: str, boot: str, twice: bool) -> None:
-    """Clones share the id of a machine, containers the id of a boot."""
+    """Neither id suffices: clones share a machine id, and containers share a boot id."""
     first = seen("a", replace(bare(), machine_id="m1", boot_id="b1"))
     other = seen("b", replace(bare(), machine_id=machine, boot_id=boot))
     rows = fleet(first, other).rows

@@ -17,7 +17,7 @@ LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form",
 
 
 class Page(HTMLParser):
-    """Tags that are open, those that were closed wrongly, and all attributes and texts."""
+    """Collects open tags, wrongly closed tags, attributes and texts."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,4 +1,4 @@
-"""Which version of the container toolkit is chosen."""
+"""The choice of a version of the container toolkit."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_platforms() -> None:
 
 
 def test_the_example_of_a_mirror_has_the_layout_of_the_original() -> None:
-    """docs/reference/keys.md shows it: packages and key are below it as upstream."""
+    """The example in docs/reference/keys.md has packages and key at the same paths as upstream."""
     shown = yaml.safe_load(EXAMPLES.read_text())["toolkit_repo_url"]
     ours = choose("ubuntu2404", repo_url=shown).repository
     upstream = choose("ubuntu2404").repository

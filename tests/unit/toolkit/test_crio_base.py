@@ -1,4 +1,4 @@
-"""CRI-O: the nvidia runtime inherits from runc or crun, and from no virtual machine or sandbox.
+"""CRI-O: the nvidia runtime inherits only from runc or crun, not from a VM or sandbox runtime.
 
 The inputs follow cri-o/cri-o docs/crio.conf.5.md and the installation guides of Kata Containers
 and gVisor (2026-11).

@@ -1,4 +1,4 @@
-"""Container engines that gpufleet does not configure are named, each with its own way to GPUs."""
+"""Findings name the container engines that gpufleet does not configure, and their way to GPUs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.toolkit.engines import ENGINES
 from tests.unit.hosts import bare_host
 
 SNAP = "snap.docker.dockerd.service"
-# The units of clusters that have a containerd of their own.
+# Units of clusters that come with their own containerd.
 OWN = {
     "snap.microk8s.daemon-containerd.service": "MicroK8s",
     "k0sworker.service": "k0s",
@@ -24,7 +24,7 @@ DOCKER = Runtime("docker", "28.3.2", "docker.service", "/etc/docker/daemon.json"
 
 
 def named(facts: NodeFacts) -> set[str]:
-    """The engines that findings are about, and GF420 for a host without any."""
+    """The engines that findings name, and GF420 for a host without an engine."""
     settings = load_settings({})[0]
     assert settings
     found = plan_node(settings, facts, load_catalog(), facts.clock).all_findings

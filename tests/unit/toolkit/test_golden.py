@@ -53,7 +53,7 @@ def test_removal(case: Case) -> None:
     ids=lambda case: f"{case.runtime}-{case.folder.name}",
 )
 def test_tables_that_hosts_share_stay_as_they_are(case: Case) -> None:
-    """A parsed file is kept for the next host with the same text."""
+    """A parsed file is cached for the next host with the same text."""
     merged = case.merge(case.text("before"))
     again = case.merge(merged.text, merged.record)
     case.unmerge(again.text, again.record)

@@ -1,4 +1,4 @@
-"""Properties of every merge: undone to the byte, done once, and nothing else touched."""
+"""Properties of every merge: reversible to the byte, idempotent, and limited to its settings."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ desired_runtimes = st.builds(
 def _only_adds(
     before: Any, after: Any, replaced: set[tuple[str, ...]], at: tuple[str, ...] = ()
 ) -> bool:
-    """Whether all of `before` is still in `after`, but for the settings named as replaced."""
+    """Whether `after` still has all of `before`, except for the settings named as replaced."""
     if isinstance(before, dict) and isinstance(after, dict):
         return all(
             key in after and _only_adds(before[key], after[key], replaced, (*at, key))

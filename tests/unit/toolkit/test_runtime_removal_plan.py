@@ -1,4 +1,4 @@
-"""A removal undoes every file that was ever written, and leaves runtimes that work."""
+"""A removal restores every file that gpufleet wrote, and the runtimes still work."""
 
 from __future__ import annotations
 
@@ -141,10 +141,10 @@ class TestNeededByOthers:
 
 
 class TestPathThatChanges:
-    """The runtime's configuration is at another path than in the run before."""
+    """The path of the runtime's configuration differs from that of the previous run."""
 
     def moved(self, **settings: Any) -> NodeFacts:
-        """Provisioned at CONFIG; now containerd reads OTHER."""
+        """A host that was provisioned at CONFIG. Now its containerd reads OTHER."""
         facts = provisioned(containerd_host(CRI_1, "1.7.24"))
         facts = edited(facts, OTHER, CRI_1)
         return replace(facts, runtimes=runtime("containerd", "1.7.24", config_path=OTHER))
@@ -227,7 +227,7 @@ class TestPathThatChanges:
 
 
 class TestRunThatDidNotComeToItsRecord:
-    """It was killed, or a later step failed: the files are written, and noted before that."""
+    """A run was killed, or a later step failed: its files are noted and written, not recorded."""
 
     def unfinished(self) -> NodeFacts:
         facts = provisioned(containerd_host(CRI_1, "1.7.24"))

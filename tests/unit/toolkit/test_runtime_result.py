@@ -121,13 +121,13 @@ class TestTheTableOfTheFilesVersion:
         assert f'[plugins."{NEW}".containerd.runtimes.nvidia]' in text
 
     def test_a_table_of_the_name_of_version_2_in_a_file_without_version(self) -> None:
-        """Under the name of version 1 there would be two of them: containerd 2.3 takes either."""
+        """A second table under the name of version 1 would be ambiguous for containerd 2.3."""
         main = f"[plugins.'{OLD}'.registry]\nconfig_path = '/etc/containerd/certs.d'\n"
         text = written(planned(host("2.4.2", {CONFIG: main})))
         assert f'[plugins."{OLD}".containerd.runtimes.nvidia]' in text
 
     def test_a_drop_in_without_version_on_containerd_1(self) -> None:
-        """The highest version of all files decides there (`config dump` of 1.6.20, 1.7.32)."""
+        """containerd 1 uses the highest version of all files (`config dump` of 1.6.20, 1.7.32)."""
         files = {CONFIG: f"version = 2\n{IMPORTS}", NVIDIA_CTK: table(OLD, "nvidia", binary())}
         files[NVIDIA_CTK] += table(OLD, "runc")
         assert codes_of(planned(host("1.6.33", files))) == ["GF406", "GF415"]
@@ -194,7 +194,7 @@ class TestCdiIsAnExtra:
 
 
 class TestCdiSwitchedOff:
-    """awslabs/amazon-eks-ami PR#2100: `enable_cdi = false` taken along from 1.7 to 2.x."""
+    """awslabs/amazon-eks-ami PR#2100: `enable_cdi = false` was kept from 1.7 to 2.x."""
 
     def test_containerd_2(self) -> None:
         main = f"version = 3\n[plugins.'{NEW}']\nenable_cdi = false\n" + table(NEW, "runc")
@@ -382,7 +382,7 @@ class TestAdopted:
 
 
 def test_the_users_own_entry_replaces_ours() -> None:
-    """A runtime that appears in the main file after our drop-in: the user's counts."""
+    """If the main file later gets the same runtime as our drop-in, the user's entry counts."""
     main = DEFAULT_FILE + table(NEW, "runc", SYSTEMD)
     facts = provisioned(host("2.2.1", {CONFIG: main}))
     own = main + table(NEW, "nvidia", binary("/opt/nvidia-container-runtime"), SYSTEMD)
@@ -393,7 +393,7 @@ def test_the_users_own_entry_replaces_ours() -> None:
 
 
 def test_an_extra_brace_is_refused_without_a_claim_about_docker() -> None:
-    """dockerd 20.10.24 starts with it (run)."""
+    """dockerd 20.10.24 starts with such a file (verified)."""
     done = planned(docker_host('{"log-driver": "json-file"}\n}\n', version="20.10.24"), cdi=False)
     assert reported(done) == [("GF401", True)]
     assert "start" not in only(done).remedy

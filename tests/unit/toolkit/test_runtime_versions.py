@@ -1,4 +1,4 @@
-"""The version of a runtime decides what is written for it."""
+"""The configuration of a runtime depends on its version."""
 
 from __future__ import annotations
 

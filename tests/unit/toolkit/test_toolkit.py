@@ -247,7 +247,7 @@ class TestLeftAlone:
         assert done.runtimes[0].change is None
         assert done.runtimes[0].activation == "restart"
         assert codes(done) == ["GF410", "GF411"]
-        assert done.runtimes[0].socket == ""  # it lists no plugins for others
+        assert done.runtimes[0].socket == ""  # other programs cannot list its plugins
 
     @pytest.mark.parametrize(
         ("head", "plugin"),

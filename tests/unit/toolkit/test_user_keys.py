@@ -1,4 +1,4 @@
-"""The user's own settings that the plan notes, for the checks to find afterwards."""
+"""The plan notes the user's own settings, so that the checks can compare them later."""
 
 from __future__ import annotations
 

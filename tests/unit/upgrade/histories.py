@@ -50,10 +50,10 @@ class History:
         )
         self.world = World(machines, settings, moment=self.moment, workers=Workers(dice))
         self.kills = self.processes = 0
-        self.calm = False  # at the end nobody interferes
+        self.calm = False  # nothing interferes at the end
 
     def moment(self) -> None:
-        """Time passes, others act, and the controller may be killed or asked to pause."""
+        """Time passes, users and jobs act, and the controller may be killed or asked to pause."""
         dice, world = self.dice, self.world
         if self.calm:
             return
@@ -85,7 +85,7 @@ class History:
             machine.user_cordon = not machine.user_cordon
 
     def live(self) -> None:
-        """Run it to its end: the same command again after each kill and pause."""
+        """Run the upgrade to its end, with the same command again after each kill and pause."""
         while not self.calm or self.processes < MOST_PROCESSES:
             self.processes += 1
             self.calm = self.processes > MOST_PROCESSES // 2 or self.kills >= MOST_KILLS

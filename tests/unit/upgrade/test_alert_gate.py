@@ -1,4 +1,4 @@
-"""Alerts of a Prometheus: which of them keep a run from the next host."""
+"""Alerts of a Prometheus that keep a run from the next host."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_alerts_about_hosts_out_of_service_do_not_count(labels: dict[str, str]) 
 
 
 def test_counts_of_targets_and_pods_do_not_count_while_a_host_is_out() -> None:
-    """A third of the exporters of three nodes is down; work that lost its place still holds."""
+    """With one of three nodes out, a third of the exporters is down. Alerts about work count."""
     found = answer("TargetDown", "KubeDaemonSetRolloutStuck", "KubePodNotReady")
     assert firing(found, "", ("gpu-1",)) == ("KubePodNotReady",)
     assert firing(found, "") == ("KubeDaemonSetRolloutStuck", "KubePodNotReady", "TargetDown")
 
 
 def test_severity_info_and_rules_that_say_so_do_not_count() -> None:
-    """Prometheus leaves them out: kured's --prometheus-url practice with gpufleet's own rules."""
+    """The query leaves such alerts out, as users of kured's --prometheus-url do."""
     assert 'severity!="info"' in QUERY
     assert 'upgrade!="ignore"' in QUERY
 
@@ -120,7 +120,7 @@ def test_one_that_is_away_counts_as_an_alert() -> None:
 
 
 def test_heads_without_an_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A byte in time keeps the time limit of a socket from ending it."""
+    """A byte now and then keeps the timeout of a socket from firing."""
     monkeypatch.setattr(alert_gate, "ALERTS", replace(alert_gate.ALERTS, seconds=1))
     over = threading.Event()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -155,7 +155,7 @@ def test_it_is_asked_only_before_a_host_is_taken_out(monkeypatch: pytest.MonkeyP
 
 
 def test_hosts_out_of_service_are_named_to_the_gate(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its node is cordoned, the exporter restarts, it reboots: such alerts end with that."""
+    """Alerts about a host that is cordoned or reboots are expected, so the gate knows its name."""
     monkeypatch.setattr(loop, "addresses_of", lambda name: [f"address of {name}"])
     said: list[set[str]] = []
     monkeypatch.setattr(loop, "alerts_of", lambda url, ignored, away: said.append(away) or ())

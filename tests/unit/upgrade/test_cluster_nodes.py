@@ -116,7 +116,7 @@ def test_a_node_that_offers_no_gpu_for_a_moment_is_waited_for() -> None:
     api = FakeClusterApi(make_node(gpus={}))
     nodes = nodes_of(api)
     assert drain(nodes) == Round(reasons=[NO_GPU])
-    nodes.goes_back = True  # the change that is undone may have cost them
+    nodes.goes_back = True  # the change before the roll-back may have removed them
     assert drain(nodes).drained
 
 
@@ -320,7 +320,7 @@ def test_a_run_that_ends_looks_at_no_further_node() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "7", '{"run": 7, "gpus": [], "clients": {}}'])
 def test_an_annotation_that_cannot_be_used_is_as_none(text: str) -> None:
-    """The kubelet of a node can write it."""
+    """The kubelet of a node can write any text into the annotation."""
     node = make_node()
     node["metadata"]["annotations"] = {MARK: text}
     assert (taken_of(node).run, taken_of(node).gpus, taken_of(node).clients) == ("", {}, ())

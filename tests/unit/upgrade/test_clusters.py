@@ -123,7 +123,7 @@ def test_hosts_with_the_same_machine_id_share_no_node(monkeypatch: pytest.Monkey
 def test_a_host_that_reports_the_machine_id_of_another_has_no_node(
     monkeypatch: pytest.MonkeyPatch, known_as: tuple[str, ...], is_found: bool
 ) -> None:
-    """Else its administrator chooses which node is drained."""
+    """Else the administrator of that host could choose which node is drained."""
 
     def resolved(name: str, port: None) -> list[Any]:
         if name != "known-to-dns":
@@ -141,7 +141,7 @@ def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.Monk
     two = threading.Barrier(2)
 
     def resolved(name: str, port: None) -> list[Any]:
-        two.wait(30)  # broken, unless both hosts wait at a time
+        two.wait(30)  # breaks unless both look-ups run at once
         return [(0, 0, 0, "", ("10.0.0.9", 0))]
 
     monkeypatch.setattr("socket.getaddrinfo", resolved)
@@ -216,7 +216,7 @@ def test_a_host_may_be_a_node_of_a_cluster_that_is_away(
 def test_a_copied_machine_id_makes_no_node_a_plain_host(
     monkeypatch: pytest.MonkeyPatch, of_host: bool, kubelet: bool
 ) -> None:
-    """Another node, or another host, says that it is this machine."""
+    """Another node, or another host, claims the machine id of this host."""
     nodes = [node("a", "1")] if of_host else [node("a", "1"), node("evil", "1", "10.0.0.8")]
     views = [HostView("a", kubelet=kubelet, machine="1")]
     views += [HostView("evil", machine="1")] if of_host else []

@@ -40,7 +40,7 @@ def acts(*hosts: Host, around: Around | None = None, **limits: Any) -> dict[str,
         ("done", {"out": True}, "return"),
         ("reverted", {"out": True}, "return"),
         ("passed", {"out": True}, "return"),
-        ("passed", {"ours": True}, "return"),  # a cordon that no state knows
+        ("passed", {"ours": True}, "return"),  # our cordon, which the state lacks
         ("stuck", {"out": True, "ours": True}, None),
         ("done", {}, None),
         ("changing", {"due": False}, None),
@@ -92,7 +92,7 @@ def test_a_wave_is_prepared_then_drained_as_there_is_room() -> None:
 
 
 def test_canaries_are_drained_in_the_order_of_the_plan() -> None:
-    """Whichever downloads faster; one that is tried again later does not delay the others."""
+    """The order does not depend on downloads. A canary that is tried later delays no other one."""
     second = host("b", "prepared", group="b")
     held = decided(host("a", busy=True, due=False), second)
     assert (held.acts, held.waits) == ({}, "")
@@ -103,7 +103,7 @@ def test_canaries_are_drained_in_the_order_of_the_plan() -> None:
 
 
 def test_a_host_that_is_about_to_be_drained_takes_room() -> None:
-    """Its state is not written yet."""
+    """The state of such a host is not written yet."""
     begun, other = host("h", "prepared", due=False), host("i", "prepared", group="b")
     assert acts(begun, other, max_unavailable=1) == {}
     assert acts(begun, other, max_unavailable=2) == {"i": "drain"}

@@ -52,7 +52,7 @@ class Api:
 
 
 class Drained:
-    """Passes over the same pods; `now` is the time."""
+    """Repeated passes of evictions over the same pods; `now` is the time."""
 
     def __init__(self, api: Api, *pods: dict[str, Any]) -> None:
         self.now, self.over, self.pods = 100.0, False, pods

@@ -1,4 +1,4 @@
-"""The pod that checks a node: refused before the node is disturbed, and never left behind."""
+"""The pod that checks a node: it is refused before the drain, and always deleted."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     ({"phase": "Failed", "reason": "Evicted", "message": PRESSED.format("DiskPressure")}, "disk"),
 ])  # fmt: skip
 def test_an_image_that_was_not_tried_is_not_there(status: dict[str, Any], came: str) -> None:
-    """The drain of the node makes room: it is pulled then."""
+    """The drain of the node makes room, and the image is pulled then."""
     api = Api()
     api.status = status
     found = pull(api)
@@ -206,7 +206,7 @@ def test_the_pod_that_pulls_sees_no_gpu_and_ends_no_other() -> None:
     api = Api()
     pull(api)
     spec = api.created[0]["spec"]
-    assert (spec["nodeName"], "affinity" in spec) == ("n", False)  # no scheduler makes room
+    assert (spec["nodeName"], "affinity" in spec) == ("n", False)  # no scheduler preempts others
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"} in spec["containers"][0]["env"]
     assert not uses_gpu({"spec": spec})
 

@@ -104,7 +104,7 @@ def test_it_is_taken_renewed_and_given_back() -> None:
 
 
 def test_all_locks_of_several_are_taken() -> None:
-    """Fewer would leave a reboot to kured."""
+    """With fewer locks kured could still reboot a node."""
     api = Api(daemonset(None, "--concurrency=3", "--lock-annotation", "site/lock"))
     assert kured(api).taken() == ()
     written = api.written("site/lock")

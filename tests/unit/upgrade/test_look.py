@@ -75,7 +75,7 @@ def test_missing_gpus(converged: NodeFacts) -> None:
 
 
 def test_a_gpu_that_left_the_bus_is_missing(converged: NodeFacts) -> None:
-    """Neither lspci nor nvidia-smi shows it, the driver still has it."""
+    """Neither lspci nor nvidia-smi shows such a GPU, but the driver still has it."""
     there = len(converged.gpus)
     lost = replace(converged, taken=("0000:f1:00.0", *(gpu.slot for gpu in converged.gpus)))
     assert "GF052" not in codes(view(converged, there, driver_version=NEW))
@@ -120,7 +120,7 @@ def test_the_machine_that_gpufleet_runs_on_is_not_rebooted(converged: NodeFacts)
 
 
 def test_a_driver_of_another_version_is_no_obstacle_to_the_toolkit(converged: NodeFacts) -> None:
-    """It is kept: the run does not touch it."""
+    """The run keeps the driver as it is."""
     kept = of(converged, "toolkit", driver_version=NEW, toolkit_version="1.20.1").refusals
     assert kept == of(converged, "toolkit", toolkit_version="1.20.1").refusals
 

@@ -138,7 +138,7 @@ def test_events_follow_the_phases() -> None:
     ],
 )
 def test_a_cluster_that_takes_no_events_stops_nothing(problem: ClusterProblem, says: int) -> None:
-    """One that forbids them is not asked again."""
+    """gpufleet sends no further event to a cluster that forbids them."""
     world = World(fleet_of("h", node=True))
     world.nodes.problems["post_event"] = problem
     assert world.carried_out() == "finished"

@@ -1,4 +1,4 @@
-"""The scripts of a run, by a shell on a folder."""
+"""The scripts of a run, executed by a shell on a folder."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ esac
 
 
 def rpm(tmp_path: Path, fails: str = "-none") -> Path:
-    """A fake of rpm, and the file of the changes that were asked of it."""
+    """Install a fake rpm. Return the file in which it logs the requested changes."""
     asked = tmp_path / "asked"
     text = RPM.replace("DONE", str(tmp_path / "done")).replace("ASKED", str(asked))
     fake(tmp_path, "rpm", text.replace("FAILS", fails))
@@ -173,7 +173,7 @@ esac
 def test_packages_that_do_not_fit_are_not_fetched(
     run: Run, tmp_path: Path, free: int, fits: bool
 ) -> None:
-    """100 MiB, and 64 that stay free."""
+    """The packages need 100 MiB, and 64 MiB must stay free."""
     folder = tmp_path / "upgrade"
     fake(tmp_path, "rpm", KEPT_RPM)
     fake(tmp_path, "df", f"printf 'Filesystem\\nx 1 1 {free} 1%% /\\n'")

@@ -47,7 +47,7 @@ def phases(fleet: World, name: str = "h") -> list[str]:
 
 
 def until(fleet: World, count: int, act: Any) -> None:
-    """Let something happen at a moment of the run."""
+    """Call `act` at this moment of the run, counted from one."""
     left = [count]
 
     def moment() -> None:
@@ -256,7 +256,7 @@ def test_a_user_who_cordons_first_keeps_the_node() -> None:
     ],
 )
 def test_a_node_that_could_not_be_checked_is_not_changed(pull: Pull, ends: str) -> None:
-    """An image that may come later is pulled once more after the drain."""
+    """If the image may be pulled later, the run tries again after the drain."""
     fleet = world("h", how={"node": True}, wait=60)
     fleet.nodes.pulls["h"] = pull
     fleet.carried_out()
@@ -374,7 +374,7 @@ def target(name: str, **data: Any) -> Target:
 
 
 class Reading(World):
-    """Hosts whose step `look` sees versions."""
+    """Hosts whose step `look` reads versions."""
 
     def look(self, name: str, version: str = "", branch: str = "") -> Any:
         found = super().look(name)
@@ -445,7 +445,7 @@ def test_a_released_host_that_is_not_sound_stays_out_of_service() -> None:
 
 @pytest.mark.parametrize("drain", ["auto", "gpu", "all"])
 def test_every_pod_leaves_a_node_that_is_rebooted(drain: str) -> None:
-    """One that stayed would be ended by the reboot."""
+    """A reboot would kill every pod that stays."""
     one = target("h", upgrade_drain=drain)
     assert planning._settings(one, "reboot").drain == "all"
     assert planning._settings(one, "driver").drain == ("all" if drain == "all" else "gpu")

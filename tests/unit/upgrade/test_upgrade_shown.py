@@ -1,4 +1,4 @@
-"""What `gpufleet upgrade` prints: hosts and clusters choose parts of each line."""
+"""The output of `gpufleet upgrade`, in which hosts and clusters choose parts of each line."""
 
 from __future__ import annotations
 

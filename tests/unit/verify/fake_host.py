@@ -29,7 +29,7 @@ IMAGE = "registry.corp/probe:1"  # one that docker has
 
 @dataclass
 class FakeHost:
-    """A host as its scripts describe it; tests change it, then run the checks."""
+    """A host as the output of its scripts. A test changes it, then runs the checks."""
 
     sections: dict[str, Output]
     runtimes: dict[str, Output]

@@ -34,7 +34,7 @@ def cluster_of(found: Any, **data: Any) -> Cluster:
         (node("8", "8", **{COUNT: "8"}), None),
         (node("8", "8"), None),
         (node("32", "32", **{COUNT: "8"}), 4),
-        (node("32", "32"), 4),  # without GPU feature discovery nothing says how many GPUs these are
+        (node("32", "32"), 4),  # without GPU feature discovery their number is unknown
     ],
 )
 def test_all_gpus_are_offered(found: Any, slices: int | None) -> None:

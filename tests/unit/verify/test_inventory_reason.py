@@ -1,4 +1,4 @@
-"""Why an inventory cannot be loaded: the whole reason, without lines of the file and secrets."""
+"""The reason why an inventory cannot be loaded, without lines of the file and without secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""404s in the checks: the API server's own, and those of a proxy or load balancer before it."""
+"""404s in the checks: from the API server, and from a proxy or load balancer in front of it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_autoscalers_of_a_version_that_is_served(
 def test_the_target_of_an_autoscaler_that_is_not_shown_may_have_gpus(
     status: int, body: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without it nothing would be said of the autoscaler."""
+    """If the target were left out, no check would report the autoscaler."""
     cluster = with_autoscaler(monkeypatch, "Deployment", status, body)
     with pytest.raises(CheckFailed, match=str(status)):
         autoscalers(cluster)

@@ -1,4 +1,4 @@
-"""Exporters that are no target of Prometheus: new ones are waited for."""
+"""Exporters that Prometheus does not scrape: the check waits for new ones."""
 
 from __future__ import annotations
 

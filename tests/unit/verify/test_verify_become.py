@@ -1,4 +1,4 @@
-"""Commands of the checks as root, with programs in PATH that note how they were called."""
+"""Commands of the checks as root, with fake programs in PATH that log their arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that prints without an end, or does not finish, costs its own checks alone."""
+"""A host with endless output, or one that does not finish, fails only its own checks."""
 
 from __future__ import annotations
 

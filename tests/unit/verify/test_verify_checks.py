@@ -1,4 +1,4 @@
-"""Each fault, on a fake host, is found by the check it belongs to, and by no other."""
+"""Exactly one check, the one for that fault, finds each fault of a fake host."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_container_runs_the_image_of_the_inventory(fake_host: FakeHost) -> Non
 
 
 def codes_of_hosts() -> set[str]:
-    """Codes of the findings about hosts, clusters apart."""
+    """Codes of the findings about hosts, without those about clusters."""
     declared = (*vars(kinds).values(), *vars(runtimes).values())
     return {kind.code for kind in declared if isinstance(kind, Kind)}
 
@@ -99,7 +99,7 @@ def test_every_check_and_code_is_documented() -> None:
 
 def test_every_code_is_found_by_some_fault() -> None:
     found = {code for _, expected in ALL_FAULTS.values() for code in expected.values()}
-    # An unreachable host and a driver without a GPU have tests of their own above.
+    # An unreachable host and a driver without a GPU have separate tests above.
     codes = codes_of_hosts()
     assert {code for code in codes if code >= "GF710"} - found == {"GF710", "GF714"}
 

@@ -1,4 +1,4 @@
-"""Checks of a user's own, in the folder checks/, as `gpufleet verify` runs them."""
+"""Checks of the user in the folder checks/, as `gpufleet verify` runs them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -
     answer(tmp_path, "good", loaded="580.95.05")
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["good", "down"]\n')
     (tmp_path / "checks").mkdir()
-    (tmp_path / "checks/test_host.py").write_text(OWN)  # a name that the shipped ones have, too
+    (tmp_path / "checks/test_host.py").write_text(OWN)  # a shipped file has the same name
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --nosuch\n")
     files = ("--json", "report.json", "--junit", "report.xml")
     done = command("fleet.py", *files, folder=tmp_path)

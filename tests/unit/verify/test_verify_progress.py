@@ -1,4 +1,4 @@
-"""Progress of the checks: on standard error, not a letter per check on standard output."""
+"""Progress of the checks on standard error, without pytest's letters on standard output."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def both(*faults: Fault) -> Fault:
 
 
 def service(unit: str, key: str, value: str) -> Fault:
-    """A unit whose property is another than it was."""
+    """A fault: a property of a unit has another value."""
 
     def fault(fake_host: FakeHost) -> None:
         before, rest = fake_host.sections["services"].text.split(f"Id={unit}.service\n")
@@ -62,7 +62,7 @@ def no_provenance(fake_host: FakeHost) -> None:
 
 
 def other_driver(fake_host: FakeHost) -> None:
-    """Only the toolkit was recorded: no file of a driver's was written."""
+    """Only the toolkit was recorded, so no file of a driver was written."""
     del fake_host.provenance["driver"], fake_host.provenance["files"]
 
 
