@@ -1,1 +1,1 @@
-"""Shared by every room: findings, data files, settings, versions, texts."""
+"""Code that every room uses: findings, data files, settings, versions, texts."""

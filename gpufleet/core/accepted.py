@@ -1,4 +1,4 @@
-"""Findings that the inventory accepts until a day: data key `accepted_findings`. Pure."""
+"""Findings that the inventory accepts until a date: the data key `accepted_findings`. Pure."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ NOTHING_ACCEPTED = AcceptedFindings.model_construct(findings={})
 
 
 def accepted_of(data: Mapping[str, Any]) -> AcceptedFindings:
-    """What the data of a host accept; nothing where they are not valid, which is a finding of the
-    settings."""
+    """The accepted findings in a host's data. Empty if the data is invalid: the settings report
+    that."""
     try:
         return AcceptedFindings(findings=data.get("accepted_findings", {}))
     except ValueError:
@@ -71,7 +71,7 @@ def accepted_of(data: Mapping[str, Any]) -> AcceptedFindings:
 def split_accepted(
     found: Iterable[Finding], accepted: AcceptedFindings, today: date
 ) -> tuple[list[Finding], list[Finding]]:
-    """The findings to show, and those that are accepted today. A blocker is always shown."""
+    """The findings to show, and the findings that are accepted today. A blocker is always shown."""
     shown: list[Finding] = []
     hidden: list[Finding] = []
     for each in found:

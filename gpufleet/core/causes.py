@@ -1,4 +1,4 @@
-"""Why a program failed, by what it printed: a cause that is the same for all of them. Pure."""
+"""Finds in a program's output why the program failed. Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from functools import cached_property
 
 from gpufleet.core.entries import Entry, Sourced, loader
 
-MAX_LINES = 5000  # the last ones of an output, which are searched
-MAX_LINE_CHARS = 2000  # of a line that is searched
+MAX_LINES = 5000  # searched at the end of an output
+MAX_LINE_CHARS = 2000  # searched in each line
 _PATH = re.compile(r"(?<![\w:/.])/[\w.+@%/~-]*\w")
 _PROGRESS = re.compile(
     r"(Get|Hit|Ign):\d+ |Fetched \d|\(Reading database|Progress: \[|Selecting previously "
     r"|Preparing to |Unpacking |Setting up |Processing triggers |Reading (package|state)"
     r"|Building dependency |\s*\d{1,3} ?%|.*\| +[\d.]+ ?[kMG]?B? +[\d:]+( ETA)?\s*$"
-)  # of apt, dpkg, yum and dnf
+)  # progress lines of apt, dpkg, yum and dnf
 
 
 class Cause(Sourced):
-    """One cause, as causes.yaml has it."""
+    """One known cause of a failure, an entry of causes.yaml."""
 
     name: str
     cause: str
@@ -44,7 +44,7 @@ load_causes = loader(Causes, "core/causes")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cause of a failure: a sentence without its full stop, and what to do."""
+    """The cause of a failure, a sentence without its full stop, and its remedy."""
 
     name: str
     text: str
@@ -52,9 +52,9 @@ class Found:
 
 
 def find_cause(lines: Sequence[str]) -> Found | None:
-    """The cause that an output names last: what a program printed earlier did not end it.
+    """The last known cause in an output: an earlier error did not end the program.
 
-    None if it names no known cause.
+    Returns None if the output has no known cause.
     """
     for line in reversed(lines[-MAX_LINES:]):
         searched = line[:MAX_LINE_CHARS]
@@ -74,7 +74,7 @@ def _found(cause: Cause, match: re.Match[str]) -> Found:
 
 
 def without_progress(lines: Iterable[str]) -> list[str]:
-    """The lines that say something: what a terminal would still show of each, no progress."""
+    """The lines without progress and overwritten text, or, if that leaves none, with progress."""
     ends = [line.rstrip("\r").rpartition("\r")[2].rstrip() for line in lines]
     said: Sequence[str] = [line for line in ends if line and not _PROGRESS.match(line)]
     return list(said) or [line for line in ends if line]

@@ -1,4 +1,4 @@
-"""How results are printed: on standard output, as wide as the terminal or COLUMNS says."""
+"""Prints results on standard output, as wide as the terminal or as COLUMNS says."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ from gpufleet.core.names import few
 from gpufleet.core.visible import each_line
 
 STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
-WIDTH = 140  # columns where there is no terminal, and COLUMNS is not set
+WIDTH = 140  # columns without a terminal and without COLUMNS
 
 
 class Results(Console):
-    """rich's console, which would end the process where nobody reads a pipe: here that is an error
-    as any other."""
+    """A rich console that raises on a broken pipe. rich's own console would end the process."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
 def result_console() -> Console:
-    """A console for results; it prints control characters on a terminal alone."""
+    """A console for results. It prints control characters only on a terminal."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return Results(width=None if known else WIDTH, highlight=False)
 
 
 def print_finding(console: Console, finding: Finding, hosts: Sequence[str] = ()) -> None:
-    """Print a finding, with its hosts if any: code, what and why, what to do. Nothing of it is
-    markup."""
+    """Print a finding and its hosts, if any: code, message, remedy. No text is read as markup."""
     word = (f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
     place = f" {few(hosts)}:" if hosts else ""
     console.print(Text.assemble(word, f"{place} {each_line(finding.message)}"), highlight=False)

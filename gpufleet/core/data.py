@@ -1,4 +1,4 @@
-"""Reads the YAML files of the rooms; imports nothing of gpufleet."""
+"""Reads the YAML data files of the rooms. Imports no other module of gpufleet."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read(name: str) -> dict[str, Any]:
-    """One file by ROOM/NAME as a mapping; keys that begin with a dot only hold anchors and are left
-    out."""
+    """Read one data file, ROOM/NAME, as a mapping. Keys that begin with a dot only hold YAML
+    anchors and are left out."""
     return _parse(_place(name, ".yaml"))
 
 
 def read_folder(name: str) -> list[dict[str, Any]]:
-    """Every file of a folder of data by ROOM/NAME, ordered by file name with numbers as numbers."""
+    """Read every file of a data folder, ROOM/NAME, in natural order of file names."""
     return [_parse(file) for file in sorted(_place(name).iterdir(), key=_order)]
 
 
@@ -33,5 +33,5 @@ def _parse(file: Any) -> dict[str, Any]:
 
 
 def _order(file: Any) -> list[str | int]:
-    """rhel10.yaml after rhel9.yaml."""
+    """The sort key of a file: rhel10.yaml comes after rhel9.yaml."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]

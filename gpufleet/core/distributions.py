@@ -1,8 +1,7 @@
 """Types of data/distributions/*.yaml, data/families.yaml and data/kernels.yaml.
 
-One file says everything about one distribution; whoever decides by a part of it is in the room of
-that subject. Every entry says where it comes from (`source`) and, where it was tested, when
-and how (`verified`).
+One file holds all facts about one distribution. Code that decides by a fact is in the room of its
+subject. Every entry names its source (`source`) and, if it was tested, when and how (`verified`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from gpufleet.core.entries import (
 
 
 class OsMatch(Entry):
-    """What /etc/os-release says on such a host: ID, and VERSION_ID or the parts it begins with."""
+    """Matches /etc/os-release: ID, and VERSION_ID or the parts that it begins with."""
 
     ids: tuple[str, ...]
     version: str
@@ -44,34 +43,34 @@ class ArchiveBranch(Entry):
 
 
 class Archive(Sourced):
-    """What a distribution's own archive has, and which of its components are needed."""
+    """The driver branches in a distribution's own archive, and the archive components to enable."""
 
     components: tuple[str, ...] = ()
-    third_parties: tuple[str, ...] = ()  # regular expressions of addresses laid out like it
+    third_parties: tuple[str, ...] = ()  # regular expressions of addresses with the same layout
     branches: tuple[ArchiveBranch, ...] = ()
 
 
 class ExtraRepository(Sourced):
-    """A repository that the driver's dependencies come from (base, EPEL), by name and address.
+    """A repository with dependencies of the driver (base, EPEL), by name and address.
 
-    With `path` it is the archive of repositories that are gone; below a mirror of the archives it
-    has that path.
+    `path` is set for an archive of discontinued repositories: the path below a mirror of the
+    archives.
     """
 
     name: str
     url: str
     path: str = ""
-    key: str = ""  # file on the host
-    key_url: str = ""  # where the key is fetched from, where the host does not have it
-    key_path: str = ""  # the same below a mirror of the archives
-    fingerprints: tuple[str, ...] = ()  # of that key; 40 digits, upper case
-    replaces: tuple[str, ...] = ()  # sections of .repo files that it replaces
-    gone: tuple[str, ...] = ()  # regular expressions of the addresses that are gone
-    provides: tuple[str, ...] = ()  # packages of the driver's prerequisites that it alone has
+    key: str = ""  # key file on the host
+    key_url: str = ""  # address to fetch a missing key from
+    key_path: str = ""  # path of the key below a mirror of the archives
+    fingerprints: tuple[str, ...] = ()  # of the key; 40 digits, upper case
+    replaces: tuple[str, ...] = ()  # sections of .repo files to replace
+    gone: tuple[str, ...] = ()  # regular expressions of addresses that no longer work
+    provides: tuple[str, ...] = ()  # prerequisites of the driver that only this repository has
 
 
 class ToolkitLimits(Sourced):
-    """Which versions of the container toolkit a distribution can have."""
+    """The versions of the container toolkit that a distribution can install."""
 
     tested: bool = False
     refused: tuple[str, ...] = ()  # version prefixes that cannot be installed
@@ -79,8 +78,8 @@ class ToolkitLimits(Sourced):
 
 
 class ExporterPackaging(Sourced):
-    """Whether there are packages of dcgm-exporter and DCGM: seen in the repository, documented
-    only, or none, for a `reason`."""
+    """The packages of dcgm-exporter and DCGM: seen in the repository, only documented, or none,
+    with a `reason`."""
 
     packages: Literal["seen", "documented", "none"]
     reason: str = ""
@@ -93,53 +92,53 @@ class Systemd(Sourced):
 
 
 class Distribution(Sourced):
-    """A distribution, by NVIDIA's code for it."""
+    """A distribution. `code` is NVIDIA's name for it."""
 
     code: str
     title: str
-    also: tuple[str, ...] = ()  # distributions that are served by the same repository
+    also: tuple[str, ...] = ()  # codes of distributions that use the same repository
     os: OsMatch
     style: Style
     manager: PackageManager
     end_of_life: date | None = None
-    supported: bool = True  # in the newest installation guide of NVIDIA
+    supported: bool = True  # by NVIDIA's newest installation guide
     architectures: dict[str, str]  # `uname -m` -> directory of the repository
     key: str
     branches: BranchRange  # in NVIDIA's repository
-    ceiling: str = ""  # last driver version built for it; where set, `branches` has no `last`
+    ceiling: str = ""  # last driver version built for it; `branches` then has no `last`
     modules: tuple[Modules, ...] = ("open", "proprietary")
     modules_reason: str = ""
     version_lock: str = ""
-    driver_packages: tuple[str, ...]  # ids of sets of driver/packages.yaml
+    driver_packages: tuple[str, ...]  # ids of package sets in driver/packages.yaml
     headers: tuple[str, ...]
     build: tuple[str, ...]
     archive: Archive | None = None
     extra_repositories: tuple[ExtraRepository, ...] = ()
-    subscriptions: tuple[str, ...] = ()  # ids of `os` whose repositories come with one
+    subscriptions: tuple[str, ...] = ()  # ids of `os` with repositories by subscription
     toolkit: ToolkitLimits
-    exporter: ExporterPackaging | None = None  # None: nothing is known of such packages
+    exporter: ExporterPackaging | None = None  # None: nothing known about such packages
     systemd: Systemd | None = None  # None: new enough for everything
 
 
 class DistributionFamily(Sourced):
-    """Distributions of one kind of packages, by words in ID and ID_LIKE of /etc/os-release."""
+    """Distributions with the same packaging, by words in ID and ID_LIKE of /etc/os-release."""
 
     name: str
     packaging: Style
     words: tuple[str, ...]
-    managers: tuple[PackageManager, ...]  # the preferred one first
+    managers: tuple[PackageManager, ...]  # preferred one first
 
 
 class KernelHeaders(Sourced):
-    """Kernels whose headers have another package name than those of their distribution."""
+    """Kernels whose header packages are not named as the distribution's own."""
 
     name: str
     style: Style
-    pattern: str  # of the whole release
+    pattern: str  # matches the whole release
     headers: tuple[str, ...]
 
     def templates(self, style: Style, release: str) -> tuple[str, ...] | None:
-        """Package name templates for a release, None if it is another kernel's."""
+        """Package name templates for a release. None if the release is of another kernel."""
         match = re.fullmatch(self.pattern, release) if style == self.style else None
         return match and tuple(_filled(name, match.groupdict()) for name in self.headers)
 
@@ -152,12 +151,12 @@ def _filled(template: str, words: dict[str, str | None]) -> str:
 
 @lru_cache(maxsize=1)
 def load_kernels() -> tuple[KernelHeaders, ...]:
-    """Every kernel of kernels.yaml, in the order in which a release is compared with them."""
+    """Every kernel of kernels.yaml, in the order in which releases are matched."""
     return TypeAdapter(tuple[KernelHeaders, ...]).validate_python(read("core/kernels")["kernels"])
 
 
 def headers_for(distribution: Distribution, release: str) -> tuple[str, ...]:
-    """Package name templates of the headers of a kernel on a distribution."""
+    """Package name templates of a kernel's headers on a distribution."""
     found = (kernel.templates(distribution.style, release) for kernel in load_kernels())
     return next((names for names in found if names is not None), distribution.headers)
 
@@ -166,14 +165,14 @@ def headers_for(distribution: Distribution, release: str) -> tuple[str, ...]:
 def load_distributions() -> tuple[Distribution, ...]:
     """Every distribution, ordered by code.
 
-    Raises pydantic.ValidationError where a file does not fit its type.
+    Raises pydantic.ValidationError if a file does not fit its type.
     """
     return tuple(Distribution.model_validate(entry) for entry in read_folder("core/distributions"))
 
 
 @lru_cache(maxsize=1)
 def load_families() -> tuple[DistributionFamily, ...]:
-    """Every family, in the order in which a host is compared with them."""
+    """Every family, in the order in which hosts are matched."""
     return TypeAdapter(tuple[DistributionFamily, ...]).validate_python(
         read("core/families")["families"]
     )

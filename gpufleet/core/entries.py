@@ -1,4 +1,4 @@
-"""Base types of every part of the catalog."""
+"""Base types of all catalog entries."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ Role = Literal["dkms", "kernel", "modules", "userland", "desktop", "own"]
 
 
 class Entry(BaseModel):
-    """Base of every catalog type: immutable, and an unknown key is an error."""
+    """Base of every catalog type. Immutable; an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Sourced(Entry):
-    """An entry that says where its facts come from."""
+    """A catalog entry that names the source of its facts."""
 
     source: str
     verified: str = ""
@@ -34,7 +34,7 @@ class Sourced(Entry):
 
 
 class BranchRange(Entry):
-    """A range of branches, both ends included; an end that is left out is open."""
+    """A range of branches that includes both ends. A missing end means no limit."""
 
     first: int | None = None
     last: int | None = None
@@ -47,5 +47,5 @@ AnyEntry = TypeVar("AnyEntry", bound=Entry)
 
 
 def loader(kind: type[AnyEntry], name: str) -> Callable[[], AnyEntry]:
-    """A function that gives a file of this version of gpufleet, ROOM/NAME, and reads it once."""
+    """A function that returns the data file ROOM/NAME as an entry, and reads it only once."""
     return lru_cache(maxsize=1)(lambda: kind.model_validate(read(name)))

@@ -1,4 +1,4 @@
-"""Exit statuses, the same for every command of gpufleet: docs/reference/exit-status.md."""
+"""Exit statuses of every gpufleet command: docs/reference/exit-status.md."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """How a command ended."""
+    """The exit status of a command."""
 
     CONVERGED = 0  # success: everything is converged
     FAILED = 1  # a host, cluster or check failed or is unreachable; the report was not written

@@ -1,4 +1,4 @@
-"""The user of this run, for the locks on hosts and clusters."""
+"""Identifies the user of this run, for the locks on hosts and clusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 def user_name() -> str:
-    """The user of this process, by number where there is no name, as in a container."""
+    """The name of this process's user, or its number if it has no name, as in a container."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):  # OSError from Python 3.13 on
@@ -21,7 +21,7 @@ def user_name() -> str:
 
 
 def new_identity() -> str:
-    """user@machine, process and since when, unlike any other, in printable ASCII."""
+    """A unique identity in printable ASCII: user@machine, process id, time and random digits."""
     since = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
     who = f"{user_name()}@{platform.node()}, process {os.getpid()}, since {since}"
     return f"{_UNPRINTABLE.sub('?', who)} [{secrets.token_hex(8)}]"

@@ -1,4 +1,4 @@
-"""Progress on standard error: lines that are redrawn on a terminal, elsewhere one now and then."""
+"""Progress on standard error: redrawn lines on a terminal, otherwise a line from time to time."""
 
 from __future__ import annotations
 
@@ -15,33 +15,32 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.live import Live
 
-HEARTBEAT = 15.0  # seconds between two lines where there is no terminal
-PER_SECOND = 4  # times that lines are drawn
-QUIET = "GPUFLEET_QUIET"  # environment variable: no progress, if it has a value
+HEARTBEAT = 15.0  # seconds between lines without a terminal
+PER_SECOND = 4  # redraws of the lines
+QUIET = "GPUFLEET_QUIET"  # environment variable: any value turns progress off
 SHOW_CURSOR = b"\x1b[?25h\r\n"
 
 Lines = Callable[[int, int], list[str]]  # of columns and rows
 
 
 def on_terminal(stream: TextIO | None = None) -> bool:
-    """Whether lines can be redrawn: not in a pipe, a dumb terminal or CI."""
+    """True if lines can be redrawn: not in a pipe, a dumb terminal or CI."""
     plain = os.environ.get("TERM", "") in ("", "dumb") or bool(os.environ.get("CI"))
-    there = stream or sys.stderr  # None where it was closed at the start
+    there = stream or sys.stderr  # None if it was closed at the start
     return there is not None and there.isatty() and not plain
 
 
 def is_quiet() -> bool:
-    """Whether results and errors alone are wanted."""
+    """True if the user wants only results and errors."""
     return bool(os.environ.get(QUIET))
 
 
 class LiveProgress:
-    """Progress from `start` to `stop`; used in one thread, or with gevent in one greenlet.
+    """Shows progress from `start` to `stop`. Use it in one thread, or in one gevent greenlet.
 
-    `lines`: for a terminal of that size, each without control characters; `beat`: one line for a
-    log, "" where there is nothing to say; `stream`: where to, if not standard error. None is drawn
-    where results alone are wanted; what is said is printed. A terminal that goes away ends the
-    progress, and nothing else.
+    `lines` returns the lines for a terminal of that size, without control characters. `beat`
+    returns one line for a log, or "". `stream` defaults to standard error. In quiet mode nothing is
+    drawn, but `say` still prints. A terminal that disappears only ends the progress.
     """
 
     def __init__(self, lines: Lines, beat: Callable[[], str], stream: TextIO | None = None) -> None:
@@ -63,7 +62,7 @@ class LiveProgress:
             self._beating.start()
 
     def say(self, line: str) -> None:
-        """Print a line that stays, above those that are redrawn. It has no control characters."""
+        """Print a line that stays above the redrawn lines. It must not have control characters."""
         if self._gone:
             return
         with self._there():
@@ -73,7 +72,7 @@ class LiveProgress:
                 print(line, file=self._stream or sys.stderr, flush=True)
 
     def stop(self) -> None:
-        """Remove the lines that were drawn; a second call does nothing."""
+        """Remove the redrawn lines. A second call does nothing."""
         self._ended.set()
         if self._beating and self._beating is not threading.current_thread():
             self._beating.join()
@@ -84,14 +83,14 @@ class LiveProgress:
 
     @contextmanager
     def _there(self) -> Iterator[None]:
-        """Nothing more is shown once the terminal, or the reader of a pipe, is gone."""
+        """Stop showing anything when the terminal, or the reader of a pipe, is gone."""
         try:
             yield
-        except (OSError, ValueError):  # the latter of a stream that this process has closed
+        except (OSError, ValueError):  # ValueError: this process has closed the stream
             self._gone = True
 
     def _draw(self) -> None:
-        from rich.live import Live  # takes its time to load
+        from rich.live import Live  # slow to load
 
         console = Console(file=self._stream, stderr=not self._stream, highlight=False)
         self._live = Live(
@@ -105,8 +104,7 @@ class LiveProgress:
         self._live.start()
 
     def abandon(self) -> None:
-        """Give the cursor back where the process ends at once, in a signal handler: waits for
-        no lock."""
+        """Show the cursor again when a signal handler ends the process. Waits for no lock."""
         if self._live:
             with self._there():
                 os.write((self._stream or sys.stderr).fileno(), SHOW_CURSOR)

@@ -1,4 +1,4 @@
-"""From pyinfra's flat host data to typed settings: every error of a host at once."""
+"""Converts pyinfra's flat host data to typed settings and collects all errors of a host."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ TYPES = {
 }
 Roles = tuple[type[RoleSettings], ...]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
-NEAR = 0.92  # similarity of two keys that differ by a typo: 1 is equal
-SHOWN_VALUE = 60  # characters of a wrong value that an error repeats
+NEAR = 0.92  # similarity of two keys that differ by a typo; 1 means equal
+SHOWN_VALUE = 60  # characters of a wrong value shown in an error
 
 
 def known_keys(roles: Roles) -> list[str]:
-    """Every data key that one of the roles reads, for example `driver_branch`."""
+    """Every data key that the roles read, for example `driver_branch`."""
     return [role.prefix + name for role in roles for name in role.model_fields]
 
 
 def unknown_keys(data: Mapping[str, Any], roles: Roles) -> list[Finding]:
-    """A finding for each key that is meant for a role and that none of `roles` reads."""
+    """A finding for each key that looks like a role's but is read by no role."""
     return [_unknown(key, roles) for key in sorted(key for key in data if _is_unknown(key, roles))]
 
 
-@lru_cache(maxsize=4096)  # hosts have the same keys, and comparing words takes long
+@lru_cache(maxsize=4096)  # hosts have the same keys, and fuzzy matching is slow
 def _is_unknown(key: object, roles: Roles) -> bool:
-    """Whether a key has a role's prefix, or nearly a role's name, and no role reads it."""
+    """True if no role reads the key, but it has a role's prefix or resembles a role's key."""
     if not isinstance(key, str) or key in known_keys(roles):
         return False
     reserved = tuple(role.prefix for role in roles if role.reserved)
@@ -47,7 +47,7 @@ def _is_unknown(key: object, roles: Roles) -> bool:
 
 
 def _near_miss(key: str, roles: Roles) -> str | None:
-    """The key closest to a misspelt one: `Driver-enabled`, `toolkitt_version`."""
+    """The known key closest to a misspelt one, such as `Driver-enabled` or `toolkitt_version`."""
     plain = key.lower().replace("-", "_")
     close = get_close_matches(plain, known_keys(roles), n=1, cutoff=NEAR)
     return close[0] if close and close[0][0] == plain[:1] else None
@@ -67,7 +67,7 @@ def _unknown(key: str, roles: Roles) -> Finding:
 def load_role(
     model: type[RoleModel], data: Mapping[str, Any], problems: list[Finding]
 ) -> RoleModel | None:
-    """The settings of one role; None where an invalid value was added to `problems`."""
+    """The settings of one role. Returns None after it added invalid values to `problems`."""
     keys = {name: model.prefix + name for name in model.model_fields}
     try:
         return model.model_validate({name: data[key] for name, key in keys.items() if key in data})
@@ -80,7 +80,7 @@ def load_role(
 
 
 def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
-    """One finding per key, also where its value matches none of several types."""
+    """One finding per key, even if pydantic reports an error for each of several types."""
     of_items = [detail for detail in details if any(type(part) is int for part in detail["loc"])]
     whole = [detail for detail in details if detail not in of_items]
     items = (_problem_of_item(detail) for detail in of_items)
@@ -94,7 +94,7 @@ def _invalid(key: str, details: list[Mapping[str, Any]]) -> Finding:
 
 
 def _problem_of_item(detail: Mapping[str, Any]) -> str:
-    """The problem of one item of a list, or of one entry of a mapping."""
+    """The problem of one item of a list or one entry of a mapping."""
     allowed = detail.get("ctx", {}).get("expected") if detail["type"] == "literal_error" else None
     item = _shown(detail["input"])
     problem = f"is not {allowed}" if allowed else problem_of(detail)
@@ -102,7 +102,7 @@ def _problem_of_item(detail: Mapping[str, Any]) -> str:
 
 
 def problem_of(detail: Mapping[str, Any]) -> str:
-    """The problem of a value, from a pydantic error, as the rest of a sentence."""
+    """The problem of a value, from a pydantic error, as the end of a sentence."""
     if detail["type"] in TYPES:
         return f"must be {TYPES[detail['type']]}"
     message = str(detail["msg"]).removeprefix("Value error, ")
@@ -112,6 +112,6 @@ def problem_of(detail: Mapping[str, Any]) -> str:
 
 
 def _shown(value: object) -> str:
-    """An invalid value for a message: short, without registered secrets, logins and queries."""
+    """An invalid value for a message: shortened, without registered secrets, logins and queries."""
     text = plain_urls(hide_secrets(printed(masked(value) if isinstance(value, Mapping) else value)))
     return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"

@@ -1,4 +1,4 @@
-"""Values that are safe to print: structure, numbers and known keys; other text is masked."""
+"""Makes values safe to print: structure, numbers and known keys stay, other text is masked."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpufleet.core.visible import one_line, printed
 
 MASK_CHANGED = "*** (changed)"
 MISSING = object()
-# names of Secrets and fields, which are no secrets themselves
+# keys that name a Secret or a field, and hold no secret
 _REFERENCE = re.compile(r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|_name$|^passwordKey$")
-# keys of charts and of container runtimes whose text says how, and never holds a secret
+# keys of charts and container runtimes whose text is an option, never a secret
 _WORDS = """
 action apiVersion as class cpu customMetrics deviceClassWhitelist deviceLabelFields digest effect
 folderAnnotation image imagePullPolicy interval job_name kind level logLevel memory
@@ -34,7 +34,7 @@ monitor_path runtime_path runtime_root runtime_type sandbox_image snapshotter st
 _HARMLESS = frozenset(_WORDS.split())
 _RELABELING = ("replacement", "separator", "sourceLabels", "source_labels", "targetLabel",
                "target_label")  # fmt: skip
-# keys that are harmless below certain others
+# keys that are harmless below certain other keys
 _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "hostPath": ("path",),
     "matchExpressions": ("key", "operator", "values"),
@@ -49,12 +49,12 @@ _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
 
 
 def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> Any:
-    """`value` with every text masked that may be a secret, and numbers below secret keys too.
+    """`value` with all text masked that may be a secret, and with numbers below secret keys masked.
 
-    `other`: what it is compared with, to report a change. `keys`: the way to it from the top.
+    `other`: a value to compare with, to show a change. `keys`: the path of keys to `value`.
     """
     if isinstance(value, Mapping):
-        named = printed(value.get("name", ""), str)  # an entry of a container's `env`
+        named = printed(value.get("name", ""), str)  # entry of a container's `env`
         known = other if isinstance(other, Mapping) else {}
         return {
             plain_urls(printed(key, str)): masked(
@@ -80,7 +80,7 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
 
 
 def _way(key: str, named: str) -> tuple[str, ...]:
-    """The key, and for the value of an environment variable its name before it."""
+    """The key. For an environment variable's value, the variable's name comes first."""
     return (named, key) if key == "value" and named else (key,)
 
 
@@ -92,7 +92,7 @@ def _is_harmless(keys: tuple[str, ...]) -> bool:
 
 
 def flat_lines(value: Any, path: str = "") -> Iterator[str]:
-    """A line `path: leaf` for every leaf, in the order of the keys."""
+    """One line `path: leaf` for every leaf, in the order of the keys."""
     if isinstance(value, Mapping) and value:
         for key, inner in sorted(value.items(), key=lambda item: str(item[0])):
             name = str(key) if re.fullmatch(r"[\w-]+", str(key)) else f'"{key}"'
@@ -107,8 +107,8 @@ def flat_lines(value: Any, path: str = "") -> Iterator[str]:
 def file_difference(path: str, before: str, after: str, *, secret: bool = False) -> list[str]:
     """The difference of a text file.
 
-    JSON and TOML are parsed and shown as a line for each setting, with texts masked that may be
-    secrets; what cannot be parsed, and a `secret` file, is not shown.
+    JSON and TOML are shown as one line per setting, with masked text. Other formats are shown as
+    they are. A `secret` file, and a file that cannot be parsed, is not shown.
     """
     if secret:
         return [f"{path}: it changes, and is not shown: it holds a login"]
@@ -120,7 +120,7 @@ def file_difference(path: str, before: str, after: str, *, secret: bool = False)
         was, will = (
             parse(text.lstrip("\ufeff")) if text.strip() else {} for text in (before, after)
         )
-    except ValueError:  # its message may quote a secret
+    except ValueError:  # the message may quote a secret
         return [f"{path}: it changes, and is not shown: it cannot be parsed"]
     old, new = (
         [one_line(line) for line in flat_lines(shown)] for shown in (masked(was), masked(will, was))

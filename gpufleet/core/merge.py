@@ -1,4 +1,4 @@
-"""Mappings put over mappings."""
+"""Merges mappings, and reads and sets values at paths of keys."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from typing import Any
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """One mapping of both, key by key at every depth; where both have a value, that of `over`,
-    None too."""
+    """Merge two mappings, key by key at every depth. A value of `over` wins, even None."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
@@ -19,7 +18,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def value_at(values: Any, path: str, default: Any = None) -> Any:
-    """What stands at a path of keys such as a.b.c; `default` where there is no such key."""
+    """The value at a path of keys such as a.b.c, or `default` if a key is missing."""
     for key in path.split("."):
         if not isinstance(values, Mapping) or key not in values:
             return default
@@ -28,7 +27,7 @@ def value_at(values: Any, path: str, default: Any = None) -> Any:
 
 
 def with_value(values: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """`values` with `value` at a path of keys, in place of what was there."""
+    """A copy of `values` with `value` set at a path of keys."""
     key, _, rest = path.partition(".")
     if not rest:
         return {**values, key: value}
@@ -37,7 +36,7 @@ def with_value(values: Mapping[str, Any], path: str, value: Any) -> dict[str, An
 
 
 def without_value(values: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """`values` without the key at a path."""
+    """A copy of `values` without the key at a path."""
     key, _, rest = path.partition(".")
     if not rest:
         return {name: value for name, value in values.items() if name != key}

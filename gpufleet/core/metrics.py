@@ -1,4 +1,4 @@
-"""Metrics in Prometheus' text format, for the textfile collector of node_exporter.
+"""Metrics in the text format of Prometheus, for node_exporter's textfile collector.
 
 Source of the format: https://prometheus.io/docs/instrumenting/exposition_formats/
 """
@@ -12,12 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 
 Sample = tuple[Mapping[str, str], float]  # labels, value
-READABLE = 0o644  # the collector is another user
-SUFFIX = ".prom"  # the collector reads no other file
+READABLE = 0o644  # the collector runs as another user
+SUFFIX = ".prom"  # the collector ignores other files
 
 
 def metrics_text(prefix: str, families: Iterable[tuple[str, str, Iterable[Sample]]]) -> str:
-    """Gauges, by name without prefix, help and samples."""
+    """The text of gauges. `families`: name without prefix, help text, samples."""
     return "".join(_family(f"{prefix}_{name}", *more) for name, *more in families)  # type: ignore[arg-type]
 
 
@@ -34,7 +34,7 @@ def _escaped(text: str) -> str:
 
 
 def refusal(path: Path, prefix: str) -> str:
-    """Why metrics of that prefix must not or cannot replace a file, or ""."""
+    """Why metrics of that prefix cannot or must not replace a file, or ""."""
     if path.suffix != SUFFIX:
         return f"its name does not end in {SUFFIX}"
     if not path.parent.is_dir():
@@ -53,8 +53,8 @@ def refusal(path: Path, prefix: str) -> str:
 
 
 def write_metrics(path: Path, text: str, prefix: str) -> None:
-    """Put the file in its place, whole or not at all. Raises OSError, also where another program
-    has written a file there since the start of the run."""
+    """Replace the file atomically. Raises OSError, also if another program has written to the path
+    since the run started."""
     if why := refusal(path, prefix):
         raise OSError(why)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

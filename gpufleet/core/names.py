@@ -1,4 +1,4 @@
-"""Many hosts in few words: their names as Slurm and ClusterShell write them, what they share."""
+"""Shortens lists of hosts: ranges of names as in Slurm and ClusterShell, shared findings."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gpufleet.core.findings import KINDS, Finding, Severity, by_severity
 from gpufleet.core.visible import one_line
 
 DETAILS = "`gpufleet doctor INVENTORY --limit HOST` shows those of one host."
-SHOWN = 4  # names, or ranges of names, in a sentence
+SHOWN = 4  # names or ranges of names in a sentence
 Thing = TypeVar("Thing", bound=Hashable)
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>\d+)(?P<tail>\D*)", re.ASCII)
 
 
 def folded(names: Iterable[str]) -> list[str]:
-    """The names, with runs of numbers as ranges; digits are kept: [08-10], and 8 is not 08."""
+    """The names, with runs of numbers as ranges. Digits are kept: [08-10], and 8 is not 08."""
     found: list[str] = []
     run: list[re.Match[str]] = []
     for name in map(one_line, names):
@@ -53,14 +53,14 @@ def counted(number: int, word: str) -> str:
 
 
 def few(names: Sequence[str]) -> str:
-    """Hosts in a sentence: the one, or how many and the first of them."""
+    """Hosts for a sentence: the only name, or the number and the first names."""
     short = folded(names)
     shown = ", ".join(short[:SHOWN]) + (", …" if len(short) > SHOWN else "")
     return shown if len(names) == 1 else f"{counted(len(names), 'host')} ({shown})"
 
 
 def shared(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
-    """Each thing once, with the names of its hosts, in the order in which they come."""
+    """Each thing once, with the names of its hosts, in the order of first appearance."""
     hosts: dict[Thing, dict[str, None]] = defaultdict(dict)
     for name, thing in found:
         hosts[thing][name] = None
@@ -68,8 +68,8 @@ def shared(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
 
 
 def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, tuple[str, ...]]]:
-    """Each finding once, with the names of its hosts: the worst first. Findings that differ only in
-    the host that a command of the remedy names are the same."""
+    """Each finding once, with the names of its hosts, the most severe first. Findings that differ
+    only in the host in a command of the remedy count as the same."""
     own: dict[Finding, Finding] = {}
     general: list[tuple[str, Finding]] = []
     for name, finding in found:
@@ -85,7 +85,7 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
 def _fold_infos(
     found: Iterable[tuple[Finding, tuple[str, ...]]],
 ) -> list[tuple[Finding, tuple[str, ...]]]:
-    """The same, the worst first; infos of one code are one if their details differ by host."""
+    """Sort by severity, and merge infos of one code whose details differ by host."""
     hosts = dict(found)
     infos: dict[str, list[Finding]] = defaultdict(list)
     entries: dict[Finding, tuple[str, ...]] = {}
@@ -97,7 +97,7 @@ def _fold_infos(
     for code, alike in infos.items():
         one = alike[0]
         names = tuple(dict.fromkeys(name for each in alike for name in hosts[each]))
-        if len({hosts[each] for each in alike}) == 1:  # such as of two runtimes on each host
+        if len({hosts[each] for each in alike}) == 1:  # such as infos of two runtimes on each host
             entries |= dict.fromkeys(alike, names)
             continue
         if len(alike) > 1:

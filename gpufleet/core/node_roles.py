@@ -1,6 +1,6 @@
-"""The roles of a node, by name and in the order in which they run, and states of runtimes.
+"""The roles of a node, in the order in which they run, and the states of a runtime.
 
-Each is a room with a module `role`; its steps are in the folder of roles/ that the role names.
+Each role is a room with a module `role`. Its steps are in the folder of roles/ that the role names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NODE_ROLES: dict[str, Shown] = {
     "exporter": "when wanted",
     "kubernetes": "when wanted",
 }
-# of a container runtime after a run; "" where the run did not get as far as its settings
+# state of a container runtime after a run; "" means: the run ended before this setting
 RuntimeState = Literal[
     "",
     "configured",

@@ -1,9 +1,9 @@
-"""OpenPGP public keys: their fingerprints, read without gpg.
+"""Reads OpenPGP public keys and their fingerprints without gpg.
 
-RFC 4880 (and RFC 9580, which keeps its version 4 format): packets and armor.
-Of the signatures, those that bind subkeys are verified, for a fingerprint says nothing of subkeys;
-all others are the package manager's work, and so is whether a key has expired or was revoked by
-its owner. What is read here decides whether a key is the one that the catalog names.
+Format: packets and armor of RFC 4880 (RFC 9580 keeps its version 4). Only the signatures that bind
+subkeys are verified, because a fingerprint does not cover subkeys. The package manager verifies all
+other signatures and checks if a key has expired or was revoked. This module decides if a key is the
+one that the catalog names.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ UNKNOWN = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
 _SUBKEY = 14
-_OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signatures, keys, user ids and attributes, subkeys
+_OF_CERTIFICATES = {2, 6, 13, 14, 17}  # signature, key, user id and attribute, subkey
 _SUBKEY_BINDING = 0x18
 _HASHES: dict[int, hashes.HashAlgorithm] = {
-    2: hashes.SHA1(),  # keys of 2014 bind with it; a second preimage is out of reach
+    2: hashes.SHA1(),  # keys of 2014 bind with it; a second preimage is infeasible
     8: hashes.SHA256(),
     9: hashes.SHA384(),
     10: hashes.SHA512(),
     11: hashes.SHA224(),
 }
 _RSA, _EDDSA = (1, 3), 22
-_ED25519 = bytes.fromhex("092b06010401da470f01")  # its object identifier, after the length
+_ED25519 = bytes.fromhex("092b06010401da470f01")  # the length, then the object identifier
 _CRC24_START, _CRC24_POLYNOMIAL = 0xB704CE, 0x864CFB
 
 
 class OpenPgpError(ValueError):
-    """The data is not a valid public key; the message says why."""
+    """The data is not a valid public key. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """One primary key with what belongs to it, and no other key.
+    """One primary key with its user ids, subkeys and signatures, and no other key.
 
-    `fingerprint`: 40 hexadecimal digits, upper case; `binary`: as an apt keyring holds it.
+    `fingerprint`: 40 hexadecimal digits, upper case; `binary`: the format of an apt keyring.
     """
 
     fingerprint: str
@@ -55,7 +55,7 @@ class Certificate:
 
     @property
     def armored(self) -> bytes:
-        """As rpm imports it: with the checksum that rpm of EL 7 asks for."""
+        """The armored key for rpm, with the checksum that rpm of EL 7 needs."""
         lines = base64.encodebytes(self.binary).decode().replace("\n", "")
         rows = [lines[first : first + 64] for first in range(0, len(lines), 64)]
         checksum = base64.b64encode(_crc24(self.binary).to_bytes(3, "big")).decode()
@@ -64,9 +64,9 @@ class Certificate:
 
 
 def certificate(data: bytes) -> Certificate:
-    """The one certificate that armored or binary `data` consists of.
+    """The only certificate in armored or binary `data`.
 
-    OpenPgpError for anything else: a second primary key of whatever version, a subkey that the
+    Raises OpenPgpError for anything else: a second primary key of any version, a subkey that the
     primary key did not sign, a packet that no certificate has, a second armor, garbage.
     """
     if data.count(b"-----BEGIN PGP") > 1:
@@ -86,7 +86,7 @@ def certificate(data: bytes) -> Certificate:
 
 
 def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
-    """OpenPgpError where a subkey has no binding signature of the first packet's key."""
+    """Raise OpenPgpError if the primary key (the first packet) did not sign a subkey."""
     primary = packets[0][1]
     for place, (tag, subkey) in enumerate(packets):
         if tag != _SUBKEY:
@@ -99,17 +99,17 @@ def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
 def fingerprints(data: bytes) -> tuple[str, ...]:
     """Fingerprints of the version 4 primary keys in armored or binary `data`.
 
-    Raises OpenPgpError when `data` is neither, or cut off.
+    Raises OpenPgpError if `data` is neither, or is truncated.
     """
     primaries = (body for tag, body in _packets(dearmor(data)) if tag == _PUBLIC_KEY)
     return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
 
 
-@lru_cache(maxsize=64)  # hosts have the same keyrings, and a signature takes long
+@lru_cache(maxsize=64)  # hosts have the same keyrings, and verifying is slow
 def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
-    """Fingerprints of the keys in a keyring; UNKNOWN among them where it holds anything else.
+    """Fingerprints of the keys in a keyring, and UNKNOWN if it holds one key and anything else.
 
-    () for data that is no keyring. A keyring that is to be trusted has exactly one, an expected.
+    Returns () for data that cannot be read. A trusted keyring has one key, an expected one.
     """
     with suppress(OpenPgpError):
         return (certificate(data).fingerprint,)
@@ -121,9 +121,9 @@ def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
 
 
 def dearmor(data: bytes) -> bytes:
-    """The binary form of `data`: every armored public key in it, or `data` if it has none.
+    """The binary form of every armored public key in `data`, or `data` if it is not armored.
 
-    Raises OpenPgpError for an armor that is cut off or damaged.
+    Raises OpenPgpError for an armor that is truncated or damaged.
     """
     if b"-----BEGIN PGP" not in data:
         return data
@@ -156,7 +156,7 @@ def _crc24(data: bytes) -> int:
 
 
 def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Tag and body of every packet. Partial lengths, which keys may not have, are refused."""
+    """Tag and body of every packet. Refuses partial lengths, which keys must not have."""
     position = 0
     while position < len(data):
         header = data[position]
@@ -179,7 +179,7 @@ def _packets(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _length(data: bytes, position: int) -> tuple[int, int]:
-    """A length of one, two or five bytes at `position`, and the position after it."""
+    """Read a length of one, two or five bytes at `position`. Also returns the position after it."""
     first = data[position] if position < len(data) else 0
     if first < 192:
         return first, position + 1
@@ -192,17 +192,17 @@ def _length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _fingerprint(body: bytes) -> str:
-    """Of the body of a key's packet: 40 hexadecimal digits, upper case."""
+    """The fingerprint of a key packet's body: 40 hexadecimal digits, upper case."""
     if len(body) > 0xFFFF:
         raise OpenPgpError("a key packet is too long")
     prefix = b"\x99" + len(body).to_bytes(2, "big")
-    # SHA-1 is what the format says a fingerprint is; it protects nothing by itself here.
+    # The format defines a fingerprint as SHA-1. It is an identifier here, not a protection.
     return hashlib.sha1(prefix + body, usedforsecurity=False).hexdigest().upper()
 
 
 def _binds(signature: bytes, primary: bytes, subkey: bytes) -> bool:
-    """Whether `signature` is the primary key's own binding of the subkey (RFC 4880, 5.2.4), with
-    RSA or Ed25519. False also for what is damaged."""
+    """True if `signature` is the primary key's binding of the subkey (RFC 4880, 5.2.4), by RSA or
+    Ed25519. False if it is damaged."""
     if len(signature) < 6 or signature[0] != 4 or signature[1] != _SUBKEY_BINDING:
         return False
     chosen = _HASHES.get(signature[3])
@@ -243,7 +243,7 @@ def _verify_ed25519(key: bytes, numbers: bytes, digest: bytes) -> None:
 
 
 def _integers(data: bytes) -> list[bytes]:
-    """The multiprecision integers in `data`, without their lengths."""
+    """The multiprecision integers in `data`, without their length prefixes."""
     found = []
     while data:
         size = (int.from_bytes(data[:2], "big") + 7) // 8

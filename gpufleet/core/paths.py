@@ -1,4 +1,4 @@
-"""Paths on this machine: what ships with gpufleet, and the cache of what can be built again."""
+"""Paths on this machine: files that ship with gpufleet, and the cache."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import os
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_INSTALLED = _PACKAGE / "_shipped"  # pyproject.toml puts it into the wheel
-_IN_CHECKOUT = {"checks": "tests/post_deploy"}  # the others have one name in both
+_INSTALLED = _PACKAGE / "_shipped"  # pyproject.toml adds it to the wheel
+_IN_CHECKOUT = {"checks": "tests/post_deploy"}  # the other folders have the same name in both
 
 
 def shipped(name: str) -> Path:
-    """A folder or file that ships beside the modules: `checks`, `config.py`, `deploys`,
-    `docs`, `inventories`, `roles` or `templates`."""
+    """The path of a shipped folder or file: `checks`, `config.py`, `deploys`, `docs`,
+    `inventories`, `roles`, `templates`."""
     if _INSTALLED.is_dir():
         return _INSTALLED / name
     return _PACKAGE.parent / _IN_CHECKOUT.get(name, name)
 
 
 def expanded(path: str) -> Path:
-    """A path of a user's, with ~; as it is where there is no such user: no file has that name."""
+    """A user's path with ~ expanded. Unchanged for an unknown user: no file has that name."""
     return Path(os.path.expanduser(path))
 
 
 class NoHome(RuntimeError):
-    """The user has no home folder, and no variable names another place."""
+    """The user has no home folder, and no variable names another folder."""
 
 
 def user_folder(variable: str, below_home: str) -> Path:
-    """The folder that a variable names, else one of the user's. Raises NoHome."""
+    """The folder that a variable names, or else a folder below the user's home. Raises NoHome."""
     if named := os.environ.get(variable):
         return Path(named)
     try:
@@ -38,6 +38,6 @@ def user_folder(variable: str, below_home: str) -> Path:
 
 
 def cache_dir() -> Path:
-    """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`; everything in it can be rebuilt.
-    Raises NoHome."""
+    """`$XDG_CACHE_HOME/gpufleet`, usually `~/.cache/gpufleet`. Its content can be rebuilt. Raises
+    NoHome."""
     return user_folder("XDG_CACHE_HOME", ".cache") / "gpufleet"

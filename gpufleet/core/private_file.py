@@ -1,4 +1,4 @@
-"""Files on this machine that their owner alone may read."""
+"""Files on this machine that only their owner can read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> bool:
-    """Put a file in its place, whole or not at all, mode 0600; False if it was there already.
+    """Write a file atomically with mode 0600. Returns False if the file was already the same.
 
-    Missing folders are created, for their owner alone. Raises OSError.
+    Creates missing folders, readable only by their owner. Raises OSError.
     """
     data = text.encode()
     if _is_private(path, data):
@@ -30,15 +30,14 @@ def write_private(path: Path, text: str) -> bool:
 
 
 def make_private(folder: Path) -> None:
-    """Create a folder and those above it that are missing, for their owner alone. Raises
-    OSError."""
+    """Create a folder and its missing parents, readable only by their owner. Raises OSError."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)
 
 
 def _is_private(path: Path, data: bytes) -> bool:
-    """Whether a file is as it should be."""
+    """True if the file has this content and can be read only by its owner."""
     try:
         return not path.stat().st_mode & 0o077 and path.read_bytes() == data
     except (FileNotFoundError, IsADirectoryError):

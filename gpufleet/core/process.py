@@ -1,7 +1,7 @@
-"""Run a program of this machine, with a deadline and a limit of what it prints.
+"""Runs programs on this machine, with limits of time and output.
 
-A program and what it starts are one process group, which ends as one: SIGTERM first, SIGKILL after
-`GRACE` seconds.
+A program and its children form one process group. To end it, the group gets SIGTERM, and after
+`GRACE` seconds SIGKILL.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import IO
 from gpufleet.core.limits import MIB
 
 MAX_OUTPUT_BYTES = 64 * MIB
-GRACE = 10.0  # seconds between SIGTERM and SIGKILL, and for the kernel after it
-LOOK = 0.1  # the most seconds between two looks at a program
+GRACE = 10.0  # seconds between SIGTERM and SIGKILL, and after SIGKILL for the kernel
+LOOK = 0.1  # maximum seconds between two polls
 STAYS = "it runs as another user, as with sudo, and cannot be ended: it may still be at work"
 
 Tick = Callable[[float], None]  # called while a program runs, with the seconds since its start
@@ -31,8 +31,8 @@ Tick = Callable[[float], None]  # called while a program runs, with the seconds 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a program left. `code`: its exit status, negative for a signal, None after its deadline;
-    `why`: the reason for which it was ended."""
+    """The result of a program. `code`: its exit status, negative for a signal, None after its
+    deadline; `why`: why gpufleet ended it, or ""."""
 
     code: int | None
     stdout: str
@@ -45,11 +45,11 @@ class Result:
 
 
 class Process:
-    """A program that runs. Raises OSError if it cannot be started.
+    """A running program. Raises OSError if it cannot be started.
 
-    `given`: its standard input; `merged`: its errors are in its output; `prompts`: it may ask the
-    user at the terminal, so it keeps our standard input and process group; `bound`: it gets SIGTERM
-    if this process, or its thread that starts the program, is killed.
+    `given`: its standard input; `merged`: errors go to its output; `prompts`: it may ask the user
+    at the terminal, so it keeps our standard input and process group; `bound`: it gets SIGTERM if
+    this process, or the thread that starts the program, is killed.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Process:
         self._result: Result | None = None
         self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 while the program runs
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-        with tempfile.TemporaryFile() as source:  # a pipe would block where nobody reads it
+        with tempfile.TemporaryFile() as source:  # a pipe could block the writer
             source.write(given)
             source.seek(0)
             self._process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Process:
         _RUNNING.add(self)
 
     def poll(self) -> Result | None:
-        """None while it runs. One that exceeds its limits is ended."""
+        """The result, or None while the program runs. Ends a program that exceeds its limits."""
         if self._result is not None:
             return self._result
         code = self._process.poll()
@@ -101,7 +101,7 @@ class Process:
         return self._leave(self._process.poll() if talks else code, why)
 
     def wait(self, tick: Tick | None = None) -> Result:
-        """Its result; `tick` ends it if it raises."""
+        """Wait for the result. If `tick` raises, the program is ended."""
         try:
             while (result := self.poll()) is None:
                 ran = time.monotonic() - self._began
@@ -113,18 +113,18 @@ class Process:
         return result
 
     def end(self) -> None:
-        """End it with what it has started, if it still runs."""
+        """End the program and its children if it still runs."""
         end_all([self])
 
     def tail(self, size: int) -> str:
-        """The last bytes of its output so far, as text."""
+        """The last `size` bytes of the output so far, as text."""
         if self._result is not None:
             return self._result.stdout[-size:]
         return _text(self._out, max(os.fstat(self._out.fileno()).st_size - size, 0), size)
 
     def send(self, number: int) -> bool:
-        """Send a signal to its group; whether there is something left of it. What belongs to other
-        users gets none."""
+        """Send a signal to the group, except to processes of other users. Returns True if any
+        process of it is left."""
         if self._process.poll() is not None and not self._own_group:
             return False
         try:
@@ -154,13 +154,13 @@ _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 def _bind() -> None:
-    """In a child before its program: have the kernel end it with this process, on Linux."""
+    """Run in the child before its program: on Linux, the kernel ends it with this process."""
     if sys.platform == "linux":
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def end_all(processes: Iterable[Process]) -> None:
-    """End programs that still run, with what they have started; all have the same time for it."""
+    """End the running programs and their children. All share the same time limit."""
     left = [process for process in processes if process.runs]
     for number in (signal.SIGTERM, signal.SIGKILL):
         left = [process for process in left if process.send(number)]
@@ -171,16 +171,16 @@ def end_all(processes: Iterable[Process]) -> None:
 
 
 def signal_running(number: int) -> None:
-    """Send a signal to every program of this process; waits for none."""
+    """Send a signal to every program that this process runs, without waiting."""
     for process in list(_RUNNING):
         process.send(number)
 
 
 def run_in_front(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run a program that has our terminal; returns its exit status, 128 and the number of a signal
-    that ended it.
+    """Run a program in the foreground of our terminal. Returns its exit status, or 128 plus the
+    number of the signal that ended it.
 
-    SIGTERM is passed on. SIGINT of a terminal reaches both: only the program acts on it.
+    SIGTERM is passed on. The terminal's SIGINT reaches both: only the program acts on it.
     """
     child = subprocess.Popen(command, env=dict(environment))
 

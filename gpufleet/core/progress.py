@@ -1,6 +1,6 @@
-"""What a run shows while it goes on: from the state of its hosts to lines of text. Pure.
+"""Turns the state of a run's hosts into lines that show its progress. Pure.
 
-Names and steps come from inventories and deploys: each is one visible line.
+Names and steps come from inventories and deploys: each becomes one visible line.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from gpufleet.core.names import counted, few, folded
 from gpufleet.core.visible import one_line
 
 Stage = Literal["connecting", "reading", "running"]
-LONG = 5.0  # seconds from which on a silent host is named, and the log of a step read
-NAME = 4  # a host's name has at most this part of the width
+LONG = 5.0  # seconds until a silent host is named, and until a step's log is read
+NAME = 4  # a host's name takes at most 1/NAME of the width
 
 
 @dataclass(frozen=True, slots=True)
 class Active:
-    """A host that carries out a step. `step`: as pyinfra names it, `Role | Sentence`; `logged`:
-    what it logged last, without secrets."""
+    """A host that executes a step. `step`: `Role | Sentence`, as pyinfra names it; `logged`: its
+    last line of the log, without secrets."""
 
     name: str
     step: str
@@ -32,13 +32,13 @@ class Active:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run at one moment. Each of its hosts is counted in one place."""
+    """The state of a run at one moment. Each host is counted once."""
 
     stage: Stage
     seconds: float
     hosts: int
     active: tuple[Active, ...] = ()
-    silent: tuple[str, ...] = ()  # of connecting and reading: those that did not answer yet
+    silent: tuple[str, ...] = ()  # while connecting and reading: hosts without an answer
     waiting: int = 0
     unchanged: int = 0
     done: int = 0
@@ -46,14 +46,14 @@ class Progress:
 
 
 def longest(progress: Progress) -> list[Active]:
-    """The hosts at work, that whose step takes the longest first."""
+    """The active hosts, the one with the longest-running step first."""
     return sorted(progress.active, key=lambda host: -host.seconds)
 
 
 def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
-    """The lines of a terminal of that size: the run, then each host at work, the longest first."""
+    """The lines for a terminal of that size: the run, then each active host, the longest first."""
     shown = longest(progress)
-    room = max(height - 2, 1)  # the cursor has a line of its own
+    room = max(height - 2, 1)  # one line is left for the cursor
     hidden = shown[room - 1 :] if len(shown) > room else []
     shown = shown[: len(shown) - len(hidden)]
     names = [one_line(host.name) for host in shown]
@@ -66,7 +66,7 @@ def terminal_lines(progress: Progress, width: int, height: int) -> list[str]:
 
 
 def heartbeat(progress: Progress) -> str:
-    """One line for a log: the run, and the host whose step takes the longest."""
+    """One line for a log: the run, and the host with the longest-running step."""
     line = _head(progress)
     if progress.active:
         slowest = longest(progress)[0]
@@ -77,21 +77,21 @@ def heartbeat(progress: Progress) -> str:
 
 
 def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds: float) -> str:
-    """One line for a step that is over, "" where it changed nothing and failed nowhere."""
+    """One line for a finished step, or "" if it changed nothing and did not fail."""
     parts = [f"changed {few(changed)}"] if changed else []
     parts += [f"failed on {few(failed)}"] if failed else []
     return f"{_step(step)}: {', '.join(parts)}, {elapsed(seconds)}" if parts else ""
 
 
 def fit(text: str, width: int) -> str:
-    """The text in at most that many columns."""
+    """The text, cut to that number of columns."""
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(width - 1, 0)).rstrip() + "…"
 
 
 def _head(progress: Progress) -> str:
-    """What the run as a whole does: `Running, 65 s: 2 hosts at work, 38 with no changes`."""
+    """A summary of the whole run: `Running on 40 hosts, 65 s: 2 at work, 38 with no changes`."""
     if progress.stage != "running":
         answered = progress.hosts - len(progress.silent)
         word = "Connecting to" if progress.stage == "connecting" else "Reading"
@@ -110,7 +110,7 @@ def _head(progress: Progress) -> str:
 
 
 def _late(progress: Progress) -> list[str]:
-    """The hosts that do not answer, once the others have had their time."""
+    """One line with the hosts that have not answered, after `LONG` seconds."""
     if not progress.silent or progress.seconds < LONG:
         return []
     short = folded(progress.silent)
@@ -128,7 +128,7 @@ def _doing(host: Active) -> str:
 
 
 def _step(name: str) -> str:
-    """`Driver: Install the packages` of `NVIDIA driver | Install the packages`."""
+    """`Driver: Install the packages` for `NVIDIA driver | Install the packages`."""
     return one_line(name).replace(" | ", ": ")
 
 

@@ -1,4 +1,4 @@
-"""Texts of servers and programs in messages: a short part, and the whole in a private log."""
+"""Quotes output of servers and programs: a part in the message, the whole in a private log."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 
 MAX_QUOTE_CHARS = 300
-MAX_LINE_CHARS = 1000  # of a line of an output that is printed as a whole
-MAX_LINES = 40  # of such an output
+MAX_LINE_CHARS = 1000  # in a line of an output that is printed whole
+MAX_LINES = 40  # in such an output
 MAX_LOGS = 200
-_READ = 64 * 1024  # characters in which secrets are searched
+_READ = 64 * 1024  # characters that are searched for secrets
 
 
 def quote_field(text: str, most: int = MAX_QUOTE_CHARS) -> str:
-    """The start of a text of others: one line without registered secrets and control characters."""
+    """The start of an untrusted text as one line, without secrets and control characters."""
     shown = one_line(hide_secrets(" ".join(text[:_READ].split())))
     return shown if len(shown) <= most else f"{shown[: most - 1].rstrip()}…"
 
 
 def quote_last_line(text: str, most: int = MAX_QUOTE_CHARS) -> str:
-    """The last line of an output that is not empty, as `quote_field`; "" if there is none."""
+    """The last non-empty line of an output, as `quote_field` returns it, or ""."""
     return quote_field(text.rstrip().rpartition("\n")[2], most)
 
 
 def quote_lines(name: str, lines: Sequence[str]) -> list[str]:
-    """The last lines of an output of `name`. If there are more, the first line names the log that
-    has the whole."""
+    """The last lines of the output of `name`. If some are left out, the first line names the log
+    with the whole output."""
     shown = [quote_line(line) for line in lines[-MAX_LINES:]]
     left_out = len(lines) - len(shown)
     if not left_out:
@@ -44,14 +44,14 @@ def quote_lines(name: str, lines: Sequence[str]) -> list[str]:
 
 
 def quote_line(line: str) -> str:
-    """A line with its blanks, bounded."""
+    """One line with its blanks, shortened."""
     shown = one_line(hide_secrets(line[:_READ]))
     return shown if len(shown) <= MAX_LINE_CHARS else f"{shown[: MAX_LINE_CHARS - 1]}…"
 
 
 def keep_output(name: str, lines: Iterable[str]) -> str:
-    """Write an output to a log that only this user can read, without registered secrets. Returns
-    the end of a sentence: where the log is, or why there is none."""
+    """Write an output without secrets to a log that only this user can read. Returns the end of a
+    sentence: the path of the log, or why it was not written."""
     moment = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%f}"
     safe = re.sub(r"[^\w.-]", "_", name)[:80]
     try:
@@ -70,5 +70,5 @@ def output_folder() -> Path:
 
 def _remove_old(folder: Path) -> None:
     for path in sorted(folder.glob("*.log"))[:-MAX_LOGS]:
-        with suppress(FileNotFoundError):  # another run removes it
+        with suppress(FileNotFoundError):  # another run removed it
             path.unlink()

@@ -1,4 +1,4 @@
-"""Templates: the files that land on hosts and in clusters."""
+"""Renders the templates of files for hosts and clusters."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def _template(name: str, autoescape: bool = False) -> Template:
 
 
 def render(name: str, **values: object) -> str:
-    """The text of templates/NAME.j2 with `values`; an undefined value is an error."""
+    """Render templates/NAME.j2 with `values`. An undefined value is an error."""
     return _template(f"{name}.j2").render(**values)
 
 
 def render_page(name: str, **values: object) -> str:
-    """The same of HTML: every value is escaped."""
+    """Render an HTML template with every value escaped."""
     return _template(f"{name}.j2", autoescape=True).render(**values)

@@ -1,4 +1,4 @@
-"""Responses of servers that are not trusted: read within a size and a time."""
+"""Reads responses of untrusted servers within limits of size and time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
 
 
 class ResponseRefused(HTTPError):
-    """A response that is not read to its end; the text says why."""
+    """A response that was not read to its end. The text says why."""
 
 
 def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
-    """What `work` returns or raises; TimeoutError where it takes longer than `seconds`.
+    """Return or raise the result of `work`. Raises TimeoutError after `seconds`.
 
-    It runs in a thread: no time limit of a socket covers names, TLS, heads and redirects. The event
-    that it is given is set when no caller waits for it any more.
+    `work` runs in a thread, because no socket timeout covers DNS, TLS, headers and redirects
+    together. Its event is set when the caller no longer waits.
     """
     given_up = threading.Event()
     done: futures.Future[T] = futures.Future()
@@ -38,7 +38,7 @@ def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     threading.Thread(target=run, daemon=True).start()
     try:
         return done.result(seconds)
-    except futures.TimeoutError:  # before Python 3.11 another one than Python's own
+    except futures.TimeoutError:  # another class than TimeoutError before Python 3.11
         raise TimeoutError from None
     finally:
         given_up.set()
@@ -52,12 +52,12 @@ def _read_part(response: Any) -> bytes:
 
 
 def read_response(response: Any, limit: Limit, given_up: threading.Event) -> bytes:
-    """The decoded content of a urllib3 response that is not read yet. Raises ResponseRefused, also
-    when `given_up` is set, and the errors of urllib3."""
+    """The decoded content of an unread urllib3 response. Raises urllib3's errors and
+    ResponseRefused, also when `given_up` is set."""
     encoding = (response.headers.get("Content-Encoding") or "").strip().lower()
     data = bytearray()
     try:
-        if encoding not in ENCODINGS:  # several of them grow a millionfold
+        if encoding not in ENCODINGS:  # several of them can grow a millionfold
             raise ResponseRefused(f"it is encoded as {encoding[:80]}, which was not requested")
         while chunk := _read_part(response):
             data += chunk
@@ -66,13 +66,13 @@ def read_response(response: Any, limit: Limit, given_up: threading.Event) -> byt
             if given_up.is_set():
                 raise ResponseRefused(limit.too_slow)
     except BaseException:
-        response.close()  # the rest of it must not be read as the next response
+        response.close()  # the rest must not be read as the next response
         raise
     return bytes(data)
 
 
 def bound_answers(rest: Any) -> None:
-    """Read every response of a Kubernetes REST client within API_ANSWER, in size and in time."""
+    """Limit each response of a Kubernetes REST client to API_ANSWER, in size and time."""
     send = rest.request
 
     def request(method: str, url: str, **more: Any) -> Any:

@@ -1,8 +1,8 @@
-"""The secrets that this process has read, and texts without them.
+"""Registers the secrets that this process reads, and hides them in texts.
 
-A value is registered where it is read: below a secret key of the inventory, in a login file, in a
-kubeconfig, a token that gpufleet made. `hide_secrets` replaces registered values in what is
-printed, logged and reported. A secret that was never registered is not recognized.
+Code registers a value when it reads it: below a secret key of the inventory, in a login file or a
+kubeconfig, or a generated token. `hide_secrets` replaces registered values in all output, logs and
+reports. It does not recognize a secret that was never registered.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from urllib.parse import quote, quote_plus, unquote
 from gpufleet.core.visible import printed
 
 MASK = "***"
-SUDO_PASSWORD = "GPUFLEET_SUDO_PASSWORD"  # environment variable: of all hosts without their own
-SHORTEST = 5  # characters of a value that is hidden: a shorter one stands in any text
-START = 4  # characters by which the register is searched
-MIN_TOKEN_CHARS = 16  # of the user of a URL without a password, to be a token
+SUDO_PASSWORD = "GPUFLEET_SUDO_PASSWORD"  # variable: for hosts without their own password
+SHORTEST = 5  # characters of a hidden value; shorter values occur in any text
+START = 4  # characters that index the register
+MIN_TOKEN_CHARS = 16  # a user in a URL without password counts as a token from this length
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|authorization|basic_?auth|^auth$|cookie|pwd(?![a-z])|psk(?![a-z])"
@@ -32,7 +32,7 @@ _SECRET_KEY = re.compile(
     r"[_-]?key|client-key-data|dockerconfigjson|dockercfg|jfrog-art-api",
     re.IGNORECASE,
 )
-# names of Secrets, fields and files, and the kind of a credential
+# keys that name a Secret, a field, a file or a kind of credential
 _NO_SECRET_KEY = re.compile(
     r"^existing[A-Z]|[a-z](Name|Ref|Selector|Namespace)$|[_-](name|file|path)$|File$|Path$"
     r"|^(name|namespace|type|mode|passwordKey)$|PullSecrets?$|existing_secret$|askpass$",
@@ -47,19 +47,19 @@ _ASSIGNED = re.compile(
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether the values below a key are secrets: `ssh_password`, `token`, `routing_key`."""
+    """True if the values below a key are secrets: `ssh_password`, `token`, `routing_key`."""
     return bool(_SECRET_KEY.search(key)) and not _NO_SECRET_KEY.search(key)
 
 
 class SecretRegister:
-    """Secret values with their spellings."""
+    """Secret values in all their spellings."""
 
     def __init__(self) -> None:
         self._values: set[str] = set()
         self._by_start: dict[str, list[str]] = {}
 
     def add(self, value: str) -> None:
-        """Register a value, and each line of one with several."""
+        """Register a value, and each of its lines."""
         for secret in {value.strip(), *map(str.strip, value.splitlines())}:
             is_frame = secret.startswith("-----") and secret.endswith("-----")
             if len(secret) < SHORTEST or is_frame or secret in self._values:
@@ -75,7 +75,7 @@ class SecretRegister:
         if not self._values:
             return text
         parts: list[str] = []
-        end = 0  # of the text that is in `parts` or hidden
+        end = 0  # end of the text that was copied or hidden
         for at in range(len(text) - START + 1):
             for secret in self._by_start.get(text[at : at + START], ()):
                 if text.startswith(secret, at):
@@ -85,7 +85,7 @@ class SecretRegister:
         return "".join([*parts, text[end:]])
 
 
-REGISTER = SecretRegister()  # of this process
+REGISTER = SecretRegister()  # the register of this process
 
 
 def register_secret(value: str) -> None:
@@ -93,24 +93,24 @@ def register_secret(value: str) -> None:
 
 
 def hide_secrets(text: str) -> str:
-    """`text` with *** for each registered value."""
+    """`text` with *** in place of each registered value."""
     return REGISTER.hide(text)
 
 
 def spell_secret(value: str) -> set[str]:
-    """A value as it is, and as JSON, Python, HTML, shells, URLs and base64 write it."""
+    """The spellings of a value: plain, and in JSON, Python, HTML, shells, URLs and base64."""
     data = value.encode("utf-8", "replace")
     found = {value, repr(value)[1:-1], html.escape(value), shlex.quote(value).strip("'")}
     for ascii_only in (True, False):
         found.add(quoted := json.dumps(value, ensure_ascii=ascii_only)[1:-1])
         found.add(re.sub("[&<>]", lambda each: f"\\u{ord(each[0]):04x}", quoted))  # as Go does
     found.add(value.replace("'", "'\\''"))
-    found.add(re.sub(r'([$`"\\])', r"\\\1", value))  # a shell's double quotes
+    found.add(re.sub(r'([$`"\\])', r"\\\1", value))  # in double quotes of a shell
     found.add(re.sub(r"([^\w@%+=:,./-])", r"\\\1", value, flags=re.ASCII))
     for encoded in (quote_plus(data), *(quote(data, safe=safe) for safe in ("", "/", "!'()*"))):
         found |= {encoded, re.sub("%[0-9A-F]{2}", lambda code: code[0].lower(), encoded)}
     found |= {base64.b64encode(data).decode(), base64.urlsafe_b64encode(data).decode()}
-    for before in range(3):  # the place where a value begins within a longer text in base64
+    for before in range(3):  # offsets of the value in a longer text in base64
         letters = base64.b64encode(bytes(before) + data).decode()
         part = letters[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         found |= {part, part.translate(str.maketrans("+/", "-_"))}
@@ -118,8 +118,8 @@ def spell_secret(value: str) -> set[str]:
 
 
 def register_secrets_of(data: Any) -> None:
-    """Register the values below secret keys of an inventory's data, the logins in its URLs, and
-    what its texts assign to secret keys, as `--api-token=VALUE`, and private keys."""
+    """Register secrets in an inventory's data: values below secret keys, logins in URLs, private
+    keys, and values that texts assign to secret keys, as in `--api-token=VALUE`."""
     for keys, text in _leaves(data, ()):
         if any(map(is_secret_key, keys)) and text not in ("None", "True", "False"):
             register_secret(text)
@@ -128,7 +128,7 @@ def register_secrets_of(data: Any) -> None:
 
 
 def register_secrets_of_environment() -> None:
-    """Register the secrets in the variables of this process, as the login of a proxy."""
+    """Register secrets in this process's environment variables, such as a proxy's login."""
     register_secrets_of(
         {
             name: value
@@ -139,18 +139,17 @@ def register_secrets_of_environment() -> None:
 
 
 def take_sudo_password() -> str | None:
-    """The password that --ask-sudo-password left for this process. What it starts does not get
-    it."""
+    """The password that --ask-sudo-password left in the environment. It is removed from there, so
+    child processes do not get it."""
     password = os.environ.pop(SUDO_PASSWORD, None)
     register_secret(password or "")
     return password
 
 
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Each text and number with the keys that lead to it, but for those above a name or a
-    reference."""
+    """Each text and number with its path of keys. A key that names a reference resets the path."""
     if isinstance(value, Mapping):
-        named = printed(value.get("name", ""), str)  # of an entry of a container's `env`
+        named = printed(value.get("name", ""), str)  # entry of a container's `env`
         for key, inner in value.items():
             name = printed(key, str)
             own = named if name == "value" and named else name
@@ -179,5 +178,5 @@ def _secrets_within(text: str) -> Iterator[str]:
 
 
 def plain_urls(text: str) -> str:
-    """A text of another program's files, with the logins and queries of its URLs masked."""
+    """A text from another program's files, with logins and queries of URLs masked."""
     return _URL_QUERY.sub(rf"\1{MASK}", _URL_LOGIN.sub(rf"\1{MASK}@", text))

@@ -1,4 +1,4 @@
-"""The base of all settings models, and the types that their fields share."""
+"""The base class of all settings models, and field types that they share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic_core import PydanticCustomError
 
-DIGITS_LOST = "digits_lost"  # pydantic's type of the error, with an `example` of a right value
+DIGITS_LOST = "digits_lost"  # pydantic error type; its `example` is a right value
 
 
 def in_quotes(example: str) -> BeforeValidator:
-    """Rejects a float: its digits in the inventory are lost."""
+    """Rejects a float, because the inventory has lost its last zeros."""
 
     def check(value: Any) -> Any:
         if isinstance(value, float):
@@ -37,7 +37,7 @@ def several(value: Any) -> Any:
 def _check_url(value: str) -> str:
     if not value.startswith(("http://", "https://", "file:///")):
         raise ValueError("must start with https://, http:// or file:///")
-    if "?" in value or "#" in value:  # a signature or a token, as of a bucket
+    if "?" in value or "#" in value:  # a bucket's signature or token
         raise ValueError(
             "must not contain a query or a fragment: paths are appended to it, and it is written "
             "to world-readable files"
@@ -46,7 +46,7 @@ def _check_url(value: str) -> str:
 
 
 def without_login(setting: str) -> AfterValidator:
-    """A URL must not contain a user or password; `setting` is the file for them, "" for none."""
+    """Rejects a URL with a user or password. `setting` names the file for the login, or is ""."""
     place = f"; put them into the file that {setting} sets" if setting else ""
 
     def check(value: str) -> str:
@@ -58,7 +58,7 @@ def without_login(setting: str) -> AfterValidator:
 
 
 def matching(pattern: str, what: str) -> AfterValidator:
-    """The whole text must match; `what` describes the format for the user."""
+    """Requires the whole text to match. `what` describes the format for the user."""
     allowed = re.compile(pattern)
 
     def check(value: str) -> str:
@@ -70,12 +70,12 @@ def matching(pattern: str, what: str) -> AfterValidator:
 
 
 def whole_version(example: str) -> AfterValidator:
-    """The text must be two or three numbers with dots between them."""
+    """Requires two or three numbers with dots between them."""
     return matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?", f"a whole version, such as {example}")
 
 
 def _joined(value: Any) -> Any:
-    """A fingerprint as gpg prints it: in groups of four digits, in either case."""
+    """A fingerprint as gpg prints it, in groups and any case, converted to 40 upper case digits."""
     return "".join(value.split()).upper() if isinstance(value, str) else value
 
 
@@ -98,7 +98,7 @@ ToolkitUrl = Annotated[_AnyUrl, without_login("toolkit_repo_logins")]
 
 
 def _check_path(value: str) -> str:
-    """Paths that every shell, unit and configuration file takes as one word."""
+    """Requires a path that every shell, unit and configuration file reads as one word."""
     if not re.fullmatch(r"/[A-Za-z0-9_.@+:,/-]+", value, re.ASCII) or value.endswith("/"):
         raise ValueError(
             "must be the absolute path of a file, with only letters, digits and _ . @ + : , / -"
@@ -114,7 +114,7 @@ class RoleSettings(BaseModel):
 
     `reserved`: other keys with the prefix are errors.
 
-    Strict: "yes" is no boolean and "9400" no number. The command line gives both their types.
+    Strict: "yes" is not a boolean, "9400" not a number. The command line passes both types.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -123,7 +123,7 @@ class RoleSettings(BaseModel):
 
 
 def values_of(annotation: Any) -> str:
-    """What a field takes, in words."""
+    """Describes in words the values that a field accepts."""
     if annotation in (bool, int, str):
         return {bool: "True, False", int: "a number", str: "text"}[annotation]
     origin, parts = get_origin(annotation), get_args(annotation)

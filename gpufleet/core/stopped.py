@@ -1,4 +1,4 @@
-"""How code says that it cannot go on with one host or cluster."""
+"""The exception that stops one host or cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpufleet.core.findings import Finding
 
 
 class Stopped(Exception):
-    """The host or cluster cannot go on, for the reasons that `findings` give."""
+    """Stops the host or cluster for the reasons in `findings`."""
 
     def __init__(self, *found: Finding) -> None:
         super().__init__("; ".join(map(str, found)))

@@ -1,4 +1,4 @@
-"""The standard streams of this process, whatever it was started with."""
+"""Prepares the standard streams of this process."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from gpufleet.core.secrets import hide_secrets, register_secrets_of_environment
 class HidingStream:
     """A standard stream that prints *** for registered secrets.
 
-    It has no `buffer`: click would print past it where the locale is ASCII.
+    It has no `buffer`, because click writes to `buffer` if the locale is ASCII.
     """
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def write(self, text: Any) -> int:
-        # click's completion of commands; it takes a stream that accepts no bytes at all for binary
+        # click's shell completion. It treats a stream that rejects bytes as binary.
         if text and isinstance(text, bytes):
             text = text.decode("utf-8", "replace")
         self._stream.write(hide_secrets(text))
@@ -36,9 +36,9 @@ class HidingStream:
 
 
 def prepare_streams() -> None:
-    """Make standard input and error usable for this process and those that it starts.
+    """Make standard input and error usable for this process and its children.
 
-    Where one was closed, it leads to /dev/null: else the next file that is opened takes its place.
+    A closed stream is opened as /dev/null, or else the next opened file would take its number.
     Characters that the locale cannot encode are escaped, and registered secrets are hidden.
     """
     register_secrets_of_environment()
@@ -48,7 +48,7 @@ def prepare_streams() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            with suppress(OSError):  # it is flushed before
+            with suppress(OSError):  # flushed before
                 stream.reconfigure(errors="backslashreplace")
         if stream is not None and not isinstance(stream, HidingStream):
             setattr(sys, name, HidingStream(stream))

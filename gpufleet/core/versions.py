@@ -1,4 +1,4 @@
-"""Versions as numbers: 580.95.05 and 580.142 compare by their parts, never as text."""
+"""Compares versions by their numbers: 580.95.05 and 580.142, never as text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from functools import lru_cache
 def version_tuple(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: "580.159.03" -> (580, 159, 3), "v1.27-rc" -> (1, 27).
 
-    Text without a leading number gives an empty tuple, which is lower than every version. More than
-    nine digits are no number: hosts choose the text, and int() refuses thousands of them.
+    Text without a leading number gives an empty tuple, which is lower than every version. A part
+    with more than nine digits is ignored: hosts choose the text, and int() refuses thousands.
     """
     found = re.match(r"v?(\d{1,9}(?!\d)(?:\.\d{1,9}(?!\d))*)", version)
     return tuple(int(part) for part in found[1].split(".")) if found else ()
@@ -23,12 +23,12 @@ def branch_of(version: str) -> int:
 
 
 def version_order(version: str) -> tuple[tuple[int, int, str], ...]:
-    """A sort key for versions of packages and releases of kernels: numbers compare as numbers."""
+    """Sort key for package versions and kernel releases. Numbers compare as numbers."""
     parts = re.findall(r"\d{1,9}|[a-zA-Z]+", version)  # int() refuses thousands of digits
     return tuple((1, int(part), "") if part.isdigit() else (0, 0, part) for part in parts)
 
 
 def upstream_version(version: str) -> str:
-    """A package's version without epoch and revision: `3:580.95.05-1.el9` -> `580.95.05`."""
+    """A package version without epoch and revision: `3:580.95.05-1.el9` -> `580.95.05`."""
     version = version.split(":", 1)[-1]
     return version.rsplit("-", 1)[0] if "-" in version else version

@@ -1,6 +1,6 @@
-"""Untrusted text for output: a value is one line, and each of several lines has a mark.
+"""Makes untrusted text visible in output: a value is one line, quoted lines have a mark.
 
-Otherwise a value that gpufleet repeats could contain lines that look like gpufleet's own.
+Otherwise a value could contain lines that look like gpufleet's own output.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ BAR = "  | "  # before each line of untrusted text
 
 
 class Count(int):
-    """A number in a sentence: with the format `pod uses|pods use` it is `1 pod uses`, or
-    `2 pods use`."""
+    """A number in a sentence: the format `pod uses|pods use` gives `1 pod uses` or `2 pods use`."""
 
     def __format__(self, form: str) -> str:
         one, bar, several = form.partition("|")
@@ -21,11 +20,11 @@ class Count(int):
 
 
 class Lines(str):
-    """Untrusted text whose line breaks are kept, as the last lines of a log."""
+    """Untrusted text that keeps its line breaks, such as the last lines of a log."""
 
 
 def one_line(text: str) -> str:
-    r"""`text` with everything that does not print as itself escaped, as \n, \x1b or \u2028."""
+    r"""`text` with unprintable characters escaped, as \n, \x1b or \u2028."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else _escaped(letter) for letter in text)
@@ -41,12 +40,12 @@ def barred(lines: Iterable[str]) -> list[str]:
 
 
 def each_line(text: str) -> str:
-    """A text of several lines that gpufleet composed: each is one visible line."""
+    """A text of several lines, written by gpufleet, with each line made visible."""
     return "\n".join(map(one_line, text.split("\n")))
 
 
 def printed(value: object, form: Callable[[object], str] = repr) -> str:
-    """The repr of a value of an inventory, or its str: an object's own may raise."""
+    """The repr or str of an inventory value. An object's own method may raise."""
     try:
         return form(value)
     except Exception as error:  # noqa: BLE001 - of the user's own class
@@ -54,7 +53,7 @@ def printed(value: object, form: Callable[[object], str] = repr) -> str:
 
 
 def visible(value: object) -> Any:
-    """A value for a format string; a number stays a number."""
+    """A value for a format string. Numbers stay numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Count(value)
     if isinstance(value, int | float):

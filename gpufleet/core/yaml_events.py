@@ -1,4 +1,4 @@
-"""Untrusted YAML, event by event, within limits."""
+"""Parses untrusted YAML, event by event, within limits."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 import yaml
 
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # fast where PyYAML has its C code
-DEEPEST = 200  # levels: PyYAML's C code overflows its stack at some ten thousand
-DIRECTIVES = 100  # lines of %TAG and %YAML: libyaml compares each with all before it
+LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # fast if PyYAML has its C code
+DEEPEST = 200  # levels; PyYAML's C code overflows its stack at about ten thousand
+DIRECTIVES = 100  # lines of %TAG and %YAML; libyaml compares each with all before it
 _DIRECTIVE = re.compile(
     rb"(?:\A|[\n\r]|\xc2\x85|\xe2\x80[\xa8\xa9])%"
-)  # after libyaml's line breaks
+)  # at the start of a line, by libyaml's line breaks
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def events(text: str | bytes) -> Iterator[Any]:
-    """What yaml.parse gives, one by one. Raises YAMLError where the text is nested too deep or has
-    too many directives: libyaml's time grows with the square of both."""
+    """The events of yaml.parse. Raises YAMLError if the text is nested too deep or has too many
+    directives, because libyaml's time grows with the square of both."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if data.startswith(_UTF_16):
         raise yaml.YAMLError("it is not UTF-8")

@@ -1,4 +1,4 @@
-"""YAML for people."""
+"""Writes YAML for people."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import yaml
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes a text of several lines as a block."""
+    """Writes multi-line text as a block."""
 
 
 def _block(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -21,6 +21,6 @@ _Dumper.add_representer(str, _block)
 
 
 def yaml_text(content: Mapping[str, Any]) -> str:
-    """A manifest or a file: keys in their order, texts as blocks, lines of about 100 characters."""
+    """A manifest or file: keys in their order, text as blocks, lines of about 100 characters."""
     found = yaml.dump(dict(content), Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
     return str(found)

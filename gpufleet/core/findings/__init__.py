@@ -1,6 +1,6 @@
 """Findings: problems and notes about a host or cluster, each with a stable code.
 
-A `Kind` is declared once, in its room, by `blocker`, `warning` or `info`; `kind(...)` with the
+A room declares each `Kind` once, with `blocker`, `warning` or `info`. Calling the kind with the
 details of one case creates a `Finding`. docs/reference/findings.md is generated from the kinds.
 """
 
@@ -18,7 +18,7 @@ from gpufleet.core.visible import BAR, visible
 
 
 class Severity(str, Enum):
-    """How much a finding matters: a blocker stops the host, the others do not."""
+    """How serious a finding is. Only a blocker stops its host."""
 
     INFO = "info"
     WARNING = "warning"
@@ -27,7 +27,7 @@ class Severity(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found on one host. `message` says what and why, `remedy` what to do next."""
+    """One finding about one host. `message` says what and why, `remedy` says what to do next."""
 
     code: str
     severity: Severity
@@ -56,7 +56,7 @@ class Finding:
 
     @property
     def sentences(self) -> str:
-        """Message and remedy; the remedy on its own line where the message ends with lines."""
+        """Message and remedy. The remedy gets a new line if the message ends with quoted lines."""
         if f"\n{BAR}" in self.message:
             return f"{self.message}\n{self.remedy}"
         end = "" if self.message.endswith((".", "!", "?", ":")) else "."
@@ -64,13 +64,13 @@ class Finding:
 
 
 def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Blockers first, then warnings, then infos; the order within a severity is unchanged."""
+    """Blockers first, then warnings, then infos. Within a severity, the order is unchanged."""
     order = (Severity.BLOCKER, Severity.WARNING, Severity.INFO)
     return tuple(sorted(findings, key=lambda finding: order.index(finding.severity)))
 
 
 def as_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The same, where nothing has to stop: a blocker becomes a warning."""
+    """The findings with blockers as warnings, for commands that stop nothing."""
     return tuple(
         replace(found, severity=Severity.WARNING) if found.blocks else found for found in findings
     )
@@ -81,10 +81,10 @@ KINDS: dict[str, Kind] = {}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of finding: `message` and `remedy` are format strings, filled in by calling it.
+    """A kind of finding. Calling it fills in the format strings `message` and `remedy`.
 
-    The page of findings prints `description` and `advice` in their place where they are set: for
-    kinds whose format string says nothing without the details of a case.
+    `description` and `advice` replace them on the page of findings, for kinds whose format strings
+    mean little without the details of a case.
     """
 
     code: str
@@ -101,10 +101,10 @@ class Kind:
         KINDS[self.code] = self
 
     def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
-        """The finding for one case; `severity` replaces the usual one where the case differs.
+        """Create the finding for one case. `severity` replaces the kind's usual severity.
 
-        A detail may be untrusted: each is rendered as one visible line, or as `Lines` behind bars.
-        Registered secrets are hidden here: a table may break one in two.
+        Details may be untrusted: each becomes one visible line, or, if it is `Lines`, lines behind
+        bars. Secrets are hidden here, because a table could later break a secret into two lines.
         """
         shown = {name: visible(value) for name, value in details.items()}
         return Finding(
@@ -118,26 +118,26 @@ class Kind:
 def blocker(
     code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
 ) -> Kind:
-    """A kind of finding that stops its host."""
+    """Declare a kind of finding that stops its host."""
     return Kind(code, Severity.BLOCKER, title, message, remedy, description, advice)
 
 
 def warning(
     code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
 ) -> Kind:
-    """A kind of finding that a person should act on."""
+    """Declare a kind of finding that a person should act on."""
     return Kind(code, Severity.WARNING, title, message, remedy, description, advice)
 
 
 def info(
     code: str, title: str, message: str, remedy: str, description: str = "", advice: str = ""
 ) -> Kind:
-    """A kind of finding that a person should know."""
+    """Declare a kind of finding that a person should know about."""
     return Kind(code, Severity.INFO, title, message, remedy, description, advice)
 
 
 def finding_modules(package: ModuleType) -> list[ModuleType]:
-    """The findings of every room of a package; importing them declares them in KINDS."""
+    """Import the `findings` modules of every room, which adds their kinds to KINDS."""
     root = Path(package.__path__[0])
     found = []
     for path in sorted({*root.rglob("findings.py"), *root.rglob("findings/*.py")}):

@@ -1,4 +1,4 @@
-"""Problems of the data in an inventory."""
+"""Findings about the data in an inventory."""
 
 from __future__ import annotations
 
