@@ -1,5 +1,5 @@
-"""The base of the checks in tests/post_deploy: the inventory, one connection per host, reports.
+"""The base of the checks in tests/post_deploy: inventory, one connection per host, reports.
 
-Nothing here imports the code that installs: what is expected comes from the inventory's data and
-from the record on the host, what is there from commands of its own.
+Nothing here imports the code that installs. Expected values come from the inventory's data and from
+the record on the host; actual values come from the checks' own commands.
 """

@@ -1,4 +1,4 @@
-"""What answers of a cluster's API say: 404s, pods, the way to Prometheus. Pure."""
+"""Interprets answers of a cluster's API: 404s, pods, the path to Prometheus. Pure."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-UNSERVED = (  # what an API server says of kinds that it does not serve; the last one in a Status
+UNSERVED = (  # an API server's 404 texts for kinds that it does not serve; the last in a Status
     "",
     "404 page not found",
     "the server could not find the requested resource",
 )
-FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made of another answer
+FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made from a foreign answer
 
 
 def is_unserved(body: Any) -> bool:
-    """Whether a 404 is the API server's about a kind that it does not serve: a load balancer before
-    it has some of its own."""
+    """True if a 404 is the API server's answer about a kind that it does not serve. A load balancer
+    in front of it has other 404s."""
     status = _status(body)
     if _is_foreign(status):
         return False
@@ -26,7 +26,7 @@ def is_unserved(body: Any) -> bool:
 
 
 def is_gone(body: Any, name: str) -> bool:
-    """Whether a 404 is the API server's about an object of that name."""
+    """True if a 404 is the API server's answer about an object of that name."""
     status = _status(body)
     found = status.get("details")
     details = found if isinstance(found, dict) else {}
@@ -35,7 +35,7 @@ def is_gone(body: Any, name: str) -> bool:
 
 
 def _is_foreign(status: Mapping[str, Any]) -> bool:
-    """Whether client-go made it of an answer that no API server gives."""
+    """True if client-go made the Status from an answer that did not come from an API server."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     return isinstance(causes, list) and any(
@@ -47,7 +47,7 @@ def _is_foreign(status: Mapping[str, Any]) -> bool:
 
 
 def _status(body: Any) -> Mapping[str, Any]:
-    """The Status in a body; {} where it has none."""
+    """The Status in a body, or {}."""
     try:
         status = json.loads(_text(body))
     except (ValueError, RecursionError):
@@ -67,7 +67,7 @@ OTHER_PURPOSES = (
 
 
 def is_ready(thing: Any) -> bool:
-    """Whether a pod or node is Ready."""
+    """True if a pod or node is Ready."""
     return any(
         condition.type == "Ready" and condition.status == "True"
         for condition in thing.status.conditions or ()
@@ -75,9 +75,9 @@ def is_ready(thing: Any) -> bool:
 
 
 def runs(pod: Any, image: str) -> bool:
-    """Whether a pod runs an image for its main purpose."""
+    """True if a pod runs an image for its main purpose."""
     for container in pod.spec.containers:
-        # dcgm-exporter of nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…
+        # dcgm-exporter for nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…
         name = container.image.split("@")[0].rsplit("/", 1)[-1].split(":")[0]
         command = (container.command or [""])[0].rsplit("/", 1)[-1]
         if name == image and command not in OTHER_PURPOSES:
@@ -86,9 +86,9 @@ def runs(pod: Any, image: str) -> bool:
 
 
 def query_path(service: Any, spec: Mapping[str, Any]) -> str:
-    """The path of its queries in the API server's proxy.
+    """The path for queries to a Prometheus through the API server's proxy.
 
-    `spec`: of the Prometheus object, {} if there is none. Port, prefix and TLS are the user's.
+    `spec`: the Prometheus object's, or {}. The user chooses port, prefix and TLS.
     """
     tls = (spec.get("web") or {}).get("tlsConfig") is not None
     place = f"{'https:' if tls else ''}{service.metadata.name}:{service.spec.ports[0].port}"

@@ -1,6 +1,6 @@
-"""Autoscalers of a cluster for pods with GPUs, and why one of them gets no metric.
+"""Autoscalers for pods with GPUs, and why one of them gets no metric.
 
-Asks the API as the autoscaler itself does, so an answer that comes only now counts.
+Asks the API as the autoscaler does, so an answer counts as soon as the API gives it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kubernetes import client
 from gpufleet.verify.cluster import Answers, Cluster
 
 GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
-VENDOR = "nvidia.com/"  # of whole GPUs and of parts, nvidia.com/mig-1g.10gb
+VENDOR = "nvidia.com/"  # whole GPUs and partitions, such as nvidia.com/mig-1g.10gb
 TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets"}
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric that an autoscaler requests. `kind`: Pods or External; `selector`: of its labels."""
+    """A metric that an autoscaler requests. `kind`: Pods or External; `selector`: its labels."""
 
     kind: str
     name: str
@@ -38,14 +38,14 @@ class Autoscaler:
     target: str  # Deployment trainer
     pods: str
     metrics: tuple[Metric, ...]
-    failing: str  # what its condition ScalingActive says; "" where that is true
+    failing: str  # message of the condition ScalingActive, or "" if it is true
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
 
 def autoscalers(cluster: Cluster) -> list[Autoscaler]:
-    """Autoscalers whose pods request GPUs and that use a pod metric or an external one."""
+    """The autoscalers of pods with GPUs that use a pod metric or an external one."""
     group = cluster.ask(client.AutoscalingApi(cluster.api).get_api_group)
     served = {entry.version for entry in group.versions}
     version = next((v for v in ("v2", "v2beta2", "v2beta1") if v in served), None)
@@ -80,7 +80,7 @@ def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
 
 
 def _target(cluster: Cluster, namespace: str, ref: Mapping[str, str]) -> Answers | None:
-    """What an autoscaler scales; None where it is not there, or of a kind that is not known."""
+    """The object that an autoscaler scales. None if it is missing or of an unknown kind."""
     if ref["kind"] not in TARGETS:
         return None
     call = client.CustomObjectsApi(cluster.api).get_namespaced_custom_object
@@ -96,7 +96,7 @@ def _has_gpu(spec: Answers) -> bool:
 
 
 def _metrics(entries: Any) -> Iterator[Metric]:
-    """v2 and v2beta2 have `metric`, v2beta1 has metricName."""
+    """Read the metrics: v2 and v2beta2 have `metric`, v2beta1 has metricName."""
     for entry in entries:
         kind = entry["type"]
         if kind in GROUPS:
@@ -113,7 +113,7 @@ def _text(labels: Mapping[str, str]) -> str:
 
 
 def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
-    """Why there is no value for a metric of an autoscaler; "" where there is one."""
+    """Why an autoscaler's metric has no value, or "" if it has one."""
     group = GROUPS[metric.kind]
     offered = cluster.get(f"/apis/{group}/v1beta1")
     if not isinstance(offered, dict):
@@ -147,7 +147,7 @@ def _names(kind: str, offered: Answers) -> list[str]:
 def _has_value(
     cluster: Cluster, scaler: Autoscaler, metric: Metric, *, everywhere: bool = False
 ) -> bool:
-    """Whether the API has a value; `everywhere`: for any pod of the namespace."""
+    """True if the API has a value. `everywhere`: for any pod of the namespace."""
     place = f"/apis/{GROUPS[metric.kind]}/v1beta1/namespaces/{scaler.namespace}"
     asked = {}
     if metric.kind == "Pods":
@@ -160,7 +160,7 @@ def _has_value(
 
 
 def unavailable(cluster: Cluster, group: str) -> str:
-    """Why the API does not serve a group of metrics, as text; "" where it does."""
+    """Why the API does not serve a group of metrics, or ""."""
     name = f"v1beta1.{group}"
     found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     if not isinstance(found, dict):

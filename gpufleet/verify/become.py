@@ -1,4 +1,4 @@
-"""How a command becomes root on a host, by the data keys of pyinfra: sudo, doas, dzdo and su."""
+"""How a command becomes root on a host, by pyinfra's data keys: sudo, doas, dzdo and su."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 
 
 class Unusable(Exception):
-    """The inventory describes a connection that the checks cannot make; the text says why."""
+    """The checks cannot make the connection that the inventory describes. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Become:
-    """Programs around every command. `password`: the line that sudo reads from its input; "" for
-    none."""
+    """The programs around every command. `password`: the input for sudo, or ""."""
 
     programs: tuple[tuple[str, ...], ...] = ()
     password: str = field(default="", repr=False)
 
     def around(self, command: str) -> str:
-        """The command line of `command`, a text for the shell, which reads no input of ours."""
+        """The command line that runs the shell text `command`, with no input from us."""
         command_line = ["sh", "-c", f"exec </dev/null\n{command}"]
         for program in reversed(self.programs):
             inner = [shlex.join(command_line)] if program[0] == "su" else command_line
@@ -30,8 +29,8 @@ class Become:
 
 
 def become(data: Mapping[str, Any]) -> Become:
-    """What an inventory asks for, in pyinfra's order, from the outside in; raises Unusable. None of
-    them asks for a password at a terminal."""
+    """The programs that the inventory asks for, outermost first, in pyinfra's order. They never
+    prompt at a terminal. Raises Unusable."""
     if data.get("_su_user") and data.get("_su_password"):
         raise Unusable(
             "_su_password is set, and su takes a password at a terminal only: use _sudo, or log in "

@@ -1,4 +1,4 @@
-"""A check of pytest: its host or cluster, its name, how it fails or is skipped."""
+"""A check in pytest: its host or cluster, its name, how it fails or is skipped."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from gpufleet.core.paths import shipped
 from gpufleet.core.visible import one_line
 from gpufleet.verify.inventory import Target
 
-SUBJECTS = ("node", "cluster")  # what a check is about: the fixture that it takes
-NO_HOST = "(no host)"  # the row of a user's own checks that take none of them
+SUBJECTS = ("node", "cluster")  # the fixtures that say which host or cluster a check is about
+NO_HOST = "(no host)"  # the row for a user's own checks without such a fixture
 
 
 def target_of(item: pytest.Item) -> Target | None:
-    """The host or cluster that a check is about; None where it takes neither."""
+    """The host or cluster that a check is about, or None."""
     parameters = parameters_of(item)
     target = next((parameters[name] for name in SUBJECTS if name in parameters), None)
     return target if isinstance(target, Target) else None
 
 
 def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
-    """Parameter -> value of a check; {} where it takes none."""
+    """A check's parameters: name -> value."""
     call = getattr(item, "callspec", None)
     return call.params if call else {}
 
 
 def is_own(item: pytest.Item) -> bool:
-    """Whether it is a check of the user's, not one that ships with gpufleet."""
+    """True if the check is the user's own and does not ship with gpufleet."""
     return shipped("checks") not in item.path.resolve().parents
 
 
 def check_name(item: pytest.Item) -> str:
-    """test_runtime_up[gpu-1-docker] -> runtime_up[docker]; a user's own check has the name of its
-    file before it: checks/test_site.py::test_disk -> site.disk"""
+    """test_runtime_up[gpu-1-docker] -> runtime_up[docker]. A user's own check begins with its file
+    name: checks/test_site.py::test_disk -> site.disk"""
     function = getattr(item, "originalname", item.name)
     extra = [str(value) for name, value in parameters_of(item).items() if name not in SUBJECTS]
     name = str(function).removeprefix("test_")
@@ -46,8 +46,8 @@ def check_name(item: pytest.Item) -> str:
 
 
 def host_of(item: pytest.Item) -> str | None:
-    """The row that the result of an item goes to; None for a shipped check without a subject, and
-    for one whose subject the inventory does not have."""
+    """The row for an item's result. None for a shipped check without a subject, or with a subject
+    that the inventory does not have."""
     target = target_of(item)
     if target:
         return target.name
@@ -56,7 +56,7 @@ def host_of(item: pytest.Item) -> str | None:
 
 
 class CheckFailed(AssertionError):
-    """A check that failed; with its finding. Its text is the whole message for the user."""
+    """A failed check with its finding. Its text is the whole message for the user."""
 
     def __init__(self, host: str, finding: Finding) -> None:
         self.finding = finding
@@ -79,12 +79,12 @@ class Subject:
             self.fail(kind, expected, found, **details)
 
     def expect_settings(self, kind: Kind) -> None:
-        """Fail with this kind where a deploy would stop at the settings."""
+        """Fail with this kind if a deploy would stop because of the settings."""
         problems = self.target.problems
         self.need(problems is not None, "only `gpufleet verify` reads the settings")
         self.expect(not problems, kind, "valid settings", "; ".join(problems or ()))
 
     def need(self, ok: object, reason: str) -> None:
-        """Skip the check, with the reason, unless it applies."""
+        """Skip the check with this reason unless `ok`."""
         if not ok:
             pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""One cluster under check: the state that its API reports, and how a check fails."""
+"""One cluster under check: the state that its API reports, and how its checks fail."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ PRESENT = (
     "feature.node.kubernetes.io/pci-0302_10de.present",
     "feature.node.kubernetes.io/pci-0300_10de.present",
 )
-COUNT = "nvidia.com/gpu.count"  # what GFD counted on the node
+COUNT = "nvidia.com/gpu.count"  # the number of GPUs that GFD counted
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
 PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
 SILENT = "Prometheus does not answer through the API server"
 PAGE = 500  # objects per response
-NOT_ITS_ANSWER = "the response is not the API server's"  # but a log-in page, for example
-LONGEST = 200  # characters of an answer that is no JSON
-TIMEOUT = (5, 20)  # seconds to connect, and for one answer
+NOT_ITS_ANSWER = "the response is not the API server's"  # but for example a log-in page
+LONGEST = 200  # characters of an answer that is not JSON
+TIMEOUT = (5, 20)  # seconds to connect, and to wait for one answer
 Answers = dict[str, Any]
 
 
 class Cluster(Subject):
-    """A cluster of the inventory; each part of it is read once, when first needed."""
+    """A cluster of the inventory. Each part is read once, when a check first needs it."""
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._closed = ""  # why the API cannot be used, once that is known
+        self._closed = ""  # why the API cannot be used
 
     @cached_property
     def api(self) -> Any:
-        """A kubernetes.client.ApiClient; fails the check where there is no way to make one, or
-        where it leads to another cluster than `cluster_uid`."""
+        """A kubernetes.client.ApiClient. Fails the check if the client cannot be created, or if the
+        cluster is not the one with the uid `cluster_uid`."""
         self.need_api()
         try:
             paths = kubeconfig_paths(self.data.get("cluster_kubeconfig") or "")
@@ -64,7 +64,7 @@ class Cluster(Subject):
         return api
 
     def _require(self, api: Any, context: str, wanted: str) -> None:
-        """Fails the check unless the namespace kube-system has the uid `wanted`."""
+        """Fail the check unless the namespace kube-system has the uid `wanted`."""
         core: Any = client.CoreV1Api(api)
         try:
             system = core.read_namespace("kube-system", _request_timeout=TIMEOUT)
@@ -83,31 +83,31 @@ class Cluster(Subject):
             )
 
     def silent(self, why: str) -> CheckFailed:
-        """The API did not answer one question."""
+        """The failure if the API did not answer one request."""
         return CheckFailed(self.name, CLUSTER_SILENT(None, why=quote_field(why)))
 
     def gone(self, error: Exception | str) -> CheckFailed:
-        """The API is not there: this check fails, and those that follow are skipped with that."""
+        """The failure if the API is unreachable. It skips all later checks of the cluster."""
         why = _cause(error) if isinstance(error, Exception) else error
         silent = CLUSTER_SILENT(None, why=quote_field(why))
         return self.close(silent, "the API of the cluster gives no answer")
 
     def close(self, finding: Finding, why: str) -> CheckFailed:
-        """The API cannot be used: this check fails, and those that follow are skipped with that."""
+        """The failure if the API cannot be used. It skips all later checks of the cluster."""
         self._closed = f"{why} ({finding.code})"
         return CheckFailed(self.name, finding)
 
     def need_api(self) -> None:
-        """Skips the check where the API was found not to be usable."""
+        """Skip the check if the API turned out to be unusable."""
         if self._closed:
             pytest.skip(self._closed)
 
     def ask(self, call: Any, *arguments: Any, **more: Any) -> Any:
-        """An answer of the API about what every API server has: a 404 is another program's."""
+        """Request something that every API server has, so a 404 comes from another program."""
         return self._asked(call, arguments, more, lambda body: False)
 
     def find(self, call: Any, name: str, *arguments: Any, **more: Any) -> Any:
-        """As `ask`; None where the API server says that there is no object of that name."""
+        """Request an object as `ask` does. None if the API server has no object of that name."""
         return self._asked(call, (name, *arguments), more, lambda body: is_gone(body, name))
 
     def _asked(
@@ -117,22 +117,22 @@ class Cluster(Subject):
         more: Mapping[str, Any],
         is_missing: Callable[[Any], bool],
     ) -> Any:
-        """An answer of the API; None for a 404 with a body of which `is_missing` says so."""
+        """An answer of the API. None for a 404 if `is_missing` accepts its body."""
         self.need_api()
         try:
             return call(*arguments, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
             if error.status == 404 and is_missing(error.body):
                 return None
-            if not error.status:  # TLS: there was no answer
+            if not error.status:  # TLS error, no answer
                 raise self.gone(error) from error
             raise self.silent(f"{error.status} {error.reason}") from error
         except HTTPError as error:
             raise self.gone(error) from error
 
     def delete(self, call: Any, name: str, *arguments: Any, **more: Any) -> str:
-        """Why the API did not delete an object of that name; "" if it did, or has none. It is asked
-        even if it did not respond before."""
+        """Why the API did not delete an object of that name, or "" if it is gone. Sends the request
+        even if the API did not answer before."""
         try:
             answer = call(name, *arguments, _request_timeout=TIMEOUT, **more)
         except ApiException as error:
@@ -147,8 +147,8 @@ class Cluster(Subject):
     def listed(
         self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False
     ) -> list[Any]:
-        """The items of a list, page by page. `is_missing`: whether a 404 with this body says that
-        the API does not serve the kind, which has none then."""
+        """The items of a list, page by page. `is_missing`: True if the body of a 404 says that the
+        API does not serve the kind; the list is then empty."""
         items: list[Any] = []
         more: dict[str, str] = {}
         for _ in range(API_PAGES):
@@ -174,7 +174,7 @@ class Cluster(Subject):
 
     @cached_property
     def gpu_nodes(self) -> list[Any]:
-        """Nodes that have GPUs, by their labels or by what they offer."""
+        """The nodes with GPUs, by their labels or by their capacity."""
         return [
             node
             for node in self.nodes
@@ -190,7 +190,7 @@ class Cluster(Subject):
         return self.listed(self.core.list_pod_for_all_namespaces)
 
     def nodes_with(self, image: str) -> set[str]:
-        """Names of the nodes with a ready pod that runs an image for its main purpose."""
+        """Names of nodes with a ready pod that runs an image for its main purpose."""
         return {pod.spec.node_name for pod in self.pods_with(image)}
 
     def pods_with(self, image: str) -> list[Any]:
@@ -198,14 +198,14 @@ class Cluster(Subject):
         return [pod for pod in self.pods if runs(pod, image) and is_ready(pod)]
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
-        """Custom resources of all namespaces; none where the API does not serve the kind."""
+        """Custom resources of all namespaces. Empty if the API does not serve the kind."""
         resources = client.CustomObjectsApi(self.api)
         call = resources.list_cluster_custom_object
         return self.listed(call, *kind, is_missing=is_unserved)
 
     @cached_property
     def query_path(self) -> str | None:
-        """Where a Prometheus that its operator runs answers queries."""
+        """The path for queries to a Prometheus that its operator runs, or None."""
         for service in self.listed(self.core.list_service_for_all_namespaces):
             selector, space = service.spec.selector or {}, service.metadata.namespace
             if selector.get("app.kubernetes.io/name") == "prometheus":
@@ -215,25 +215,24 @@ class Cluster(Subject):
         return None
 
     def prometheus(self, query: str) -> list[Answers] | str:
-        """The series of an instant query through the API server, or the reason why there is
-        no answer."""
+        """The series of an instant query through the API server, or why it was not answered."""
         if self.query_path is None:
             return "no Service selects the pods of a Prometheus"
         try:
             answer = self._get(f"{self.query_path}?{urlencode({'query': query})}")
-        except HTTPError as error:  # the API server waits longer than this for a silent pod
+        except HTTPError as error:  # the API server waits longer for a silent pod
             return quote_field(str(error))
         return answer if isinstance(answer, str) else list(answer["data"]["result"])
 
     def need_series(self, query: str) -> list[Answers]:
-        """The series of an instant query; skips the check, with the reason, without an answer."""
+        """The series of an instant query. Skips the check if Prometheus does not answer."""
         answer = self.prometheus(query)
         if isinstance(answer, str):
             pytest.skip(f"{SILENT}: {answer}")
         return answer
 
     def get(self, path: str) -> Answers | str:
-        """A response of the API, or the reason why there is none."""
+        """A response of the API, or the reason why it failed."""
         self.need_api()
         try:
             return self._get(path)
@@ -241,7 +240,7 @@ class Cluster(Subject):
             raise self.gone(error) from error
 
     def _get(self, path: str) -> Answers | str:
-        """A GET with a literal path: the client encodes / and ? behind a proxy as %2F and %3F."""
+        """A GET with a literal path. The client would encode / and ? behind a proxy."""
         headers = {"Accept": "application/json"}
         self.api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
         url = self.api.configuration.host + path
@@ -256,7 +255,7 @@ class Cluster(Subject):
 
 
 def _cause(error: BaseException) -> str:
-    """What is at the bottom of an error, on one line: urllib3 wraps it with its own objects."""
+    """The innermost cause of an error, on one line. urllib3 wraps it in its own objects."""
     while True:
         inner = getattr(error, "reason", None)
         inner = inner if isinstance(inner, BaseException) else error.__cause__

@@ -1,4 +1,4 @@
-"""One SSH connection per host: an ssh_config with a control socket for each, made for one run."""
+"""One SSH connection per host. Each has an ssh_config and a control socket for one run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpufleet.verify.become import Unusable, become
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.probe import HostProbe
 
-# Data key of pyinfra's SSH connector -> option of ssh_config.
+# Data key of pyinfra's SSH connector -> ssh_config option.
 OPTIONS = {
     "ssh_port": "Port",
     "ssh_user": "User",
@@ -29,7 +29,7 @@ PATHS = ("ssh_key", "ssh_known_hosts_file")
 CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
 CONNECT_TIMEOUT = 10  # seconds
-PERSIST = 60  # seconds that a connection outlives an interrupted run
+PERSIST = 60  # seconds that a connection stays open after an interrupted run
 
 
 def _quoted(value: Any) -> str:
@@ -40,27 +40,27 @@ def _quoted(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    """As pyinfra finds it: ~ is $HOME and the rest begins in the working directory. ssh takes the
-    home of the user database, and includes files from ~/.ssh."""
+    """A path as pyinfra finds it: relative to the working directory, with ~ as $HOME. ssh uses the
+    home folder of the user database, and includes files from ~/.ssh."""
     return os.path.abspath(os.path.expanduser(str(value)))
 
 
 def ssh_name(target: Target) -> str:
-    """What to call the host on ssh's command line: its address where that is a plain word.
+    """The host's name on ssh's command line: its address if that is a plain word.
 
-    pyinfra looks a host up in the user's ssh_config by the same word.
+    pyinfra looks up the same word in the user's ssh_config.
     """
     address = str(target.data.get("ssh_hostname") or target.name.removeprefix("@ssh/"))
     return address if re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", address) else "host"
 
 
 def ssh_config(target: Target, socket: Path) -> str:
-    """An ssh_config for this one host; values are quoted. Raises Unusable."""
+    """An ssh_config for this one host, with quoted values. Raises Unusable."""
     for key in SECRETS:
         if target.data.get(key):
             raise Unusable(f"{key} is set, and the checks log in by key or agent only")
     name = ssh_name(target)
-    lines = [f"Host {name}"]  # and no bastion: it has what the user's own file says of it
+    lines = [f"Host {name}"]  # not for the bastion: its options are in the user's own file
     if name == "host":
         lines.append(f"  HostName {_quoted(target.data.get('ssh_hostname') or target.name)}")
     lines += [
@@ -78,7 +78,7 @@ def ssh_config(target: Target, socket: Path) -> str:
         "  LogLevel ERROR",
         "  ServerAliveInterval 5",
         "  ServerAliveCountMax 4",
-        # The first value of an option wins: what the inventory says, then the user's own file.
+        # ssh uses the first value of an option: the inventory's, then the user's own file's.
         "Host *",
         "  BatchMode yes",
         f"  Include {_quoted(_path(own or '~/.ssh/config'))}",
@@ -95,7 +95,7 @@ class Connections:
         self._sudo_password = take_sudo_password()
 
     def open(self, target: Target) -> HostProbe:
-        """A probe for this target; connects on its first command. Raises Unusable."""
+        """A probe for this target, which connects on its first command. Raises Unusable."""
         own = {key: value for key, value in target.data.items() if value}
         root = become({"_sudo_password": self._sudo_password, **own})
         host = self._host(target)
@@ -111,7 +111,7 @@ class Connections:
             return testinfra.get_host(f"{CONTAINERS[connector]}://{name}")
         if connector.startswith("@") and connector != "@ssh":
             raise Unusable(f"the checks cannot use pyinfra's connector {connector}")
-        # Control sockets have a path limit of about 100 bytes: short names in a short folder.
+        # The path of a control socket has at most about 100 bytes, so names are short.
         config = Path(self._folder.name) / f"{len(self._opened)}.conf"
         config.write_text(ssh_config(target, config.with_suffix(".s")))
         self._opened.append((config, ssh_name(target)))
@@ -123,7 +123,7 @@ class Connections:
         )
 
     def close(self) -> None:
-        """End every connection that is still open, then remove the folder."""
+        """Close all open connections and remove the folder."""
         for config, name in self._opened:
             if config.with_suffix(".s").exists():
                 Process(["ssh", "-F", str(config), "-O", "exit", name], timeout=PERSIST).wait()

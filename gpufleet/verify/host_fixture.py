@@ -1,4 +1,4 @@
-"""A pytest plugin of one fixture. It is registered after testinfra's, whose `host` it replaces."""
+"""A pytest plugin with one fixture. It is registered after testinfra, to replace its `host`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ from gpufleet.verify.probe import HostProbe
 
 @pytest.fixture(scope="session")
 def host(node: Node) -> testinfra.host.Host:
-    """The same host as testinfra has it, over the connection that `node` uses."""
+    """testinfra's host, over the connection that `node` uses."""
     assert isinstance(node.probe, HostProbe), "checks of a host without one are skipped"
     return node.probe.host

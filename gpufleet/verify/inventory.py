@@ -1,4 +1,4 @@
-"""The hosts of a pyinfra inventory, as the checks see them."""
+"""The hosts of a pyinfra inventory, for the checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpufleet.verify.findings.hosts import LIMIT
 
 
 class VerifyError(Exception):
-    """The checks cannot run; has the finding with the reason."""
+    """The checks cannot run. Holds the finding with the reason."""
 
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
@@ -40,22 +40,22 @@ class VerifyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host of the inventory: its name, groups and data (functions come as text).
+    """One host of the inventory: name, groups and data (functions become text).
 
-    Its secrets are registered, and hidden in what is printed.
+    Its secrets are registered, and hidden in all output.
     """
 
     name: str
     groups: tuple[str, ...]
     data: dict[str, Any]
-    problems: tuple[str, ...] | None = None  # of its settings, for which a deploy stops it
+    problems: tuple[str, ...] | None = None  # problems in its settings that stop a deploy
 
     def __post_init__(self) -> None:
         register_secrets_of(self.data)
 
     @property
     def is_cluster(self) -> bool:
-        """Whether it is a cluster, reached by its API and not over SSH."""
+        """True if it is a cluster, reached over its API and not over SSH."""
         return is_cluster(self.groups)
 
     def as_dict(self) -> dict[str, Any]:
@@ -70,9 +70,9 @@ def parse_targets(text: str) -> list[Target]:
 
 
 def load_targets(inventory: str) -> list[Target]:
-    """Load the inventory with pyinfra, so that groups and data are those of a run.
+    """Load the inventory with pyinfra, to get the same groups and data as a run.
 
-    Raises VerifyError where there is no such file (GF003) or pyinfra cannot load it (GF701).
+    Raises VerifyError if the file is missing (GF003) or pyinfra cannot load it (GF701).
     """
     if is_missing(inventory):
         raise VerifyError(NO_INVENTORY(path=inventory))
@@ -99,8 +99,8 @@ def load_targets(inventory: str) -> list[Target]:
 
 
 def reason(printed: str) -> str:
-    """Why pyinfra ended: the last line that it printed, and the place of a syntax error. Other
-    lines may be the file's, with its secrets."""
+    """Why pyinfra failed: its last line, and the location of a syntax error. Other lines may come
+    from the inventory and contain secrets."""
     found = (line.strip() for line in printed.splitlines())
     lines = [line for line in found if line and not line.startswith("-->")]
     if not lines:
@@ -112,8 +112,8 @@ def reason(printed: str) -> str:
 def select(targets: Iterable[Target], limits: Sequence[str], inventory: str) -> list[Target]:
     """The hosts to check, in inventory order.
 
-    `limits`: as of choose_hosts. Without a --limit: the groups `gpu_nodes` and `gpu_cluster` where
-    the inventory has them, else every host. Raises VerifyError (GF702) when one matches nothing.
+    `limits`: words for choose_hosts. Without --limit: the groups `gpu_nodes` and `gpu_cluster` if
+    the inventory has them, else every host. Raises VerifyError (GF702) if a word matches nothing.
     """
     targets = list(targets)
     managed = [target for target in targets if {NODES, CLUSTERS}.intersection(target.groups)]
@@ -126,7 +126,7 @@ def limited(
     inventory: str,
     usual: Sequence[str] | None = None,
 ) -> list[Target]:
-    """The hosts that --limit and --exclude leave. Raises VerifyError (GF702)."""
+    """The hosts that --limit and --exclude select. Raises VerifyError (GF702)."""
     try:
         names = choose_hosts({each.name: each.groups for each in targets}, limits, usual)
     except LookupError as error:
@@ -137,8 +137,8 @@ def limited(
 
 
 def unmatched(wrong: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
-    """The finding (GF702) about a limit that matches none of these, as choose_hosts has it;
-    pyinfra's groups are no names that a user knows."""
+    """The finding (GF702) for an unmatched limit. `wrong` is choose_hosts' text. pyinfra's own
+    groups are left out, as users do not know them."""
     own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
     near = get_close_matches(wrong.split(" ")[1], [*hosts, *own], n=1)
     return LIMIT(

@@ -1,4 +1,4 @@
-"""One Job of the user's image that puts every free GPU of a cluster under load."""
+"""One Job with the user's image that puts every free GPU of a cluster under load."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from gpufleet.verify.findings.clusters import LOAD_LEFT
 NAMESPACE = "default"
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 15.0
-KEPT_SECONDS = 3600  # of a finished Job, if the run is killed before it removes the Job
-UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent, dcgm-exporter's name
-# labels that name the pod of a series: the exporter's, and Prometheus' if its own target has them
+KEPT_SECONDS = 3600  # for a finished Job, if the run is killed before it deletes the Job
+UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent; dcgm-exporter's name
+# labels that name the pod of a series: dcgm-exporter's, or renamed by Prometheus
 POD_LABELS = (("namespace", "pod"), ("exported_namespace", "exported_pod"))
 
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """The keys `verify_load_*` of an inventory. `share`: of the time that each GPU must be busy."""
+    """The keys `verify_load_*` of an inventory. `share`: busy time that each GPU must reach."""
 
     image: str
     command: tuple[str, ...]
@@ -41,7 +41,7 @@ class LoadRequest:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> LoadRequest:
-        """From the data of an inventory. Raises ValueError for a number that is none."""
+        """Read the keys from an inventory's data. Raises ValueError for an invalid number."""
         given = {
             name: kind(data[f"verify_load_{name}"])
             for name, kind in {"seconds": int, "start_seconds": int, "share": float}.items()
@@ -57,7 +57,7 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """How the Job ended. `trouble`: why it did not succeed, or ""."""
+    """The result of the Job. `trouble`: why it did not succeed, or ""."""
 
     job: str
     gpus: int
@@ -65,10 +65,10 @@ class LoadResult:
 
 
 def count_free_gpus(nodes: Iterable[Any], pods: Iterable[Any]) -> int:
-    """GPUs that a Job can get: of nodes that accept pods, less those that pods hold.
+    """The GPUs that a Job can get: those of schedulable nodes, minus those that pods hold.
 
     `nodes`, `pods`: V1Node and V1Pod of the whole cluster. Example: two nodes with 8 GPUs each, one
-    of them cordoned, and a pod that holds 2 GPUs of the other: 6.
+    of them cordoned, and a pod that holds 2 GPUs of the other node: 6.
     """
     open_nodes = {each.metadata.name: each for each in nodes if not each.spec.unschedulable}
     offered = sum(
@@ -89,7 +89,7 @@ def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
         "name": "load",
         "image": request.image,
         "resources": {"limits": {RESOURCE: "1"}},
-        "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},  # dcgmproftester needs it
+        "securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}},  # needed by dcgmproftester
         **({"command": list(request.command)} if request.command else {}),
     }
     pod = {
@@ -119,7 +119,7 @@ def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
 def load_running(
     cluster: Cluster, request: LoadRequest, report: Callable[[str], None]
 ) -> Iterator[LoadResult]:
-    """The Job's result; the Job and its pods are deleted at the end, whatever it is."""
+    """Run the Job and yield its result. At the end, the Job and its pods are always deleted."""
     gpus = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
     cluster.need(gpus, "no GPU of the cluster is free")
     body = build_job(request, gpus)
@@ -137,7 +137,7 @@ def load_running(
 def _wait(
     cluster: Cluster, name: str, gpus: int, request: LoadRequest, report: Callable[[str], None]
 ) -> str:
-    """Wait until the Job has ended; why it did not succeed, or ""."""
+    """Wait until the Job ends. Returns why it did not succeed, or ""."""
     end, reported = time.monotonic() + request.deadline, 0.0
     while True:
         job = cluster.find(cluster.batch.read_namespaced_job, name, NAMESPACE)
@@ -162,7 +162,7 @@ def _wait(
 
 
 def _last_event(cluster: Cluster, name: str) -> str:
-    """What the API server says last of the Job or its pods, such as an image that is not found."""
+    """The last warning event about the Job or its pods, such as an image that is not found."""
     try:
         events = cluster.listed(cluster.core.list_namespaced_event, NAMESPACE)
     except CheckFailed:
@@ -175,8 +175,8 @@ def _last_event(cluster: Cluster, name: str) -> str:
 
 
 def find_idle_gpus(cluster: Cluster, result: LoadResult, request: LoadRequest) -> list[str] | str:
-    """GPUs of the Job's pods that were busy for less than the wanted share, by Prometheus; or why
-    Prometheus does not answer that."""
+    """The GPUs of the Job's pods that were busy for less than the wanted share, by Prometheus, or
+    why Prometheus did not answer."""
     where = [f'{{{n}="{NAMESPACE}",{p}=~"{result.job}-.*"}}' for n, p in POD_LABELS]
     spans = [f"quantile_over_time(0.5, {UTILIZATION}{each}[{request.deadline}s])" for each in where]
     answer = cluster.prometheus(" or ".join(spans))

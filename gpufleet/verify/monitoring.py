@@ -1,4 +1,4 @@
-"""Prometheus beside what it ought to scrape, and as its operator reports it.
+"""Compares Prometheus' targets with the expected ones, and reads its operator's conditions.
 
 Conditions: https://prometheus-operator.dev/docs/api-reference/api/ (read 2026-11-27).
 """
@@ -12,14 +12,14 @@ from typing import Any
 from gpufleet.verify.cluster import PROMETHEUSES, Answers, Cluster
 from gpufleet.verify.releases import deployed
 
-# A ServiceMonitor reaches Prometheus minutes after its pod: the operator writes the configuration,
-# the kubelet updates the mounted Secret, the reloader sees it, the first scrape follows.
+# A ServiceMonitor becomes a target minutes after its pod starts: the operator writes the
+# configuration, the kubelet updates the mounted Secret, the reloader sees it.
 # Source: https://kubernetes.io/docs/concepts/configuration/secret/#mounted-secrets-are-updated-automatically
 NEW = timedelta(minutes=3)
 
 
 def targets(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
-    """Pod, or address, -> value of `up`, of the targets with `word` in a label."""
+    """Pod or address -> value of `up`, for targets with `word` in a label."""
     return {
         each["metric"].get("pod") or each["metric"]["instance"]: each["value"][1]
         for each in series
@@ -28,7 +28,7 @@ def targets(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
 
 
 def scraped_twice(series: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The jobs that scrape one and the same GPU, as "a, b"; sums over such a GPU double."""
+    """The jobs that scrape the same GPU, as "a, b". They would double any sum over GPUs."""
     jobs: dict[str, set[str]] = {}
     for each in series:
         labels = each["metric"]
@@ -37,17 +37,17 @@ def scraped_twice(series: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def absent(up: Mapping[str, str], pods: Iterable[Any]) -> list[Any]:
-    """The pods that are no target."""
+    """The pods that are not a target."""
     return [pod for pod in pods if pod.metadata.name not in up]
 
 
 def are_new(pods: Iterable[Any], now: datetime) -> bool:
-    """Whether all of these pods became Ready a short time ago, so that they may be targets soon."""
+    """True if all of these pods became Ready so recently that they may still become targets."""
     return all(now - _ready_since(pod, now) < NEW for pod in pods)
 
 
 def _ready_since(pod: Any, now: datetime) -> datetime:
-    """When a pod became Ready; `now` where it does not say."""
+    """When a pod became Ready. `now` if its status does not say."""
     for condition in pod.status.conditions or ():
         if condition.type == "Ready" and condition.last_transition_time:
             since: datetime = condition.last_transition_time
@@ -59,11 +59,11 @@ STACK = "kube-prometheus-stack"
 ALERTMANAGERS = ("monitoring.coreos.com", "v1", "alertmanagers")
 RELEASE = "meta.helm.sh/release-name"
 CONDITIONS = ("Reconciled", "Available")
-PARTS = {"prometheus": PROMETHEUSES, "alertmanager": ALERTMANAGERS}  # of the chart's values
+PARTS = {"prometheus": PROMETHEUSES, "alertmanager": ALERTMANAGERS}  # parts of the chart's values
 
 
 def installed(cluster: Cluster) -> dict[str, list[Answers]]:
-    """Objects of our release by part of its chart; {} without the release."""
+    """Objects of our release, by part of the chart. {} without the release."""
     if not deployed(cluster, STACK):
         return {}
     return {part: _ours(cluster.custom(kind)) for part, kind in PARTS.items()}
@@ -78,7 +78,7 @@ def _ours(objects: Iterable[Answers]) -> list[Answers]:
 
 
 def problems(found: Mapping[str, list[Answers]], data: Mapping[str, Any]) -> list[str]:
-    """What is missing or does not work; nothing is missing that the inventory's values disable."""
+    """Parts that are missing or not working. A part that the inventory disables is not missing."""
     values = (data.get("monitoring_values") or {}).get("prometheus") or {}
     there = found["prometheus"] or values.get("enabled") is False
     wrong = [] if there else ["no Prometheus"]

@@ -1,4 +1,4 @@
-"""One host under check: its expected state, its actual state, and how a check fails."""
+"""One host under check: its expected state, its actual state, and how its checks fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNREAD = "the host could not be read"
 
 @cache
 def _debian_words() -> frozenset[str]:
-    """Words in ID and ID_LIKE of /etc/os-release of systems whose packages dpkg keeps."""
+    """Words in ID and ID_LIKE of /etc/os-release for distributions that use dpkg."""
     families = read("core/families")["families"]
     words = {word for f in families if f["packaging"] == "deb" for word in f["words"]}
     known = (d for d in read_folder("core/distributions") if d["style"] == "deb")
@@ -39,18 +39,18 @@ def _debian_words() -> frozenset[str]:
 
 
 class Node(Subject):
-    """A host and everything the checks read from it; each script runs once, when first needed."""
+    """A host and all that the checks read from it. Each script runs once, when first needed."""
 
     def __init__(self, target: Target, probe: Probe) -> None:
         super().__init__(target)
         self.probe = probe
         self._refusal: CheckFailed | None = None  # why the host could not be read
 
-    # What is found on the host.
+    # The state of the host.
 
     @cached_property
     def trouble(self) -> str:
-        """Why the host cannot be read; "" when it can."""
+        """Why the host cannot be read, or ""."""
         try:
             self._sections = self.probe.script("host.sh")
         except Unreachable as error:
@@ -69,24 +69,24 @@ class Node(Subject):
         return finding.message
 
     def need_answer(self) -> None:
-        """Skips the check when the host could not be read."""
+        """Skip the check if the host could not be read."""
         code = self._refusal.finding.code if self.trouble and self._refusal else ""
         self.need(not code, f"{UNREAD} ({code})")
         self.need(not self.trouble, "the host is not reachable (GF710)")
 
     def reach(self) -> None:
-        """Fails the check when the host could not be read."""
+        """Fail the check if the host could not be read."""
         if self.trouble and self._refusal:
             raise self._refusal
         self.expect(not self.trouble, REACHABLE, "an answer over SSH", self.trouble)
 
     def section(self, name: str) -> Output:
-        """A section of host.sh. Skips the check when the host could not be read."""
+        """A section of host.sh. Skips the check if the host could not be read."""
         self.need_answer()
         return self._sections.get(name, MISSING)
 
     def sections(self, prefix: str) -> dict[str, Output]:
-        """The sections whose name begins with `prefix`, by the rest of their name."""
+        """The sections whose names begin with `prefix`, by the rest of the name."""
         self.need_answer()
         found = self._sections.items()
         return {name.removeprefix(prefix): out for name, out in found if name.startswith(prefix)}
@@ -107,7 +107,7 @@ class Node(Subject):
 
     @cached_property
     def locks(self) -> tuple[list[str], str]:
-        """The entries of the versionlock list, and why it cannot be read; "" where it can."""
+        """The entries of the versionlock list, and why it cannot be read, or ""."""
         try:
             return lock_lines(self.section("versionlock").text), ""
         except UnreadableLocks as error:
@@ -133,7 +133,7 @@ class Node(Subject):
 
     @cached_property
     def loaded(self) -> str | None:
-        """Version of the loaded nvidia module."""
+        """The version of the loaded nvidia module."""
         section = self.section("loaded-version")
         return section.text.strip() if section.ok else None
 
@@ -141,11 +141,11 @@ class Node(Subject):
     def services(self) -> dict[str, dict[str, str]]:
         return units(self.section("services").text)
 
-    # What is expected of the host.
+    # The expected state of the host.
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """The record of what was installed; {} where there is none that can be read."""
+        """The record of the installation. {} if it is missing or unreadable."""
         try:
             record = json.loads(self.section("provenance").text)
         except (ValueError, RecursionError):
@@ -161,31 +161,31 @@ class Node(Subject):
         return dict(self.provenance.get("toolkit") or {})
 
     def is_wanted(self, role: str) -> bool:
-        """Whether the inventory enables the `driver` or the `toolkit` for a host like this one."""
+        """True if the inventory enables the `driver` or the `toolkit` for a host like this one."""
         return bool(self.gpus) and self.data.get(f"{role}_enabled") is not False
 
     @property
     def has_kept_driver(self) -> bool:
-        """Whether the loaded driver is of another source: a run recorded other roles, and no file
-        of the driver's."""
+        """True if the loaded driver was not installed by gpufleet: a run recorded other roles, and
+        the driver's file does not exist."""
         ours = self.driver or DRIVER_FILE in (self.provenance.get("files") or {})
         return bool(self.provenance and self.is_wanted("driver") and self.loaded and not ours)
 
     @property
     def driver_version(self) -> str:
-        """The version that should be there, by the record. Skips the check without one."""
+        """The recorded driver version. Skips the check if no driver is recorded."""
         self.need(self.gpus or self.driver, "the host has no NVIDIA GPU")
         self.need(self.driver.get("version"), "no driver is recorded (GF711)")
         return str(self.driver["version"])
 
     def need_driver(self) -> str:
-        """Skip unless a driver is recorded and there is a GPU for it; the recorded version."""
+        """The recorded driver version. Skips the check without a recorded driver or a GPU."""
         version = self.driver_version
         self.need(self.gpus, "no NVIDIA GPU on the PCI bus (GF741)")
         return version
 
     def need_loaded(self) -> str:
-        """Skip unless the nvidia module is loaded too; its version."""
+        """The loaded driver version. Skips the check if the nvidia module is not loaded."""
         self.need_driver()
         self.need(self.loaded, "the nvidia module is not loaded (GF730)")
         return str(self.loaded)
@@ -218,13 +218,13 @@ class Node(Subject):
     # Container runtimes.
 
     def read(self) -> None:
-        """Read everything now, so that many hosts can be read at the same time."""
+        """Read everything now, so that many hosts can be read in parallel."""
         if not self.trouble and self.runtimes:
             _ = self._runtime_answer
 
     @cached_property
     def runtimes(self) -> dict[str, Runtime]:
-        """The runtimes that should serve GPUs: those recorded and those in the inventory."""
+        """The runtimes that should serve GPUs: recorded ones and the inventory's."""
         wanted = self.data.get("toolkit_runtimes")
         names = set(self.toolkit.get("runtimes") or {})
         names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
@@ -232,8 +232,8 @@ class Node(Subject):
 
     @property
     def runtime_sections(self) -> dict[str, Output]:
-        """Sections of runtimes.sh, for the runtimes of this host. Where they were not read to the
-        end, the first check fails and the others are skipped."""
+        """Sections of runtimes.sh, for the runtimes of this host. If they could not be read
+        completely, the first check fails and later checks are skipped."""
         answer = self._runtime_answer
         if not isinstance(answer, CheckFailed):
             return answer
@@ -250,13 +250,13 @@ class Node(Subject):
             return error
 
     def runtime(self, name: str) -> Runtime:
-        """One runtime. Skips the check when this host should not have it."""
+        """One runtime. Skips the check if this host should not have it."""
         self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]
 
 
 def _is_record(value: Any) -> bool:
-    """Whether every part that the checks read is an object, or missing."""
+    """True if every part that the checks read is missing or an object."""
     if not isinstance(value, dict):
         return False
     parts = [value.get(name) or {} for name in ("driver", "toolkit", "exporter", "files")]

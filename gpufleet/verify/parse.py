@@ -1,4 +1,4 @@
-"""Parsers of hosts' output. Pure functions, independent of what is expected."""
+"""Parsers of hosts' output. Pure functions that do not depend on expected values."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-# Any package of the driver's family carries the driver's own version, whatever its name is.
+# Every package of the driver carries the driver's version, whatever its name is.
 DRIVER_NAME = re.compile(r"nvidia|^cuda-drivers|^libcuda1$")
 DRIVER_VERSION = re.compile(r"^\d{3}\.\d+(\.\d+)?$")
 DKMS_LINE = re.compile(
     r"^(?P<name>nvidia[^,/]*)[,/] ?(?P<version>[^,]+), (?P<kernel>[^,]+), .*: (?P<state>\w+)"
 )
-# an address of 4 or 16 bytes and a port, as /proc/net/tcp and tcp6 have them
+# an address of 4 or 16 bytes and a port, in /proc/net/tcp and tcp6
 SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
 class UnreadableLocks(Exception):
-    """A list of locked versions is malformed; the text says why."""
+    """A list of locked versions is malformed. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installed package. `version` as the package manager prints it, [epoch:]version-release."""
+    """An installed package. `version`: [epoch:]version-release, from the package manager."""
 
     name: str
     version: str
@@ -38,7 +38,7 @@ class Installed:
 
     @property
     def upstream(self) -> str:
-        """Without epoch and packaging revision: 580.95.05."""
+        """The version without epoch and packaging revision: 580.95.05."""
         return bare(self.version).rsplit("-", 1)[0]
 
     @property
@@ -67,7 +67,7 @@ def dpkg_packages(text: str) -> dict[str, Installed]:
 
 
 def rpm_packages(text: str, locks: Iterable[str]) -> dict[str, Installed]:
-    """Lines `name TAB epoch:version-release TAB architecture` of rpm, with the versionlock list."""
+    """Lines `name TAB epoch:version-release TAB architecture` of rpm, and the versionlock list."""
     locks = list(locks)
     packages: dict[str, Installed] = {}
     for line in text.splitlines():
@@ -81,7 +81,7 @@ def rpm_packages(text: str, locks: Iterable[str]) -> dict[str, Installed]:
 
 
 def locked(lock: str, name: str, version: str, architecture: str) -> bool:
-    """Whether a line of the versionlock list holds this very version.
+    """True if a line of the versionlock list locks exactly this version.
 
     yum writes epoch:name-version-release.arch, dnf name-epoch:version-release.arch.
     """
@@ -92,9 +92,9 @@ def locked(lock: str, name: str, version: str, architecture: str) -> bool:
 
 
 def lock_lines(text: str) -> list[str]:
-    """The entries of a versionlock list; of dnf 5's versionlock.toml, written like the others.
+    """The entries of a versionlock list. Those of dnf 5's versionlock.toml are converted.
 
-    UnreadableLocks for a versionlock.toml that cannot be read.
+    Raises UnreadableLocks for a versionlock.toml that cannot be read.
     """
     if "[[packages]]" not in text:
         return [
@@ -109,7 +109,7 @@ def lock_lines(text: str) -> list[str]:
 
 
 def _locked(lock: dict[str, Any]) -> Iterator[str]:
-    """Each package of versionlock.toml that is locked at one version, as the others write it."""
+    """Each package that versionlock.toml locks at one version, in the format of dnf 4."""
     for package in lock.get("packages", []):
         for condition in package.get("conditions", []):
             if condition.get("key") in ("evr", "version") and condition.get("comparator") == "=":
@@ -128,7 +128,7 @@ def units(text: str) -> dict[str, dict[str, str]]:
 
 
 def dkms_states(text: str, kernel: str) -> dict[str, str]:
-    """`dkms status`: version of an nvidia module -> its state for this kernel ("added": none)."""
+    """`dkms status`: version of an nvidia module -> its state for this kernel."""
     states: dict[str, str] = {}
     for line in text.splitlines():
         if match := DKMS_LINE.match(line):
@@ -140,7 +140,7 @@ def dkms_states(text: str, kernel: str) -> dict[str, str]:
 
 
 def listening(text: str) -> set[tuple[str, str]]:
-    """Addresses of /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"); others are skipped."""
+    """Addresses in /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"). Skips other text."""
     found = set()
     for host, port in SOCKET.findall(text):
         groups = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
@@ -149,13 +149,13 @@ def listening(text: str) -> set[tuple[str, str]]:
 
 
 def dotted(path: str) -> list[str]:
-    """The parts of a dotted key; a part that holds dots itself is quoted, as in TOML."""
+    """The parts of a dotted key. A part with dots in it is quoted, as in TOML."""
     parts = re.findall(r'"([^"]*)"|\'([^\']*)\'|([^."\']+)', path)
     return [a or b or c for a, b, c in parts]
 
 
 def has_key(tree: Any, parts: list[str]) -> bool:
-    """Whether a nested mapping has this path; a key that itself holds dots is found as well."""
+    """True if a nested mapping has this path. Also finds keys that contain dots."""
     if not parts:
         return True
     if not isinstance(tree, dict):

@@ -1,7 +1,7 @@
-"""The pytest plugin behind `gpufleet verify`: options, fixtures, and on whom each check runs.
+"""The pytest plugin of `gpufleet verify`: options, fixtures, the hosts of each check.
 
 Every check runs once per host, over one SSH connection per host. The hosts are read in parallel
-before the first check; with xdist (`-n 4 --dist loadgroup`) a host's checks stay in one worker.
+before the first check. With xdist (`-n 4 --dist loadgroup`), one worker runs all checks of a host.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 TARGETS = pytest.StashKey[list[Target]]()
 NODES = pytest.StashKey[dict[str, Node]]()
 CONNECTIONS = pytest.StashKey[Connections]()
-CAUSE = "test_reachable"  # the check whose failure has every other one skipped
+CAUSE = "test_reachable"  # if this check fails, the host's other checks are skipped
 PARALLEL = 32  # hosts read at the same time
 
 
 class NoProbe:
-    """A host that the inventory describes in a way that checks cannot use."""
+    """A host whose description in the inventory the checks cannot use."""
 
     def __init__(self, why: str) -> None:
         self._why = why
@@ -56,11 +56,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class Hooks:
-    """What another plugin may know of the targets."""
+    """Hooks through which another plugin reports on the targets."""
 
     @pytest.hookspec(firstresult=True)
     def pytest_gpufleet_problems(self, target: Target) -> tuple[str, ...] | None:
-        """Problems of its settings, for which a deploy stops it; None: not read."""
+        """Problems in a target's settings that stop a deploy. None if they were not read."""
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -68,7 +68,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Registered by xdist where it is installed; markers are strict.
+    # xdist also registers this marker, if it is installed. Markers are strict.
     config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
     config.stash[CONNECTIONS] = Connections()
     config.stash[NODES] = {}
@@ -98,7 +98,7 @@ def _report(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand the hosts to an xdist worker, so that the inventory is loaded once."""
+    """Hand the hosts to an xdist worker, so that the inventory is loaded only once."""
     targets = [target.as_dict() for target in node.config.stash[TARGETS]]
     node.workerinput["targets"] = json.dumps(targets, default=str)
 
@@ -135,8 +135,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, None, None]:
-    """Whether a host answers is checked first, and whatever -k chooses: the chosen checks of one
-    that does not are skipped, and would leave a run that looks right."""
+    """Run the reachability check first, even if -k does not select it. Otherwise all checks of an
+    unreachable host would be skipped, and the run would look successful."""
     causes = [item for item in items if getattr(item, "originalname", "") == CAUSE]
     yield
     chosen = {target.name for item in items if (target := target_of(item))}
@@ -153,14 +153,14 @@ def node(request: pytest.FixtureRequest) -> Node:
 @pytest.fixture(scope="session")
 def cluster(request: pytest.FixtureRequest) -> Cluster:
     """One cluster of the inventory."""
-    from gpufleet.verify.cluster import Cluster  # the client takes its time to load
+    from gpufleet.verify.cluster import Cluster  # slow to load
 
     return Cluster(request.param)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
-    """Read all hosts at once: a fleet takes as long as its slowest host."""
+    """Read all hosts in parallel: a fleet then takes as long as its slowest host."""
     config = session.config
     if config.option.collectonly or hasattr(config, "workerinput") or not session.items:
         return
@@ -168,12 +168,12 @@ def pytest_runtestloop(session: pytest.Session) -> None:
         hosts = [target for target in config.stash[TARGETS] if not target.is_cluster]
         nodes = [_node(config, target) for target in hosts]
         for node in nodes:
-            pool.submit(node.read)  # what it raises, that host's checks raise too, and report
+            pool.submit(node.read)  # the host's checks raise and report its errors again
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a user's own check of a host that does not answer: `reachable` says so."""
+    """Skip a user's own check of a host that does not answer. The check `reachable` reports it."""
     target = target_of(item)
     if target and not target.is_cluster and is_own(item):
         _node(item.config, target).need_answer()

@@ -1,4 +1,4 @@
-"""Run commands on one host, and scripts that answer in sections."""
+"""Runs commands on one host, and scripts whose output has sections."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gpufleet.verify.become import Become
 from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.findings.hosts import OUTPUT_LIMIT
 
-# The frame of every script: a section is a command's output, then its exit status. The mark is
-# new in each run, so that no file on the host can hold a line that looks like one.
+# The frame of every script: each section is a command's output and exit status. The mark is new in
+# each run, so that no file on the host can contain a line that looks like it.
 FRAME = """\
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin; LC_ALL=C; export PATH LC_ALL
 limit() { timeout -k 5 20 "$@"; }
@@ -47,12 +47,12 @@ SAME_USER = Become()
 
 
 class Unreachable(Exception):
-    """The host did not answer; the text is ssh's own."""
+    """The host did not answer. The text is ssh's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The output of a command (both streams, in a script's section) and its exit status."""
+    """A command's output (in a script's section: both streams) and its exit status."""
 
     status: int
     text: str
@@ -67,7 +67,7 @@ class Output:
 
     @property
     def last(self) -> str:
-        """The last line, where tools report errors."""
+        """The last line, which usually has the error."""
         return self.lines[-1].strip() if self.lines else f"exit status {self.status}"
 
 
@@ -83,7 +83,7 @@ class Probe(Protocol):
 
 
 class HostProbe:
-    """A probe over a testinfra host."""
+    """A probe that uses a testinfra host."""
 
     def __init__(
         self, host: testinfra.host.Host, become: Become = SAME_USER, name: str = "@local"
@@ -94,8 +94,8 @@ class HostProbe:
         self._limit(host.backend, ANSWER)
 
     def _limit(self, backend: Any, limit: Limit) -> None:
-        """Have a backend of testinfra run its commands within a limit, and type sudo's password.
-        Beyond the limit they raise CheckFailed (GF704)."""
+        """Make a testinfra backend run its commands within a limit and pass sudo's password. Above
+        the limit they raise CheckFailed (GF704)."""
         typed = f"{self._become.password}\n" if self._become.password else ""
 
         def run_local(command: str, *arguments: str) -> Any:
@@ -105,7 +105,7 @@ class HostProbe:
             ).wait()
             if done.why:
                 raise CheckFailed(self._name, OUTPUT_LIMIT(None, why=done.why))
-            # Bytes: testinfra would run python on the host to find out the encoding of a text.
+            # Bytes: for text, testinfra would run python on the host to find its encoding.
             output, errors = (
                 each.encode("utf-8", "replace") for each in (done.stdout, done.stderr)
             )
@@ -117,7 +117,7 @@ class HostProbe:
         """Run a shell command. Raises Unreachable, and CheckFailed (GF704)."""
         try:
             done = self._host.run(self._become.around(command))
-        except RuntimeError as error:  # testinfra's way to say that ssh itself failed (255)
+        except RuntimeError as error:  # testinfra's error if ssh itself failed (255)
             result = error.args[0] if error.args else None
             text = getattr(result, "stderr_bytes", b"").decode("utf-8", "replace").strip()
             raise Unreachable(" / ".join(text.splitlines()) or str(error)) from error
@@ -126,7 +126,7 @@ class HostProbe:
 
     @cached_property
     def host(self) -> testinfra.host.Host:
-        """testinfra's host over the same connection; its commands become root as those of `run`."""
+        """testinfra's host over the same connection. Its commands become root as in `run`."""
         backend = copy(self._host.backend)
 
         def get_command(command: str, *arguments: str) -> str:
@@ -137,7 +137,7 @@ class HostProbe:
         return testinfra.host.Host(backend)
 
     def script(self, name: str, *arguments: str) -> dict[str, Output]:
-        """Run a script of this package; section name -> output.
+        """Run a script of this package. Returns section name -> output.
 
         Raises Unreachable, and CheckFailed (GF704).
         """
@@ -152,8 +152,8 @@ class HostProbe:
 
 
 def parse_sections(text: str, mark: str) -> dict[str, Output]:
-    """The sections that FRAME printed around each command. Each line is looked at once: a host can
-    print any number of beginnings."""
+    """Parse the sections that FRAME printed around each command. Reads each line once, because a
+    host can print any number of section starts."""
     line = re.compile(
         rf"^{mark} (?:begin (?P<name>.*)\n|end (?P<status>[0-9]{{1,3}})$)", re.MULTILINE
     )

@@ -1,5 +1,5 @@
-"""A pytest plugin: the progress of the checks on standard error, which pytest has on standard
-output, a letter for each check."""
+"""A pytest plugin that prints the progress of the checks on standard error. pytest prints a letter
+per check on standard output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpufleet.core.names import counted
 
 
 def progress_line(done: int, checks: int, failed: int, seconds: float) -> str:
-    """`Checked 34 of 151, 12 s: 2 failed`; until the first check, the hosts are read."""
+    """`Checked 34 of 151, 12 s: 2 failed`. Before the first check, hosts are being read."""
     if not done:
         return f"Reading the hosts for {counted(checks, 'check')}, {seconds:.0f} s"
     failures = f": {failed} failed" if failed else ""
@@ -23,7 +23,7 @@ def progress_line(done: int, checks: int, failed: int, seconds: float) -> str:
 
 
 class CheckProgress:
-    """The hooks. pytest redirects standard error while a check runs: a copy of it is written to."""
+    """The hooks. They write to a copy of standard error, which pytest redirects during a check."""
 
     def __init__(self) -> None:
         self._checks = self._done = self._failed = 0

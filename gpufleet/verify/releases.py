@@ -1,6 +1,6 @@
-"""Helm releases as the checks see them: Helm's own records in the cluster.
+"""Reads Helm releases from Helm's own records in the cluster.
 
-Read independently of the code that installs, which is under check.
+It shares no code with the installation, because that is under check.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.cluster import Cluster
 
-LARGEST = 32 * 2**20  # bytes of a record, unpacked
-LABEL = "gpufleet"  # of the Secrets of our releases
+LARGEST = 32 * 2**20  # bytes of an unpacked record
+LABEL = "gpufleet"  # on the Secrets of our releases
 UNREADABLE = "a record that cannot be read"
 
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The newest revision of a release. `version`: of its chart; "" where it cannot be read."""
+    """The newest revision of a release. `version`: the chart's, or "" if it cannot be read."""
 
     version: str
     status: str
@@ -34,7 +34,7 @@ class Deployed:
 
 
 def deployed(cluster: Cluster, chart: str) -> Deployed | None:
-    """Our release of a chart, where the inventory puts it; None without one. A release without
+    """Our release of a chart in the namespace of the inventory, or None. A release without
     gpufleet's label belongs to another owner, whatever its name."""
     row = load_charts().charts[chart]
     space = cluster.data.get(row.namespace_key) or row.namespace
@@ -71,10 +71,10 @@ def _version(secret: Any, chart: str) -> str:
 def wrong_versions(
     data: Mapping[str, Any], server: str, found: Mapping[str, Deployed]
 ) -> list[str]:
-    """Releases that differ from the inventory on a server of that version, as text.
+    """Releases whose version is wrong for the inventory and the server's version, as text.
 
-    A version that the inventory names must be there; one that gpufleet chooses, or a newer one,
-    which a deploy does not change.
+    A version that the inventory names must match exactly. For a version that gpufleet chooses, a
+    newer one is right too, because a deploy keeps it.
     """
     pins = data.get("cluster_chart_versions") or {}
     chosen = choose_charts(load_charts(), server, data.get("cluster_charts") or "careful", pins)

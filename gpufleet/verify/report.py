@@ -1,4 +1,4 @@
-"""The results of the checks, per host: a table for people, JSON for programs."""
+"""The results of the checks per host: a table for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ SKIPPED = "Skipped, as they do not apply or need what is missing:"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of one check on one host. `code` is the finding's; `message` is never "" unless
-    the check passed."""
+    """The result of one check on one host. `code`: the finding's; `message`: never "" unless the
+    check passed."""
 
     outcome: Outcome
     code: str | None = None
@@ -44,8 +44,8 @@ class Report:
     hosts: dict[str, dict[str, Result]] = field(default_factory=dict)
 
     def add(self, host: str, check: str, result: Result) -> None:
-        """Add a result. A failure in the set-up or teardown of a check replaces its result, unless
-        that is a failure too: then it is added to the message."""
+        """Add a result. A failure in the setup or teardown replaces the check's result. If the
+        check failed too, the messages are joined."""
         checks = self.hosts.setdefault(host, {})
         before = checks.get(check)
         if before and {before.outcome, result.outcome} <= FAILURES:
@@ -62,7 +62,7 @@ class Report:
         return sum(result.outcome in outcomes for result in self.hosts[host].values())
 
     def skips(self, host: str) -> Counter[str]:
-        """Reason -> number of checks that were skipped for it."""
+        """Reason -> number of checks skipped for it."""
         results = self.hosts[host].values()
         return Counter(result.message for result in results if result.outcome == "skipped")
 
@@ -88,7 +88,7 @@ class Report:
         }
 
     def table(self, width: int = WIDTH) -> str:
-        """One row per host, then why checks were skipped."""
+        """One row per host, then the reasons for skipped checks."""
         table = Table(
             title="Checks per host", title_justify="left", box=None, padding=(0, 2, 0, 0),
             pad_edge=False,
@@ -113,7 +113,7 @@ class Report:
         console = Console(width=width, highlight=False, markup=False, color_system=None)
         with console.capture() as captured:
             console.print(table)
-            # reason and number of checks -> the hosts on which so many were skipped for it
+            # (reason, number of checks) -> the hosts with that number skipped for that reason
             if skips := shared(
                 (host, skip) for host in self.hosts for skip in self.skips(host).items()
             ):

@@ -1,7 +1,7 @@
-"""A pytest plugin: what a run reports, on the terminal, as JSON and as JUnit.
+"""A pytest plugin that writes a run's results to the terminal, as JSON and as JUnit XML.
 
-Every text comes from checks that may repeat what a host printed and what the inventory holds: it is
-shown without secrets and without control characters.
+A check's texts may repeat output of a host or data of the inventory: secrets and control characters
+are removed from all of them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.junitxml import xml_key  # of the only object that knows where the file goes
+from _pytest.junitxml import xml_key  # holds the only object with the path of the file
 
 from gpufleet import __version__
 from gpufleet.core.console import result_console
@@ -32,7 +32,7 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 
 
 def prepare_files(config: pytest.Config) -> None:
-    """See that the results can be written where options say, before any check.
+    """Verify before any check that the result files can be written.
 
     Raises UsageError.
     """
@@ -46,8 +46,8 @@ def prepare_files(config: pytest.Config) -> None:
 
 
 class Reporting:
-    """The hooks, for the hosts and clusters of one run. Results are gathered where they all pass
-    by: in the process that prints the summary."""
+    """The hooks for the hosts and clusters of one run. They collect results in the process that
+    prints the summary, which receives all of them."""
 
     def __init__(self, targets: list[Target]) -> None:
         self._report = Report({target.name: {} for target in targets})
@@ -57,7 +57,7 @@ class Reporting:
         return each_line(hide_secrets(text))
 
     def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
-        """Make every text of a report one that may be shown."""
+        """Remove secrets and control characters from every text of a report."""
         if isinstance(report.longrepr, tuple):
             path, line, reason = report.longrepr
             report.longrepr = (path, line, self._shown(reason))
@@ -71,7 +71,7 @@ class Reporting:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note host, check and code as properties: they reach JUnit and xdist's controller."""
+        """Store host, check and code as properties, which reach JUnit and xdist's controller."""
         report = yield
         host = host_of(item)
         if host is not None:
@@ -80,8 +80,8 @@ class Reporting:
         if isinstance(error, CheckFailed):
             code = ("code", error.finding.code)
             report.user_properties.append(code)
-            item.user_properties.append(code)  # JUnit takes them from the report of the teardown
-            report.longrepr = str(error)  # no traceback: the text says it all
+            item.user_properties.append(code)  # JUnit reads them from the teardown's report
+            report.longrepr = str(error)  # no traceback: the text is complete
         elif isinstance(error, AssertionError | pytest.fail.Exception):
             report.user_properties.append(("outcome", "failed"))  # of a user's own check
         self._clean(report)
@@ -106,7 +106,7 @@ class Reporting:
             self._report.add(properties["host"], properties["check"], result)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file of the user's that cannot be loaded is one check in error."""
+        """Count a user's file that cannot be loaded as one check in error."""
         if report.failed:
             name = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
             self._report.add(NO_HOST, name, Result("error", None, report.longreprtext))
@@ -118,8 +118,8 @@ class Reporting:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the files; pytest writes its own into a private folder first, for it would follow
-        a link and leave the file readable by everybody."""
+        """Write the files. pytest first writes its own into a private folder, because it would
+        follow a link and leave the file readable by everyone."""
         log = session.config.stash.get(xml_key, None)
         wanted = log.logfile if log else ""
         with tempfile.TemporaryDirectory(prefix="gfv-") as folder:

@@ -1,4 +1,4 @@
-"""A container runtime on a host under check, as it describes itself."""
+"""A container runtime on a host under check, from the runtime's own output."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNITS = {"docker": "docker.service", "crio": "crio.service"}
 
 
 def configuration_path(node: Node, name: str) -> str:
-    """The main configuration file of a runtime; the record may name a drop-in instead."""
+    """A runtime's main configuration file. The record may name a drop-in instead."""
     record = (node.toolkit.get("runtimes") or {}).get(name) or {}
     path = PurePosixPath(record.get("config") or DEFAULT_CONFIGURATION[name])
     if name == "containerd" and node.data.get("toolkit_containerd_config"):
@@ -38,7 +38,7 @@ def configuration_path(node: Node, name: str) -> str:
 
 
 def toml(text: str) -> dict[str, Any]:
-    """A TOML text as plain values; {} where it is none."""
+    """A TOML text as plain values, or {} if it is invalid."""
     try:
         return dict(tomlkit.parse(text).unwrap())
     except (TOMLKitError, RecursionError):
@@ -46,7 +46,7 @@ def toml(text: str) -> dict[str, Any]:
 
 
 def mapping(text: str) -> dict[str, Any]:
-    """A JSON object as plain values; {} where it is none."""
+    """A JSON object as plain values, or {} if it is invalid."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -55,7 +55,7 @@ def mapping(text: str) -> dict[str, Any]:
 
 
 class Runtime:
-    """docker, containerd or CRI-O on one host; every value is reported by the runtime."""
+    """docker, containerd or CRI-O on one host. The runtime itself reports all values."""
 
     def __init__(self, name: str, node: Node) -> None:
         self.name, self._node = name, node
@@ -78,7 +78,7 @@ class Runtime:
 
     @property
     def active(self) -> str:
-        """systemd's state: active, inactive, failed; "not installed" without a unit."""
+        """systemd's state: active, inactive, failed, or "not installed" without a unit."""
         state = units(self.section("runtime-services").text).get(self.unit, {})
         if state.get("LoadState", "not-found") == "not-found":
             return "not installed"
@@ -86,7 +86,7 @@ class Runtime:
 
     @cached_property
     def configuration(self) -> dict[str, Any]:
-        """The main configuration file, parsed; {} where it is not there or not readable."""
+        """The parsed main configuration file, or {} if it is missing or unreadable."""
         section = self.section(f"{self.name}-config")
         if not section.ok:
             return {}
@@ -94,7 +94,7 @@ class Runtime:
 
     @cached_property
     def refusal(self) -> str:
-        """Why the runtime's own parser rejects the configuration; "" if it accepts it."""
+        """Why the runtime's own parser rejects the configuration, or ""."""
         if self.name == "docker":
             return self._docker_refusal()
         parser = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
@@ -109,26 +109,26 @@ class Runtime:
             return ""
         if "unknown flag" not in verdict.text:
             return verdict.last
-        # dockerd before 23.0 cannot validate; that it runs with this file is another check.
+        # dockerd before 23.0 cannot validate; another check proves that it runs with this.
         return "" if self.configuration else "not a JSON object"
 
     @cached_property
     def effective(self) -> dict[str, Any]:
-        """The configuration with its drop-ins and defaults, as the runtime resolves it."""
+        """The configuration with drop-ins and defaults, as the runtime resolves it."""
         if self.name == "docker":
             return self.configuration
         name = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
         return toml(self.section(name).text) if self.section(name).ok else {}
 
     def _cri_tables(self) -> list[dict[str, Any]]:
-        """containerd: the `containerd` table of each CRI plugin (its name differs by version)."""
+        """containerd: the `containerd` table of each CRI plugin. Plugin names differ by version."""
         plugins = self.effective.get("plugins", {})
         tables = [p.get("containerd") for p in plugins.values() if isinstance(p, dict)]
         return [table for table in tables if isinstance(table, dict)]
 
     @property
     def nvidia_binary(self) -> str | None:
-        """Path of the binary behind the runtime called nvidia, in the effective configuration."""
+        """Path of the binary of the runtime nvidia, in the effective configuration."""
         if self.name == "docker":
             entry = (self.effective.get("runtimes") or {}).get("nvidia")
             return entry.get("path") if isinstance(entry, dict) else None
@@ -138,7 +138,7 @@ class Runtime:
             return str(path) if path else None
         for table in self._cri_tables():
             options = table.get("runtimes", {}).get("nvidia", {}).get("options", {})
-            # containerd ignores the case of option names; it reads them in order, the last wins.
+            # containerd ignores the case of option names. It reads them in order; the last wins.
             names = [key for key in sorted(options) if key.lower() == "binaryname"]
             if names and options[names[-1]]:
                 return str(options[names[-1]])
@@ -156,7 +156,7 @@ class Runtime:
 
     @property
     def ignorance(self) -> str:
-        """Why the running daemon lacks the nvidia runtime; "" if it has it."""
+        """Why the running daemon lacks the nvidia runtime, or ""."""
         if self.name == "docker":
             known = mapping(self.section("docker-info").text).get("Runtimes") or {}
             return "" if "nvidia" in known else f"`docker info` lists {', '.join(known) or 'none'}"
@@ -168,7 +168,7 @@ class Runtime:
         written, started = self.section("containerd-written"), self.section("containerd-started")
         if not (written.ok and started.ok):
             return f"its age is not known: {written.last}, {started.last}"
-        # containerd reads its files when it starts, and only then.
+        # containerd reads its files only when it starts.
         older = int(written.text) > int(started.text)
         return "started before its configuration was last written" if older else ""
 

@@ -1,4 +1,4 @@
-"""What the checks report: `host`, `expected` and `found` are filled in by the check."""
+"""Findings of the checks. The check fills in `host`, `expected` and `found`."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from gpufleet.core.findings import Kind, blocker
 
 
 def check(code: str, title: str, description: str, remedy: str) -> Kind:
-    """A failed check; `description` says what it expects, `remedy` what to do next."""
+    """Declare a failed check. `description` says what it expects, `remedy` what to do next."""
     return blocker(code, title, "Expected {expected}; found {found}.", remedy, description)

@@ -1,4 +1,4 @@
-"""What the checks of clusters in tests/post_deploy report."""
+"""Findings of the cluster checks in tests/post_deploy."""
 
 from __future__ import annotations
 

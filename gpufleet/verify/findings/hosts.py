@@ -1,6 +1,6 @@
-"""What `gpufleet verify` and the checks in tests/post_deploy report.
+"""Findings of `gpufleet verify` and of the host checks in tests/post_deploy.
 
-`host`, `expected` and `found` are filled in by the check; a remedy says what to do next.
+The check fills in `host`, `expected` and `found`. A remedy says what to do next.
 """
 
 from __future__ import annotations

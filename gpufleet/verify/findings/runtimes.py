@@ -1,4 +1,4 @@
-"""What the checks of the container toolkit, the runtimes and CDI report."""
+"""Findings of the checks of the container toolkit, the runtimes and CDI."""
 
 from __future__ import annotations
 
