@@ -26,10 +26,10 @@ ADAPTER, DETECTOR = "prometheus-adapter", "node-problem-detector"
 
 @dataclass(slots=True, kw_only=True)
 class ReleaseBuilder:
-    """State that the planners of a cluster share.
+    """State shared by the planners of a cluster.
 
-    `ours`: chart -> the release of it that gpufleet manages, enabled or not. `labels`: what GPU
-    nodes are labelled with during the run.
+    `ours`: chart -> the release of it that gpufleet manages, enabled or not. `labels`: labels that
+    the run adds to GPU nodes.
     """
 
     access: ClusterAccess
@@ -51,8 +51,8 @@ class ReleaseBuilder:
         everywhere: str = "",
         crd_version: str = "",
     ) -> Release:
-        """A release under its chart's name. `wanted`: the user's values, which take precedence;
-        `everywhere`: its DaemonSet that every GPU node needs a pod of."""
+        """A release with the name of its chart. `wanted`: the user's values, which take precedence;
+        `everywhere`: the DaemonSet that needs a pod on every GPU node."""
         choice = self.charts[chart]
         self.findings += choice.findings
         access = self.access
@@ -76,12 +76,12 @@ class ReleaseBuilder:
         )
 
     def left_by(self, chart: str) -> str:
-        """The setting that leaves what there is to its owner."""
+        """The setting that leaves an existing installation to its owner."""
         return self.catalog.charts[chart].left_by
 
     def others(self, fits: Callable[[Workload], bool], *, chart: str) -> list[str]:
-        """What others run in place of our release of that chart: workloads that fit and have pods,
-        or may have no pods yet, and a release under our name."""
+        """Other owners' objects in place of our release of that chart: a release under our name,
+        and matching workloads that have pods or may soon have some."""
         found = [
             work
             for work in self.facts.workloads
@@ -96,16 +96,16 @@ class ReleaseBuilder:
         return names
 
     def is_ours(self, work: Workload, chart: str) -> bool:
-        """Whether a workload belongs to our release of that chart."""
+        """True if a workload belongs to our release of that chart."""
         ours = self.managed(chart)
         return ours is not None and work in ours.among(self.facts.workloads)
 
     def managed(self, chart: str) -> HelmRelease | None:
-        """Our release of that chart, or one under its name that is to be taken over."""
+        """Our release of that chart, or one with its name that gpufleet may adopt."""
         return managed_release(self.ours[chart], self.facts, adopt=self.access.adopt_releases)
 
     def foreign(self, chart: str) -> HelmRelease | None:
-        """A release of that chart under its name of another owner."""
+        """Another owner's release with the name of that chart."""
         there = managed_release(self.ours[chart], self.facts, adopt=True)
         return there if there and there.chart == chart and not self.managed(chart) else None
 
@@ -119,8 +119,8 @@ def managed_release(ref: ReleaseRef, facts: ClusterFacts, *, adopt: bool) -> Hel
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
-    """By the settings, in this order: the chart's own repository, the folder of archives, the
-    repository of all charts, upstream's repository."""
+    """The first source that the settings name: the chart's own repository, the folder of archives,
+    the repository of all charts. Otherwise upstream's repository."""
     wanted = access.chart_repository
     own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
     if own is None and access.chart_dir:

@@ -41,7 +41,7 @@ class ChartContent:
     subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
 
     def known_values(self) -> dict[str, Any]:
-        """Its default values, including subcharts under their keys and their conditions."""
+        """Its default values, with those of subcharts under their keys and their conditions."""
         known = dict(self.values)
         conditions: dict[str, Any] = {}
         for sub in self.subcharts:
@@ -63,7 +63,7 @@ class ChartContent:
 
 
 def _add(values: dict[str, Any], path: str) -> None:
-    """Put True at a path, unless there are values below it."""
+    """Set True at a path, unless values exist below it."""
     *above, last = path.split(".")
     for part in above:
         if not isinstance(values.get(part), dict):
@@ -105,7 +105,7 @@ def _parse(files: Mapping[str, bytes]) -> ChartContent:
 
 
 def _uses(files: Mapping[str, bytes], metadata: Mapping[str, Any]) -> tuple[Subchart, ...]:
-    """Every use of a subchart. One that Chart.yaml does not list is used once."""
+    """Every use of a subchart. A subchart that Chart.yaml does not list is used once."""
     listed: dict[str, dict[str, Any]] = {}
     old = _load(files, "requirements.yaml") if "requirements.yaml" in files else {}  # apiVersion v1
     for entry in (*(metadata.get("dependencies") or ()), *(old.get("dependencies") or ())):

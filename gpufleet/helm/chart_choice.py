@@ -20,9 +20,9 @@ Policy = Literal["careful", "newest"]
 
 @dataclass(frozen=True, slots=True)
 class ChartChoice:
-    """A version of a chart for one cluster.
+    """The chosen version of a chart for one cluster.
 
-    `checked`: where it was tested. `values`: required for compatibility.
+    `checked`: how it was tested. `values`: values required for compatibility.
     """
 
     chart: str
@@ -38,7 +38,7 @@ load_charts = loader(ChartCatalog, "helm/charts")
 
 
 def kubernetes_minor(version: str) -> str:
-    """1.24 of v1.24.17-eks-036c24b. Raises ValueError for an invalid version."""
+    """The minor of v1.24.17-eks-036c24b: 1.24. Raises ValueError for an invalid version."""
     found = re.match(r"v?(\d+)\.(\d+)", version)
     if not found:
         raise ValueError(f"{version!r} is not a Kubernetes version")
@@ -65,11 +65,11 @@ def choose_charts(
     policy: Policy = "careful",
     pins: Mapping[str, str] | None = None,
 ) -> dict[str, ChartChoice]:
-    """A version of every chart for a cluster, chart -> choice.
+    """Choose a version of every chart for a cluster. Returns chart -> choice.
 
-    `kubernetes`: the server's version or its minor, without vendor suffix; for a minor that is not
-    in the catalog the nearest one is used. `pins`: versions that the user sets. An incompatible
-    pin is a blocker in the findings of its choice.
+    `kubernetes`: the server's version or minor, without vendor suffix. For a minor that is not in
+    the catalog, the nearest one is used. `pins`: versions that the user sets. An incompatible pin
+    is a blocker in the findings of its choice.
     """
     minor = _nearest(catalog, kubernetes_minor(kubernetes))
     pinned = pins or {}
@@ -80,16 +80,16 @@ def choose_charts(
 
 
 def has_feature(catalog: ChartCatalog, chart: str, version: str, feature: str) -> bool:
-    """Whether a version of a chart has a value; values without an entry are in all versions."""
+    """True if a version of a chart has a value. Values without an entry exist in all versions."""
     since = catalog.charts[chart].features.get(feature)
     return since is None or version_tuple(version) >= version_tuple(since)
 
 
 def memory_limit(catalog: ChartCatalog, chart: str, gpus: int | None, set_before: str = "") -> str:
-    """The memory limit for nodes with up to `gpus` GPUs; "" if the catalog has none.
+    """The memory limit for nodes with up to `gpus` GPUs, or "" if the catalog has none.
 
-    `gpus`: None if unknown, which is as many as any node has. `set_before`: the limit of the
-    release that is there. It is never lowered, and stays while the number is unknown.
+    `gpus`: None if unknown, which counts as the maximum. `set_before`: the limit of the installed
+    release. It is never lowered, and is kept while the number is unknown.
     """
     limits = [entry.limit for entry in catalog.charts[chart].memory]
     if not limits:
@@ -106,7 +106,7 @@ def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None
     pick = picks[-1]
     version, reason = pick.version, pick.why
     if pin:
-        known = {name.removeprefix("v"): name for name in chart.installed}  # as the index has it
+        known = {name.removeprefix("v"): name for name in chart.installed}  # as the index writes it
         version = known.get(pin.removeprefix("v"), pin)
         reason = f"pinned; the catalog's choice is {pick.version}"
     elif policy == "newest":
@@ -127,7 +127,7 @@ def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None
 
 
 def _newest(chart: Chart, minor: str, careful: Pick) -> tuple[str, str]:
-    """The newest version that the API accepts, with values if it requires some."""
+    """The newest version that the API accepts, and values if it requires some."""
     for version in sorted(chart.installed, key=version_tuple, reverse=True):
         hits = [hit for hit in chart.breaks if _hits(hit, version, minor)]
         if all(hit.values for hit in hits):

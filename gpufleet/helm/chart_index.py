@@ -20,8 +20,8 @@ class BrokenIndex(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One version of a chart. `url`: absolute, or relative to the index. `digest`: the sha256 of
-    the archive, "" if the index has none."""
+    """One version of a chart. `url`: absolute, or relative to the index. `digest`: the archive's
+    sha256, or ""."""
 
     version: str
     url: str
@@ -54,7 +54,7 @@ def _entries(read: Iterator[Any], chart: str) -> Iterator[IndexEntry]:
             continue
         found = True
         if not isinstance(first, yaml.MappingStartEvent):
-            _skip(read, first)  # a repository without charts has null, or {}
+            _skip(read, first)  # a repository without charts has null or {}
             continue
         for name, versions in _pairs(read):
             if name == chart:
@@ -77,7 +77,7 @@ def _versions(items: Any) -> Iterator[IndexEntry]:
 
 
 def _pairs(read: Iterator[Any]) -> Iterator[tuple[str, Any]]:
-    """The keys of an open mapping, each with its value's first event; the caller must read the
+    """The keys of an open mapping, each with the first event of its value. The caller must read the
     value to its end before the next pair."""
     for event in read:
         if isinstance(event, yaml.MappingEndEvent):
@@ -96,7 +96,7 @@ def _skip(read: Iterator[Any], first: Any) -> None:
 
 
 def _build(read: Iterator[Any], first: Any) -> Any:
-    """A value of mappings, lists and text; numbers remain text."""
+    """A value made of mappings, lists and text. Numbers remain text."""
     if isinstance(first, yaml.MappingStartEvent):
         return {key: _build(read, value) for key, value in _pairs(read)}
     if isinstance(first, yaml.SequenceStartEvent):

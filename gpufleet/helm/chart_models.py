@@ -9,7 +9,7 @@ from pydantic import Field
 
 from gpufleet.core.entries import Entry, Sourced
 
-if TYPE_CHECKING:  # the checks read the catalog, and nothing of the cluster's facts
+if TYPE_CHECKING:  # the checks import the catalog, but not the cluster facts
     from gpufleet.kube.facts import Workload
 
 Minor = Annotated[str, Field(pattern=r"^1\.\d+$")]
@@ -25,7 +25,7 @@ class Pick(Entry):
 
 
 class Break(Sourced):
-    """Versions that do not install below a minor; `values` fix that, `last` needs no fix."""
+    """Versions that do not install below a minor. `values` fix that; `last` needs no fix."""
 
     since: ChartVersion
     until: ChartVersion | None = None  # exclusive
@@ -44,7 +44,7 @@ class Documented(Entry):
 
 
 class Memory(Entry):
-    """Memory limit of a pod on a node with that many GPUs or more."""
+    """Memory limit of a pod on a node with at least that many GPUs."""
 
     gpus: int
     limit: str
@@ -81,9 +81,8 @@ class Chart(Sourced):
 
 
 class GpuLabels(Sourced):
-    """Labels of nodes with GPUs. `labels`: that charts select by; `also`: that NFD may set
-    instead; `driver`: that GFD sets if a driver is loaded; `count`: with the number of GPUs, also
-    by GFD."""
+    """Labels of nodes with GPUs. `labels`: charts select by them; `also`: NFD may set them instead;
+    `driver`: GFD sets it if a driver is loaded; `count`: GFD sets it to the number of GPUs."""
 
     labels: dict[str, str]
     also: tuple[str, ...]
@@ -97,9 +96,9 @@ class GpuLabels(Sourced):
 
 
 class Signs(Sourced):
-    """By what a workload on nodes is recognised. `names`: parts of its name or an image's; `not_`:
-    parts of those with another purpose; `folders`: ends of paths, of which it mounts one from
-    its node; `port`: that it opens."""
+    """Signs that identify a workload on nodes. `names`: parts of its name or an image's; `not_`:
+    parts of names with another purpose; `folders`: ends of paths, one of which it mounts from its
+    node; `port`: the port that it opens."""
 
     names: tuple[str, ...]
     not_: tuple[str, ...] = Field((), alias="not")
@@ -107,8 +106,8 @@ class Signs(Sourced):
     port: int = 0
 
     def fits(self, work: Workload) -> bool:
-        """Whether it uses its node in that way and one of the names fits. A name alone proves
-        nothing: every user can choose it."""
+        """True if it uses its node in that way and one of the names fits. A name alone proves
+        nothing, because every user can choose it."""
         uses = work.uses_node
         if self.folders:
             uses = any(path.rstrip("/").endswith(self.folders) for path in work.host_paths)
@@ -130,7 +129,7 @@ class Operand(Entry):
 
 
 class OperatorOperands(Sourced):
-    """What the GPU Operator creates from its ClusterPolicy. See charts.yaml for the fields."""
+    """The objects that the GPU Operator creates for its ClusterPolicy. Fields: see charts.yaml."""
 
     crd: str
     api: str

@@ -1,4 +1,4 @@
-"""Values of a chart: comparison, diff without secrets, check against the chart. Pure."""
+"""Compares values of a chart, shows differences without secrets, finds unknown values. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from gpufleet.helm.findings import releases as findings
 
 Values = Mapping[str, Any]
 Path = tuple[str, ...]
-NEAR = 0.75  # similarity of two keys that differ by a typo: 1 is equal
+NEAR = 0.75  # similarity of two keys that differ by a typo; 1 means equal
 
 
 def same_values(old: Values, new: Values) -> bool:
-    """Whether two sets of values are equal, with numbers compared as in JSON."""
+    """True if two sets of values are equal. Numbers are compared as in JSON."""
     return _canonical(old) == _canonical(new)
 
 
@@ -47,7 +47,7 @@ def values_mark(values: Values) -> str:
 
 
 def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
-    """Unified diff of two sets of values as YAML; possible secrets show only that they changed."""
+    """Unified diff of two sets of values as YAML. Possible secrets only show that they changed."""
     lines = unified_diff(
         _yaml(masked(_plain(old))),
         _yaml(masked(_plain(new), _plain(old))),
@@ -66,8 +66,8 @@ def _yaml(values: Any) -> list[str]:
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
-    """A finding for every key that the chart does not know and that resembles one that it knows:
-    charts list some of their values only in comments and templates."""
+    """A finding for every key that the chart does not know and that resembles a known key. Charts
+    list some of their values only in comments and templates."""
     known = chart.known_values()
     return [
         findings.VALUE_UNKNOWN(
@@ -79,7 +79,7 @@ def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:
 
 
 def _unknown(values: Values, known: Values, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Paths missing in `known`, and what stands there. A map that is empty in `known` accepts any
+    """Paths that `known` lacks, with their values. A map that is empty in `known` accepts any
     key."""
     for key, value in values.items():
         here = (*path, str(key))
@@ -91,7 +91,7 @@ def _unknown(values: Values, known: Values, path: Path = ()) -> Iterator[tuple[P
 
 
 def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
-    """What may be meant by an unknown key: its contents, the same key deeper, a similar one."""
+    """Suggests a known key for an unknown one: its contents, the same key deeper, a similar one."""
     *above, last = path
     nested = isinstance(value, Mapping) and (value.keys() <= known.keys() if value else False)
     if not above and (nested or last == chart):

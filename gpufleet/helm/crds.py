@@ -28,16 +28,16 @@ def plan_crds(
     live: Mapping[str, Manifest],
     catalog: HelmCatalog,
 ) -> tuple[list[CrdStep], list[Finding]]:
-    """Steps, and findings about CRDs that are not changed.
+    """The steps, and findings about CRDs that stay unchanged.
 
-    `live`: the chart's CRDs as they are in the cluster, complete, by name.
+    `live`: the chart's complete CRDs in the cluster, by name.
     """
     at = (facts.server.major, facts.server.minor)
     replaced = at <= version_tuple(catalog.crds_replaced_up_to.version)
     steps: list[CrdStep] = []
-    kept: dict[tuple[str, str], list[str]] = {}  # why, and the chart's version -> CRDs
+    kept: dict[tuple[str, str], list[str]] = {}  # reason and chart version -> CRDs
     shipped = {str(each["metadata"]["name"]): each for each in chart.all_crds(wanted.values)}
-    for name, manifest in shipped.items():  # two subcharts may contain the same
+    for name, manifest in shipped.items():  # two subcharts may contain the same CRD
         known = facts.crds.get(name)
         ours = _version(manifest["metadata"].get("annotations") or {}, wanted)
         theirs = _version(known.annotations, wanted) if known else ""
@@ -69,7 +69,7 @@ def plan_crds(
 
 
 def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
-    """The CRD with the label of what gpufleet created, where it is new or has that label."""
+    """The CRD with gpufleet's label, if it is new or already has that label."""
     there = ((live or {}).get("metadata") or {}).get("labels") or {}
     if live is not None and any(there.get(key) != value for key, value in OURS.items()):
         return manifest
@@ -111,11 +111,11 @@ def _why_kept(known: Crd | None, theirs: str, ours: str, wanted: Release) -> str
 
 
 def _same(live: Manifest, manifest: Manifest, theirs: str, ours: str) -> bool:
-    """Whether the cluster has this CRD already, by its version, else by its schemas."""
+    """True if the cluster already has this CRD, by its version or else by its schemas."""
     if theirs and ours:
         return version_tuple(theirs) == version_tuple(ours)
     if ours:
-        return False  # the cluster's has no annotation: it is older than that
+        return False  # the cluster's CRD has no annotation, so it is older
     return _schemas(live) == _schemas(manifest)
 
 
@@ -132,7 +132,7 @@ _KIND = "x-kubernetes-group-version-kind"
 def published(
     definitions: Mapping[str, Any] | None, group: str, kind: str, version: Mapping[str, Any]
 ) -> bool:
-    """Whether `definitions` (of /openapi/v2 or v3) have every field of one version of a CRD.
+    """True if `definitions` (of /openapi/v2 or v3) have every field of one version of a CRD.
 
     `version`: an entry of the CRD's spec.versions.
     """
@@ -145,8 +145,8 @@ def published(
 
 
 def _has_fields(described: Mapping[str, Any], schema: Mapping[str, Any]) -> bool:
-    """Whether every property of `schema` is published; parts that the server does not publish as an
-    object with properties are ignored."""
+    """True if every property of `schema` is published. Ignores parts that the server does not
+    publish as an object with properties."""
     if isinstance(schema.get("items"), Mapping) and isinstance(described.get("items"), Mapping):
         return _has_fields(described["items"], schema["items"])
     properties = described.get("properties")

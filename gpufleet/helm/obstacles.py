@@ -1,4 +1,4 @@
-"""What prevents a change of a Helm release: its namespace, lost values, ports and kinds. Pure."""
+"""Obstacles to a change of a Helm release: its namespace, lost values, ports, kinds. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _not_ours(wanted: Release, found: HelmRelease) -> Finding:
 
 
 def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
-    """Values that were set on our release since: a manual upgrade inherits the labels."""
+    """Values that someone else has set on our release: a manual upgrade inherits the labels."""
     mark = found.labels.get(VALUES_LABEL)
     if mark is None or mark == values_mark(found.values):
         return

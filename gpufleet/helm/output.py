@@ -1,7 +1,7 @@
-"""Turn helm's standard error into findings. Pure.
+"""Turns helm's standard error into findings. Pure.
 
-The texts are those of helm 3.22 and 4.2 and of the API servers behind them; tests/unit/helm has
-each of them verbatim.
+The texts are those of helm 3.22 and 4.2 and of API servers. tests/unit/helm has each of them
+verbatim.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _BUSY = re.compile(r"another operation \(install/upgrade/rollback\) is in progre
 
 
 def error_line(stderr: str) -> str:
-    """The error itself: from the line that begins with `Error:`, without log lines, on one line.
+    """The error itself on one line, from the line that begins with `Error:`, without log lines.
 
-    Standard error holds more than errors: broken aggregated APIs, warnings, helm 4's log.
+    Standard error also holds broken aggregated APIs, warnings and helm 4's log.
     """
     lines = stderr.splitlines()
     starts = [i for i, line in enumerate(lines) if line.startswith("Error:")]
@@ -68,12 +68,12 @@ def error_line(stderr: str) -> str:
 
 
 def _middle_out(text: str) -> str:
-    """Shorten the middle: servers may quote a whole object, with the error before or after it."""
+    """Cut out the middle. Servers may quote a whole object, with the error before or after it."""
     return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
 
 
 def dropped_fields(stderr: str, release: Release) -> list[Finding]:
-    """A finding for every field that the server dropped, after a successful call."""
+    """A finding for every field that the server dropped in a successful call."""
     fields = dict.fromkeys(_UNKNOWN_FIELD.findall(stderr))
     return [findings.FIELD_DROPPED(release=release.ref, field=field) for field in fields]
 
@@ -81,7 +81,7 @@ def dropped_fields(stderr: str, release: Release) -> list[Finding]:
 @dataclass(frozen=True, slots=True)
 class Failure:
     """A failed call. `what`: Installation, Upgrade, Roll-back; `state`: the release's state
-    afterwards, as the end of a remedy; `log`: where the whole output is."""
+    afterwards, as the end of a remedy; `log`: the location of the whole output."""
 
     what: str
     stderr: str
@@ -127,18 +127,18 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
 
 
 def is_gone(stderr: str) -> bool:
-    """Whether helm could not uninstall a release because it does not exist."""
+    """True if helm could not uninstall a release because it does not exist."""
     return bool(_GONE.search(_last_error(stderr)))
 
 
 def is_kept(stderr: str) -> bool:
-    """Whether helm could not delete an object of a release, and therefore kept its record."""
+    """True if helm could not delete an object of a release, and so kept the release's record."""
     return bool(_KEPT.search(_last_error(stderr)))
 
 
 def explain_uninstall(stderr: str, release: ReleaseRef, context: str) -> Finding:
-    """The most specific finding for a failed removal. `stderr`: with helm's debug output, which
-    alone says which object could not be deleted. `context`: of the kubeconfig."""
+    """The most specific finding for a failed removal. `stderr`: with helm's debug output, as only
+    that names the object that could not be deleted. `context`: of the kubeconfig."""
     why = _NOT_DELETED.search(stderr)
     text = why["why"].replace('\\"', '"').replace("\\n", " ") if why else _last_error(stderr)
     error = _middle_out(" ".join(text.split()))
@@ -154,7 +154,7 @@ def removal_failed(release: ReleaseRef, error: str) -> Finding:
 
 
 def _last_error(stderr: str) -> str:
-    """The last line that begins with `Error:`; debug output follows it."""
+    """The last line that begins with `Error:`. Debug output follows it."""
     lines = [line for line in stderr.splitlines() if line.startswith("Error:")]
     return lines[-1].removeprefix("Error:").strip() if lines else error_line(stderr)
 
@@ -179,7 +179,7 @@ def digest_wrong(release: Release, error: str) -> Finding:
 
 
 def login_refused(release: Release, error: str) -> Finding:
-    """The finding for a repository that rejected the credentials, or requires some."""
+    """The finding for a repository that rejects the credentials, or requires some."""
     source = release.source
     had = f"{source.logins} has no valid one" if source.logins else "it is not set yet"
     return charts.LOGIN_REFUSED(**release.origin, error=error, host=source.host, had=had)
@@ -198,7 +198,7 @@ def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Fi
 
 
 def _object(error: str, release: Release) -> str:
-    """The object in an error, as kubectl names it: deployment/grafana -n monitoring."""
+    """The object in an error, in kubectl's words: deployment/grafana -n monitoring."""
     if match := _INVALID.search(error):
         return f"{match[1].lower()}/{match[2]} -n {release.namespace}"
     if match := _PATCHED.search(error):

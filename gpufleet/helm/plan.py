@@ -1,4 +1,4 @@
-"""Plan the changes of a Helm release, with reasons. Pure: wanted + facts + chart."""
+"""Plans the changes of a Helm release, with reasons. Pure: wanted + facts + chart."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ from gpufleet.kube.parse import object_ref
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """The machine that gpufleet runs on. `now`: seconds since 1970 by the API server's clock, 0
-    if unknown. `alone`: this run holds the cluster's lock, so that a pending operation of another
-    run of gpufleet, on any machine, has been interrupted.
-    """
+    """The machine that gpufleet runs on. `now`: seconds since 1970 by the API server's clock, 0 if
+    unknown. `alone`: this run holds the cluster's lock, so any pending operation of another
+    gpufleet run was interrupted."""
 
     id: str
     now: int
@@ -43,9 +42,9 @@ class Controller:
 def plan_release(
     wanted: Release, facts: ClusterFacts, controller: Controller, catalog: HelmCatalog
 ) -> ReleasePlan:
-    """The plan of one release, without what requires the chart itself.
+    """The plan of one release, without the parts that need the chart itself.
 
-    A plan with changes is completed by `with_chart` before it is applied.
+    `with_chart` must complete a plan with changes before it is applied.
     """
     found = facts.release(wanted.namespace, wanted.name)
     if found and found.status == "uninstalled":
@@ -77,9 +76,9 @@ def with_chart(
     facts: ClusterFacts,
     catalog: HelmCatalog,
 ) -> ReleasePlan:
-    """The plan, completed from the chart: its CRDs, and values that it does not know.
+    """Complete the plan from the chart: its CRDs, and values that it does not know.
 
-    `live_crds`: its CRDs as they are in the cluster, complete, by name.
+    `live_crds`: the chart's complete CRDs in the cluster, by name.
     """
     wanted = plan.release
     steps, kept = plan_crds(wanted, chart, facts, live_crds, catalog)
@@ -93,7 +92,7 @@ def with_objects(
     facts: ClusterFacts,
     added_apis: Collection[str] = (),
 ) -> ReleasePlan:
-    """The plan, completed with the obstacles to the rendered objects.
+    """Complete the plan with the obstacles to the rendered objects.
 
     `added_apis`: "group/version" of the CRDs of releases that are applied before this one.
     """
@@ -110,7 +109,7 @@ def with_objects(
 
 
 def with_findings(plan: ReleasePlan, found: Sequence[Finding]) -> ReleasePlan:
-    """The plan with more findings; blocked by a blocker among them."""
+    """The plan with more findings. A blocker in them blocks the plan."""
     plan = replace(plan, findings=tuple(dict.fromkeys([*plan.findings, *found])))
     return replace(plan, action="blocked") if plan.blockers else plan
 
@@ -153,14 +152,14 @@ def _decide(
 def _steady(
     wanted: Release, found: HelmRelease, facts: ClusterFacts, problems: list[Finding]
 ) -> tuple[Action, str, list[Finding]]:
-    """For a release whose record is up to date: whether the cluster matches it."""
+    """Compare the cluster with a release whose record is up to date."""
     unready = find_unready(wanted, facts)
     there = {work.ref for work in facts.workloads}
     gone = [str(ref) for ref in found.workloads if ref not in there]
     gone += [part.what for part in unready if part.missing]
     waits = [str(part) for part in unready if not part.missing]
     behind = crds_behind(wanted, found.app_version, facts)
-    if problems:  # it is newer: it is not changed
+    if problems:  # a newer release is not changed
         gone, behind = [], []
     if gone:
         return "repair", f"{', '.join(gone)} is missing", problems
@@ -172,7 +171,7 @@ def _steady(
 
 
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
-    known = controller.now and found.created  # both by the server's clock
+    known = controller.now and found.created  # both times by the server's clock
     age = max(controller.now - found.created, 0) if known else 0
     if (is_ours(found) and controller.alone) or age >= STALE:
         return "repair-pending", f"an operation of helm was interrupted ({found.status})", []
@@ -186,7 +185,7 @@ def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, l
 
 
 def _last_good(found: HelmRelease) -> int | None:
-    """The revision to repair from; for an interrupted first install, its own."""
+    """The revision to repair from. For an interrupted first install: its own revision."""
     return found.last_good or (found.revision if found.pending else None)
 
 
@@ -203,7 +202,7 @@ def recreated(
 ) -> Iterator[Workload]:
     """Workloads of the release whose selector differs from the rendered object's.
 
-    spec.selector is immutable: the workload must be recreated.
+    spec.selector is immutable, so the workload must be recreated.
     """
     there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
     for item in objects:

@@ -16,9 +16,9 @@ Item = Mapping[str, Any]
 IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 STARTING = ("", "ContainerCreating", "PodInitializing")
 MAX_CHARS = 400  # of one message
-_MADE = re.compile(r'pods? "[^"]+"')  # a name that changes at every attempt
-# In all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota, insufficient
-# quota to match these scopes. FailedCreate has no reason of its own for them.
+_MADE = re.compile(r'pods? "[^"]+"')  # a name that changes with every attempt
+# Part of all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota,
+# insufficient quota to match these scopes. FailedCreate does not distinguish them.
 # https://github.com/kubernetes/apiserver/tree/master/pkg/admission/plugin/resourcequota
 # (controller.go, read 2026-11-27)
 QUOTA = "quota"
@@ -27,16 +27,16 @@ POD_SECURITY = "violates PodSecurity"  # pod-security-admission/admission/admiss
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a pod is not ready, or does not exist. `stays`: it is unlikely to resolve by itself."""
+    """Why a pod is not ready or does not exist. `stays`: waiting is unlikely to resolve it."""
 
     text: str
     stays: bool = False
 
 
 def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") -> list[Reason]:
-    """The last reason of each pod that is not ready, of those that are gone or cannot be created,
-    and of failed Jobs, each text once. `events`: warnings about them and their controllers, oldest
-    first. `since`: what was reported before this time may be over."""
+    """The last reason of each pod that is not ready, is gone or cannot be created, and of failed
+    Jobs. Each text appears once. `events`: warnings about the pods and their controllers, oldest
+    first. `since`: older warnings may already be resolved."""
     said = {
         (str(about.get("kind")), str(about.get("name"))): event
         for event in events
@@ -64,7 +64,7 @@ def is_ready(pod: Item) -> bool:
 
 
 def event_time(event: Item) -> str:
-    """When an event was last seen; times of the API compare as text."""
+    """The last time an event was seen. Times of the API can be compared as text."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
@@ -75,7 +75,7 @@ def short(text: object) -> str:
 
 
 def _why(pod: Item, said: Mapping[tuple[str, str], Item]) -> Reason | None:
-    """The reason of a pod: of a container, of the scheduler, of its last event."""
+    """The reason of a pod: from a container, the scheduler, or its last event."""
     status = pod.get("status") or {}
     first = status.get("initContainerStatuses") or ()
     for container in (*first, *(status.get("containerStatuses") or ())):

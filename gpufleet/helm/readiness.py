@@ -1,8 +1,8 @@
-"""Whether a release is ready: its workloads, the objects that operators act on, its operands. Pure.
+"""Decides if a release is ready: its workloads, operated objects and operands. Pure.
 
-What is expected of a DaemonSet is computed from the nodes as they are now: Ready, able to run its
-pods, and of its own placement. `helm --wait` counts what the controller wants, and so fails where
-one node is NotReady.
+The expected pods of a DaemonSet are computed from the current nodes: Ready, able to run its pods,
+and matching its placement. `helm --wait` uses the controller's count, so that one NotReady node
+makes it fail.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placem
 
 VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
 MAX_NODES = 10  # in one finding
-READY = "ready"  # state of a ClusterPolicy; ignored and notReady are others
+READY = "ready"  # state of a ClusterPolicy; also: ignored, notReady
 
 
 @dataclass(frozen=True, slots=True)
 class Unready:
     """A part of a release that is not ready. `reason`: a clause such as "2 of 3 pods are ready".
-    `workload`: whose pods may say why. `operand`: the release's own operator makes it. `missing`:
-    it does not exist."""
+    `workload`: its pods may show the cause. `operand`: the release's own operator creates it.
+    `missing`: it does not exist."""
 
     what: str
     reason: str
@@ -40,7 +40,7 @@ class Unready:
 
 
 def find_unready(wanted: Release, facts: ClusterFacts, *, soon: bool = False) -> list[Unready]:
-    """The parts of a release that are not ready: operands only if its own parts are.
+    """The parts of a release that are not ready. Includes operands only if its own parts are ready.
 
     `soon`: it was just changed, so programs in the cluster may still label nodes and set states.
     """
@@ -62,7 +62,7 @@ def find_unready(wanted: Release, facts: ClusterFacts, *, soon: bool = False) ->
 
 
 def find_silent(wanted: Release, facts: ClusterFacts) -> tuple[list[str], bool]:
-    """The nodes with a pod of the plugin that advertise no GPUs of any kind, and whether others do.
+    """The nodes with a pod of the plugin but no allocatable GPUs, and if another node has some.
 
     A pod of the plugin is ready before it has found a GPU, and between two crashes.
     """
@@ -114,8 +114,8 @@ def _workloads(
     *,
     operand: bool = False,
 ) -> Iterator[Unready]:
-    """Those that are not ready. `needed`: DaemonSet -> nodes that need a pod of it; `labels`: that
-    these nodes get soon."""
+    """The workloads that are not ready. `needed`: DaemonSet -> nodes that need a pod of it;
+    `labels`: labels that these nodes will get soon."""
     for work in workloads:
         named = [node for node in nodes if node.name in needed.get(work.name, ()) and node.usable]
         reason = _why_unready(work, named, labels, nodes)
@@ -140,7 +140,7 @@ def _why_unready(
         if wanted < len(soon):
             return f"{counted(wanted, 'desired pod')}, expected {len(soon)}"
         usable = [node for node in nodes if node.usable]
-        if len(usable) < len(nodes):  # its controller counts a node that is down, for a while
+        if len(usable) < len(nodes):  # the controller counts a node that is down for a while
             wanted = min(wanted, len(fitting(work.placement, usable)))
     if work.updated < wanted:
         return f"{work.updated} of {Count(wanted):pod is|pods are} updated"
@@ -154,8 +154,8 @@ def _why_unready(
 def _operands(
     expected: Operands, wanted: Release, facts: ClusterFacts, *, soon: bool
 ) -> Iterator[Unready]:
-    """What a GPU Operator has not finished. The state of its policy alone is not sufficient: see
-    `operands` in charts.yaml."""
+    """The work that a GPU Operator has not finished. Its policy's state alone is not sufficient:
+    see `operands` in charts.yaml."""
     known, policy = expected.known, _policy(wanted, facts)
     if policy is None:
         what = f"the ClusterPolicy of release {wanted.ref}"
@@ -174,14 +174,14 @@ def _operands(
                 yield Unready(f"DaemonSet {name}", "not created yet", operand=True)
             elif chart and there[name].labels.get(known.chart_label) != chart:
                 yield Unready(f"DaemonSet {name}", f"not updated to {chart} yet", operand=True)
-    for work in made:  # the operator labels nodes with what its DaemonSets select
+    for work in made:  # the operator sets the labels that its DaemonSets select
         labels = work.placement.node_selector if soon else {}
         yield from _workloads([work], expected.nodes, labels, facts.nodes, operand=True)
 
 
 def _state(policy: ClusterPolicy, others: Sequence[str]) -> str:
     detail = policy.message or policy.reason
-    if policy.state in ("", "ignored") and others:  # v26.7.0 writes no state for one it ignores
+    if policy.state in ("", "ignored") and others:  # v26.7.0 writes no state for an ignored policy
         return f"it is ignored: the operator reconciles only the oldest, and there is {others[0]}"
     if not policy.state:
         return "the operator has not set its state yet"
@@ -196,7 +196,7 @@ def _policy(wanted: Release, facts: ClusterFacts) -> ClusterPolicy | None:
 
 
 def _made(expected: Operands, wanted: Release, facts: ClusterFacts) -> list[Workload]:
-    """The DaemonSets that the operator of a release created, in its own namespace."""
+    """The DaemonSets that a release's operator created in its own namespace."""
     return [
         work
         for work in facts.workloads
@@ -208,18 +208,18 @@ def _made(expected: Operands, wanted: Release, facts: ClusterFacts) -> list[Work
 
 
 def with_labels(labels: Mapping[str, str], nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
-    """The nodes with labels that they get soon; a label that is there stays as it is."""
+    """The nodes with labels that they will get soon. Existing labels keep their values."""
     return [replace(node, labels={**labels, **node.labels}) for node in nodes]
 
 
 def report_down(nodes: Iterable[ClusterNode]) -> list[Finding]:
-    """A warning about the nodes that nothing is expected of, because they are not Ready."""
+    """A warning about nodes that are not Ready, so that no pods are expected on them."""
     down = [f"{node.name} ({node.down})" for node in nodes if node.down]
     return [findings.NODES_DOWN(nodes=_listed(down))] if down else []
 
 
 def report_left_out(name: str, placement: Placement, nodes: Iterable[ClusterNode]) -> list[Finding]:
-    """A warning about the nodes on which the DaemonSet `name` has no pod, but might have one."""
+    """A warning about nodes without a pod of the DaemonSet `name` that could have one."""
     why = {node.name: node.foreign or why_not(placement, node) for node in nodes if not node.down}
     out = [f"{node} ({reason})" for node, reason in why.items() if reason]
     return [findings.NODES_LEFT_OUT(daemonset=name, nodes=_listed(out))] if out else []
@@ -230,7 +230,7 @@ def _without_pods(
     needed: Mapping[str, Sequence[str]],
     nodes: Sequence[ClusterNode],
 ) -> Iterator[Finding]:
-    """Warnings about empty DaemonSets, and about nodes that have no pod."""
+    """Warnings about empty DaemonSets, and about nodes without a pod."""
     for work in workloads:
         if work.kind != "DaemonSet" or not work.settled:
             continue

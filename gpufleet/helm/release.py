@@ -1,4 +1,4 @@
-"""Helm releases: the desired state, and the plan of one. Types only."""
+"""Types: the desired state of a Helm release, and its plan."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gpufleet.kube.facts import HelmRelease, ObjectRef, ReleaseRef
 Action = Literal[
     "install", "upgrade", "no-op", "wait", "repair-pending", "repair-failed", "repair", "blocked"
 ]
-OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; its value: the machine that ran helm
-VALUES_LABEL = "gpufleet-values"  # also there: the hash of the values that gpufleet set
-ADOPTED_LABEL = "gpufleet-adopted"  # also there, of a release that was there before gpufleet
+OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; value: the machine that ran helm
+VALUES_LABEL = "gpufleet-values"  # on the same Secrets; value: hash of the values that gpufleet set
+ADOPTED_LABEL = "gpufleet-adopted"  # on the same Secrets, if gpufleet adopted the release
 STALE = 15 * 60  # seconds after which a pending release counts as interrupted
 
 
 def is_ours(found: HelmRelease) -> bool:
-    """Whether gpufleet created the newest revision of a release, or took it over. Its name and its
-    namespace do not show that: every guide uses the same. A helm without labels (before 3.13) drops
-    the label when its user upgrades the release, which makes it that user's."""
+    """True if gpufleet created or adopted the newest revision of a release. Its name and namespace
+    do not show that, as every guide uses the same. A helm without labels (before 3.13) drops the
+    label when its user upgrades the release, which then belongs to that user."""
     return OWNER_LABEL in found.labels
 
 
@@ -30,10 +30,10 @@ def is_ours(found: HelmRelease) -> bool:
 class ChartSource:
     """The source of a chart.
 
-    `location`: for `repository` its URL, for `oci` the reference of the chart without its version
-    (oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack), for `archive` the path
-    of a .tgz file on the machine that gpufleet runs on. `logins`: path of a file with credentials,
-    "" for none. `plain_http`: a registry without TLS is allowed.
+    `location`: for `repository` its URL; for `oci` the chart's reference without its version
+    (oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack); for `archive` the path of a
+    .tgz file on the machine that gpufleet runs on. `logins`: path of a file with credentials, or
+    "". `plain_http`: allow a registry without TLS.
     """
 
     kind: Literal["repository", "oci", "archive"]
@@ -43,7 +43,7 @@ class ChartSource:
 
     @property
     def host(self) -> str:
-        """Host, and port if it has one, of a repository or registry."""
+        """The host of a repository or registry, with the port if it has one."""
         return self.location.split("://")[-1].split("/")[0]
 
 
@@ -62,14 +62,14 @@ class Operands:
 class Readiness:
     """When a release counts as ready. Every Deployment and StatefulSet must be available.
 
-    `nodes`: DaemonSet -> the nodes that need a pod of it as far as they are usable and fit its
-    placement; none allows an empty DaemonSet. Any other DaemonSet must have all its desired pods; 0
-    desired pods are a warning.
+    `nodes`: DaemonSet -> the nodes that need a pod of it if they are usable and fit its placement;
+    () allows an empty DaemonSet. Any other DaemonSet must have all its desired pods; 0 desired pods
+    are a warning.
     `timeout`: seconds to wait; `patience`: seconds after which a persistent cause (an image that
-    cannot be pulled, a crash, a quota) ends the wait. `operands`: what else must be ready if an
-    operator is installed. `offering`: whether these nodes must advertise GPUs, which they do once a
-    device plugin has registered with their kubelet. `labels`: what they are labelled with during
-    the run, unless they have another value.
+    cannot be pulled, a crash, a quota) ends the wait. `operands`: must also be ready, if an
+    operator is installed. `offering`: these nodes must advertise GPUs, which they do as soon as a
+    device plugin has registered with their kubelet. `labels`: labels that the run adds to these
+    nodes, unless they have another value.
     """
 
     nodes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -118,7 +118,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class HelmVersion:
-    """Version of the helm program, without the patch number, which source builds lack."""
+    """Version of helm without the patch number, which source builds lack."""
 
     major: int
     minor: int
@@ -129,9 +129,9 @@ class HelmVersion:
 
 @dataclass(frozen=True, slots=True)
 class HelmStrategy:
-    """Flags and variables of helm for this server and this version of helm."""
+    """Flags and variables for this version of helm and of the server."""
 
-    flags: tuple[str, ...] = ()  # of `helm upgrade --install` and `helm rollback`
+    flags: tuple[str, ...] = ()  # for `helm upgrade --install` and `helm rollback`
     environment: Mapping[str, str] = field(default_factory=dict)
     reasons: tuple[str, ...] = ()
 
@@ -140,13 +140,13 @@ class HelmStrategy:
 class CrdStep:
     """A CRD of the chart to write before the chart.
 
-    `method`: `apply` is server-side, `replace` for servers on which that fails.
+    `method`: `apply` is server-side, `replace` is for servers on which that fails.
     """
 
     name: str
     action: Literal["create", "update"]
     method: Literal["apply", "replace"]
-    before: str  # version from its annotation; "" if unknown
+    before: str  # version from its annotation, or ""
     after: str
     manifest: Mapping[str, Any]
 
@@ -168,7 +168,7 @@ class ReleasePlan:
 
     @property
     def needed(self) -> bool:
-        """Whether there is anything to do; a wait counts, although it changes nothing."""
+        """True if there is anything to do. Waiting counts, although it changes nothing."""
         return self.action not in ("no-op", "blocked")
 
     @property

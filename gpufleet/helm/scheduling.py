@@ -1,7 +1,7 @@
-"""The nodes that a pod can run on, and why none: labels, affinity, taints. Pure.
+"""Finds the nodes that a pod can run on, by labels, affinity and taints. Pure.
 
 The rules are those of the DaemonSet controller: nodeSelector, required node affinity, and taints
-other than the ones that it makes every DaemonSet tolerate.
+except those that every DaemonSet tolerates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterN
 
 
 def why_not(placement: Placement, node: ClusterNode) -> str:
-    """Why one node gets no pod, as a clause; "" if it gets one."""
+    """Why one node gets no pod, as a clause, or ""."""
     if not _labels_fit(placement, node):
         selector = placement.node_selector
         missing = {key: value for key, value in selector.items() if node.labels.get(key) != value}

@@ -55,7 +55,7 @@ Name = Annotated[
 
 
 def _plain(value: Any, path: str = "") -> Any:
-    """`value`, which must consist of what JSON has; messages show no part of it but keys."""
+    """Require `value` to consist of JSON types. Error messages show its keys, but no values."""
     place = path and f" in {path}"
     if isinstance(value, dict):
         for key, inner in value.items():

@@ -1,4 +1,4 @@
-"""What helm.yaml has, and flags and variables of helm for a server. Pure."""
+"""The types of helm.yaml, and helm's flags and variables for a server. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class HelmLimit(Sourced):
 
 
 class HelmDownload(Sourced):
-    """The published helm archives. `sha256`: of the archive, by platform."""
+    """The published helm archives. `sha256`: platform -> checksum of the archive."""
 
     version: str
     site: str  # URL of the folder with the archives

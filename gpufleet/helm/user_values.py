@@ -1,4 +1,4 @@
-"""A user's values of a chart over those of gpufleet. Pure."""
+"""Merges a user's values of a chart over gpufleet's. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _LABELS = re.compile(r"([^\s,=]+)=\[([^\]]*)\]")  # nodes=[a,b], for kube-state-
 def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
     """The user's values over ours.
 
-    Ours give way where the user says the same in another way, and entries of named lists stay
-    beside the user's. What is empty, as in a copied file, does not replace ours; None removes it.
+    Ours are dropped if the user sets the same thing in another way. Named lists are joined. Empty
+    values, as in a copied file, do not replace ours; None removes them.
     """
     theirs = _without_empty(theirs, ours)
     for path, others in chart.gives_way.items():
@@ -30,7 +30,7 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
         elif all(isinstance(one, Mapping) for one in (mine, over)) and False not in said:
             theirs = with_value(
                 theirs, path, merged(over, mine)
-            )  # what else they have has no effect
+            )  # the user's other entries have no effect
     result = merged(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)
@@ -42,7 +42,7 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
 
 
 def _without_empty(theirs: Values, ours: Values) -> dict[str, Any]:
-    """The user's values without what is empty where ours is not."""
+    """The user's values without empty ones that would replace a value of ours."""
     kept = {}
     for key, value in theirs.items():
         mine = ours.get(key)
@@ -54,7 +54,7 @@ def _without_empty(theirs: Values, ours: Values) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> Any:
-    """The list that a text holds, which charts take too; None where it is not plain YAML."""
+    """The list in a text, a form that charts also accept. None if it is not plain YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -62,7 +62,7 @@ def _parsed(text: str) -> Any:
 
 
 def _joined(ours: Sequence[Any], theirs: Sequence[Any], name: str) -> list[Any]:
-    """The entries of both lists; for an equal name only the user's."""
+    """The entries of both lists. For an equal name, only the user's."""
     if name == "=":
         return _joined_labels([*ours, *theirs])
     named = [_named(entry, name) for entry in theirs]
@@ -70,13 +70,13 @@ def _joined(ours: Sequence[Any], theirs: Sequence[Any], name: str) -> list[Any]:
 
 
 def _named(entry: Any, name: str) -> Any:
-    """What identifies an entry: its name, or the whole entry where it has none."""
+    """The identity of an entry: its name, or the whole entry if it has none."""
     found = value_at(entry, name) if name else None
     return entry if found is None else found
 
 
 def _joined_labels(entries: Sequence[Any]) -> list[Any]:
-    """Lists of labels, one per resource: kube-state-metrics would take only the last one."""
+    """Merge lists of labels to one per resource. kube-state-metrics would use only the last one."""
     found: dict[str, dict[str, None]] = {}
     others = [entry for entry in entries if not _LABELS.search(str(entry))]
     for resource, labels in _LABELS.findall(",".join(map(str, entries))):

@@ -1,5 +1,5 @@
-"""Run helm without a shell, and with values on standard input, so that neither a process list nor
-a killed run exposes them."""
+"""Runs helm without a shell and with values on standard input, so that neither a process list nor a
+killed run exposes them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ OVERRIDES = "HELM_KUBE"  # variables that would select another cluster or user
 
 @dataclass(frozen=True, slots=True)
 class Helm:
-    """helm for one cluster. `controller`: value of the label of our releases. `lease`: the
-    cluster's, held while any helm runs."""
+    """helm for one cluster. `controller`: label value of our releases. `lease`: the cluster's
+    lease, held while helm runs."""
 
     program: HelmProgram
     kubeconfig: Kubeconfig = field(repr=False)
@@ -50,8 +50,8 @@ class Helm:
         *,
         adopted: bool = False,
     ) -> Result:
-        """Install or upgrade. helm waits only for hooks: gpufleet waits for readiness. `adopted`:
-        the release was there before gpufleet; helm passes the label on to later revisions."""
+        """Install or upgrade. helm waits only for hooks; gpufleet waits for readiness. `adopted`:
+        gpufleet adopted the release; helm copies the label to later revisions."""
         labels = (
             f"{OWNER_LABEL}={self.controller}",
             f"{VALUES_LABEL}={values_mark(release.values)}",
@@ -68,7 +68,7 @@ class Helm:
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int
     ) -> Result:
-        """Roll a release back to a revision; 0 is the previous one."""
+        """Roll a release back to a revision. 0 is the previous one."""
         words = [
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
             *("--timeout", f"{timeout}s", *strategy.flags),
@@ -78,8 +78,8 @@ class Helm:
     def uninstall(
         self, ref: ReleaseRef, strategy: HelmStrategy, timeout: int, *, debug: bool = False
     ) -> Result:
-        """Uninstall a release, and wait until its objects are gone. `debug`: only then helm says
-        which object it could not delete."""
+        """Uninstall a release, and wait until its objects are deleted. Only with `debug`, helm
+        names the object that it could not delete."""
         words = [
             *("uninstall", ref.name, "--namespace", ref.namespace),
             *("--cascade", "foreground", "--wait", "--timeout", f"{timeout}s"),
@@ -94,8 +94,8 @@ class Helm:
         timeout: int,
         values: Mapping[str, Any],
     ) -> Result:
-        """Run helm limited to the cluster of our facts: by a kubeconfig of only that context, which
-        only this user can read, while helm runs."""
+        """Run helm against the cluster of our facts, with a temporary kubeconfig of only that
+        context, which only this user can read."""
         if self.lease:
             self.lease.confirm()
         path = private_folder() / f"kubeconfig-{secrets.token_hex(4)}"
@@ -108,8 +108,8 @@ class Helm:
             path.unlink()
 
     def render(self, release: Release, archive: Path, server: str, apis: Sequence[str]) -> Result:
-        """Render the objects of a release for a server of that version and with these APIs,
-        without access to the cluster."""
+        """Render the objects of a release for a server of that version with these APIs, without
+        access to the cluster."""
         words = [
             *("template", release.name, str(archive), "--namespace", release.namespace),
             *("--values", "-", "--kube-version", server, "--skip-crds"),
@@ -126,16 +126,16 @@ class Helm:
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
     ) -> Result:
-        """Run helm for at most `timeout` seconds; `tick` is called meanwhile. `values`: input of
-        `--values -`. `more`: variables for this call; without a kubeconfig among them helm
-        has no cluster."""
+        """Run helm for at most `timeout` seconds, calling `tick` from time to time. `values`: input
+        of `--values -`. `more`: variables for this call; without a kubeconfig in them, helm has no
+        cluster."""
         inherited = {
             name: value for name, value in os.environ.items() if not name.startswith(OVERRIDES)
         }
         environment = {
             **inherited,
             "KUBECONFIG": os.devnull,
-            "HELM_DRIVER": "secret",  # where ClusterFacts reads releases
+            "HELM_DRIVER": "secret",  # ClusterFacts reads releases there
             **(more or {}),
         }
         result = Process(

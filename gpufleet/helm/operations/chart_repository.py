@@ -1,4 +1,4 @@
-"""Download from chart repositories over HTTP: the index has an archive's URL and digest.
+"""Downloads from chart repositories over HTTP. The index has an archive's URL and digest.
 
 `helm pull` is not used: neither helm 3 nor 4 compares an archive with the digest in the index, and
 both send credentials to every port that a redirect names on the same host (gpu-cluster.md).
@@ -28,7 +28,7 @@ OFFERED = 5  # versions of a chart in a finding, newest first
 
 
 def archive_from_repository(release: Release, login: RepositoryLogin | None) -> bytes:
-    """The archive of the release's chart, with the digest in the index. Raises ClusterProblem."""
+    """The archive of the release's chart, checked against the index. Raises ClusterProblem."""
     base = release.source.location.rstrip("/") + "/"
     entry = _entry(release, base + "index.yaml", login)
     url = urljoin(base, entry.url)

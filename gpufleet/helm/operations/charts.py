@@ -30,15 +30,15 @@ from gpufleet.packages.logins import RepositoryLogin
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
 PULLED_IN = 180  # time limit of a download, in seconds
-# of tarfile, which does not check all numbers in headers
+# from tarfile, which does not check all numbers in headers
 _UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, IndexError)
 
 
 def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
-    """The archive of the release's chart on this machine. Raises ClusterProblem.
+    """The local archive of the release's chart. Raises ClusterProblem.
 
-    Downloaded archives are cached under chart, version and sha256 and used again without a request
-    to the repository while the sha256 matches: a chart's version identifies its content.
+    Downloaded archives are cached by chart, version and sha256. They are reused without a request
+    to the repository while the sha256 matches, because a chart's version identifies its content.
     """
     source = release.source
     if source.kind == "archive":
@@ -52,7 +52,7 @@ def chart_archive(release: Release, helm: Helm, cache: Path) -> Path:
 
 
 def _cached(folder: Path, release: Release) -> Path | None:
-    """The cached archive; None if other users can write to the folder."""
+    """The cached archive, or None. A folder that other users can write to is not used."""
     if not all(map(_is_ours_alone, (folder.parent, folder))):
         return None
     for path in folder.glob(f"{release.chart}-{release.version}-sha256-*.tgz"):
@@ -73,7 +73,7 @@ def _place(folder: Path, release: Release, data: bytes) -> Path:
 
 
 def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
-    """Download and validate the archive, then cache it; an invalid one is never cached."""
+    """Download and validate the archive, then cache it. An invalid archive is never cached."""
     folder.mkdir(parents=True, exist_ok=True)
     for place in (folder.parent, folder):
         place.chmod(0o700)  # users with write access here could replace charts
@@ -90,7 +90,7 @@ def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
 
 
 def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str, str]) -> Path:
-    """Pull from an OCI registry; helm verifies the digest."""
+    """Pull from an OCI registry. helm verifies the digest."""
     source = release.source
     words = ["pull", source.location, "--version", release.version, "--destination", str(folder)]
     words += ["--plain-http"] if source.plain_http else []
@@ -140,7 +140,7 @@ def _files(archive: Path) -> dict[str, bytes]:
 
 
 def _broken(archive: Path, release: Release, reason: str) -> Finding:
-    """For a download the finding names the source, not the temporary path."""
+    """The finding. For a download it names the source, not the temporary path."""
     source = release.source
     path = archive if source.kind == "archive" else f"The archive from {source.location}"
     return findings.CHART_BROKEN(
@@ -150,7 +150,7 @@ def _broken(archive: Path, release: Release, reason: str) -> Finding:
 
 def find_login(file: str, url: str) -> RepositoryLogin | None:
     """The credentials for a URL's host in a netrc file, `machine HOST login USER password
-    PASSWORD`; an entry for HOST:PORT precedes one for HOST. None if `file` is "" or has none.
+    PASSWORD`. An entry for HOST:PORT precedes one for HOST. None without file or entry.
 
     Raises ClusterProblem if the file is invalid or readable by others.
     """
@@ -165,8 +165,8 @@ def find_login(file: str, url: str) -> RepositoryLogin | None:
 
 @contextmanager
 def registry_environment(login: RepositoryLogin | None, url: str) -> Iterator[Mapping[str, str]]:
-    """Variables for helm's login to the registry of a URL, by a file that only this user can read.
-    None without credentials: helm uses those of `helm registry login`."""
+    """Variables for helm's login to a URL's registry, with a file that only this user can read.
+    Without credentials, helm uses those of `helm registry login`."""
     if login is None:
         yield {}
         return

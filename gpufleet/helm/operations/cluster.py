@@ -48,7 +48,7 @@ from gpufleet.kube.operations.lease import active_holder, take_lease
 
 @dataclass(frozen=True, slots=True)
 class PlannedRelease:
-    """A plan and, if it changes something, the archive of its chart."""
+    """A plan, and the archive of its chart if the plan changes something."""
 
     plan: ReleasePlan
     archive: Path | None = None
@@ -56,7 +56,7 @@ class PlannedRelease:
 
 @dataclass(slots=True)
 class Cluster:
-    """One cluster during a run. `name`: in the inventory."""
+    """One cluster during a run. `name`: its name in the inventory."""
 
     name: str
     api: ClusterApi
@@ -67,7 +67,7 @@ class Cluster:
 
     def plan(self, release: Release) -> PlannedRelease:
         """The complete plan of a release. Its chart is downloaded and rendered only if something
-        changes. Obstacles are in the plan's findings; raises nothing."""
+        changes. Raises nothing: obstacles are in the plan's findings."""
         catalog = helm_catalog()
         plan = plan_release(release, self.facts, self.controller, catalog)
         if not plan.changes:
@@ -108,17 +108,17 @@ class Cluster:
         return [document for document in documents if isinstance(document, dict)]
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
-        """Apply the plan of a release; raises nothing."""
+        """Apply the plan of a release. Raises nothing."""
         run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
         return run.carry_out()
 
     def uninstall(self, release: HelmRelease, timeout: int) -> Finding | None:
-        """Uninstall a release, and wait until its objects are gone; the finding of a failure. A
-        release that does not exist is none. `timeout`: seconds."""
+        """Uninstall a release, and wait until its objects are deleted. Returns the finding of a
+        failure. A missing release is not a failure. `timeout`: seconds."""
         catalog = helm_catalog()
         strategy = helm_strategy(self.controller.helm, self.facts.server, catalog, release)
         result = self.helm.uninstall(release.ref, strategy, timeout)
-        if is_kept(result.stderr):  # again: helm says why only with its debug output
+        if is_kept(result.stderr):  # helm gives the reason only in its debug output
             result = self.helm.uninstall(release.ref, strategy, timeout, debug=True)
         if result.ok or is_gone(result.stderr):
             return None
@@ -142,12 +142,12 @@ def open_cluster(
 ) -> Cluster:
     """Connect to a cluster and gather its facts. Raises ClusterProblem.
 
-    `releases`: those that may be planned; others are not read.
-    `helm`: path of the program, "" to find it. `helm_site`: URL of the folder to download
-    helm from, "" for its project's. `supported_only`: a cluster older than the catalog's charts is
-    a problem. `uid`: of the namespace kube-system, which identifies the cluster; "" for any.
-    `wait`: seconds to wait for another run; the cluster is then locked until this process ends.
-    None: read only, without a lock.
+    `releases`: the releases to read, which may then be planned. `helm`: path of the program, or ""
+    to find it. `helm_site`: URL of the folder to download helm from, or "" for its project's.
+    `supported_only`: raise if the cluster is too old for the catalog's charts. `uid`: expected uid
+    of the namespace kube-system, which identifies the cluster, or "". `wait`: seconds to wait for
+    another run's lock; this process then holds the lock until it ends. None: read only, without a
+    lock.
     """
     api = ClusterApi(access)
     system = api.get("/api/v1/namespaces/kube-system")
@@ -174,7 +174,7 @@ def open_cluster(
 
 
 def controller_id() -> str:
-    """An ID of this machine for a label; a hash, so that its name is not exposed."""
+    """An ID of this machine for a label: a hash, so that its name is not exposed."""
     machine = Path("/etc/machine-id")
     known = machine.read_text() if machine.is_file() else ""
     return hashlib.sha256(f"{known}{platform.node()}".encode()).hexdigest()[:16]

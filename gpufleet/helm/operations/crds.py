@@ -1,4 +1,4 @@
-"""Write CRDs before the chart that needs them, and wait until the server uses them."""
+"""Writes CRDs before the chart that needs them, and waits until the server uses them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPENAPI_V3 = ServerVersion(1, 27)  # newer servers serve one document per group
 
 
 def live_crds(api: ClusterApi, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Complete CRDs of the cluster; missing ones are omitted."""
+    """The cluster's complete CRDs. Missing ones are omitted."""
     group = {"apiVersion": "apiextensions.k8s.io/v1"}
     found = {name: api.find(_path(group, name)) for name in names}
     return {name: crd for name, crd in found.items() if crd}
@@ -34,7 +34,7 @@ def write_crds(
     server: ServerVersion,
     say: Callable[[str], None],
 ) -> Finding | None:
-    """Write CRDs and wait until the server uses them; returns the finding of a failure."""
+    """Write CRDs and wait until the server uses them. Returns the finding of a failure."""
     for step in steps:
         change = f"{step.before or 'unknown'} -> {step.after}" if step.after else step.action
         say(f"CRD {step.name}: {change}")
@@ -79,7 +79,7 @@ def _path(manifest: Mapping[str, Any], name: str) -> str:
 
 
 def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
-    """Whether the CRD is established and the server's OpenAPI document has its new schema."""
+    """True if the CRD is established and the server's OpenAPI document has its new schema."""
     if not condition(api.get(_path(step.manifest, step.name)), "Established"):
         return False
     spec = step.manifest["spec"]
@@ -92,7 +92,7 @@ def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
 
 
 def _description(api: ClusterApi, group: str, version: str, server: ServerVersion) -> Any:
-    """The definitions of the server's OpenAPI document with a group's kinds."""
+    """The definitions of the OpenAPI document that describes a group's kinds."""
     if server < OPENAPI_V3:
         return api.get("/openapi/v2").get("definitions")
     document = api.find(f"/openapi/v3/apis/{group}/{version}") or {}  # {}: the group is new

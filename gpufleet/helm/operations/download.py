@@ -32,27 +32,27 @@ class DownloadFailed(Exception):
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two URLs have the same scheme, host and port: they share credentials."""
+    """True if two URLs have the same scheme, host and port. They then share credentials."""
     return _origin(one) == _origin(other)
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """Parsed like urllib3 does, which connects: another parser could see another host."""
+    """Parse as urllib3 does, which makes the connection: another parser could see another host."""
     parts = parse_url(url)
     scheme = parts.scheme or ""
     return scheme, parts.host or "", parts.port or PORTS.get(scheme)
 
 
 def leaves_tls(old: str, new: str) -> bool:
-    """Whether a redirect from one URL to another drops TLS."""
+    """True if a redirect from one URL to another drops TLS."""
     return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
 def download(url: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
-    """The whole content of a URL. Raises DownloadFailed, also if it exceeds `limit`.
+    """Download a URL. Raises DownloadFailed, also if the content exceeds `limit`.
 
-    Credentials are sent only to the URL's scheme, host and port: other redirects are followed
-    without them, and redirects from https to http are not followed.
+    Credentials are sent only to the URL's scheme, host and port. Redirects to other hosts are
+    followed without them; redirects from https to http are not followed.
     """
     try:
         return within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
@@ -85,7 +85,7 @@ def _followed(
 def _answer(
     url: str, limit: Limit, login: RepositoryLogin | None, given_up: threading.Event
 ) -> tuple[urllib3.BaseHTTPResponse, bytes]:
-    """A response, with its content if it is a success."""
+    """A response. Its content is read only on success."""
     headers = urllib3.make_headers(
         basic_auth=f"{login.user}:{login.password}" if login else None, user_agent="gpufleet"
     )
@@ -113,7 +113,7 @@ def _pool(url: str) -> urllib3.PoolManager:
 
 
 def _is_loopback(host: str) -> bool:
-    """Local services are not accessed through a proxy, as with helm."""
+    """True for a loopback address: like helm, gpufleet uses no proxy for local services."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

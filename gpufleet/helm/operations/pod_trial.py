@@ -1,4 +1,4 @@
-"""Ask the API server, before anything is changed, whether it would accept the pods of a release."""
+"""Asks the API server before any change if it would accept the pods of a release."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpufleet.kube.parse import object_ref
 from gpufleet.kube.permissions import speaks_of_permissions
 
 KINDS = ("DaemonSet", "Deployment", "StatefulSet")
-# Their objects may be part of the same release, and admission would refuse a pod without them.
+# These objects may belong to the same release. Admission would refuse a pod without them.
 _MADE_LATER = ("serviceAccount", "runtimeClassName", "nodeName")
 
 
@@ -43,8 +43,8 @@ def trial_pods(
 
 
 def explain_refusal(message: str, namespace: str, release: ReleaseRef) -> Finding | None:
-    """Why pods of a release are refused in a namespace; None for another reason than pod security
-    and quotas, which may be due to the trial itself."""
+    """Why pods of a release are refused in a namespace. None if the reason is neither pod security
+    nor a quota, because the dry run itself may be the cause."""
     if POD_SECURITY in message:
         level = message.partition(POD_SECURITY)[2].split(":")[0].strip(' "')
         return findings.POD_SECURITY(namespace=namespace, level=level, release=release)
@@ -59,9 +59,9 @@ _FORBIDDEN = 403
 def refused_pods(
     api: ClusterApi, plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
 ) -> list[Finding]:
-    """Why the pods of a release would be refused in the namespaces that exist, by a dry run.
+    """Dry-run the pods of a release, and return why existing namespaces would refuse them.
 
-    Without the permission to create pods, and for a namespace that this run creates, nothing.
+    Returns nothing without permission to create pods, and for a namespace that this run creates.
     """
     found: list[Finding] = []
     for ref, pod in trial_pods(plan, objects):

@@ -1,4 +1,4 @@
-"""The helm program on the machine that gpufleet runs on: found, or downloaded by checksum."""
+"""Finds the helm program on this machine, or downloads it and verifies its checksum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWERS_IN = 20  # time limit of `helm version`, in seconds
 
 @dataclass(frozen=True, slots=True)
 class HelmProgram:
-    """A usable helm."""
+    """A usable helm program."""
 
     path: Path
     version: HelmVersion
@@ -39,9 +39,9 @@ class HelmProgram:
 def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") -> HelmProgram:
     """The helm at `wanted`, on PATH, or downloaded into `cache`, in this order.
 
-    An unusable one on PATH, for example one that is too old, is not changed; the downloaded one is
-    used instead. `site`: URL of the folder to download from, "" for the catalog's. Raises
-    ClusterProblem if none is found, or `wanted` is unusable.
+    An unusable helm on PATH, for example an old one, stays unchanged; the downloaded one is used
+    instead. `site`: URL of the folder to download from, or "" for the catalog's. Raises
+    ClusterProblem if no helm is found, or if `wanted` is unusable.
     """
     if wanted:
         return _checked(expanded(wanted), catalog)
@@ -81,8 +81,8 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
 
 
 def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
-    """The helm of the catalog, in `cache`, next to its archive. At each use the archive is compared
-    with the catalog's checksum, and the program with the archive.
+    """The catalog's helm in `cache`, next to its archive. Each use compares the archive with the
+    catalog's checksum, and the program with the archive.
 
     `looked`: the places without helm, as text.
     """

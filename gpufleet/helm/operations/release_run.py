@@ -1,4 +1,4 @@
-"""Apply the plan of a Helm release: CRDs, repair, helm, readiness, rollback."""
+"""Applies the plan of a Helm release: CRDs, repair, helm, readiness, rollback."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGAIN = "fix the cause and run again."
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a plan. `changed`: whether something in the cluster changed."""
+    """The result of a plan. `changed`: True if something in the cluster changed."""
 
     ok: bool = True
     changed: bool = False
@@ -47,7 +47,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class ReleaseRun:
-    """Applies the plan of one release. `archive`: its chart; None if nothing changes."""
+    """Applies the plan of one release. `archive`: its chart, or None if nothing changes."""
 
     plan: ReleasePlan
     archive: Path | None
@@ -91,7 +91,7 @@ class ReleaseRun:
             self._go_back(outcome)
 
     def _change(self, outcome: Outcome) -> bool:
-        """Namespace, CRDs, repair, helm; whether all succeeded."""
+        """Create the namespace and CRDs, repair, run helm. Returns True if all succeeded."""
         wanted = self.plan.release
         if wanted.namespace not in self.facts.namespaces:
             ensure_namespace(self.api, wanted.namespace)
@@ -108,7 +108,7 @@ class ReleaseRun:
         return self._upgrade(outcome)
 
     def _remove_recreated(self) -> None:
-        """Delete the workloads with immutable changes; helm recreates them."""
+        """Delete the workloads with changes to immutable fields. helm recreates them."""
         for ref in self.plan.recreate:
             self.say(f"deleting {ref}: its selector changes")
             plural = f"{ref.kind.lower()}s"
@@ -146,7 +146,7 @@ class ReleaseRun:
         return False
 
     def _good_before(self) -> int | None:
-        """The revision to roll back to if the new one fails; None without one."""
+        """The revision to roll back to if the new one fails, or None."""
         before = self.plan.before
         if before is None or not self.plan.changes or self.plan.action == "repair":
             return None

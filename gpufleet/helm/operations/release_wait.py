@@ -1,7 +1,7 @@
-"""Wait until a release is ready.
+"""Waits until a release is ready.
 
-Not `helm --wait`: it fails where a DaemonSet has a pod on a node that is NotReady, and would roll
-back what works.
+`helm --wait` is not used: it fails if a DaemonSet has a pod on a NotReady node, and would roll back
+a working release.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ RESOURCES: dict[WorkloadKind, str] = {
     "StatefulSet": "statefulsets",
 }
 POLL = 0.5  # seconds between two polls
-REPORT = 5.0  # seconds between two lines of progress, and two looks at nodes and pods
+REPORT = 5.0  # seconds between lines of progress, and between checks of nodes and pods
 HOOK = "helm.sh/hook"  # annotation of a chart's hooks
 EVENT_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FORBIDDEN = 403
@@ -48,8 +48,8 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The result of a wait. `reasons`: why it is not ready; none if it is. `operands`: only what
-    the release's own operator makes is not ready."""
+    """The result of a wait. `reasons`: why it is not ready, or empty. `operands`: only objects that
+    the release's own operator creates are not ready."""
 
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
@@ -60,10 +60,10 @@ class Waited:
 def wait_for_release(
     api: ClusterApi, release: Release, facts: ClusterFacts, say: Say, *, changed: bool
 ) -> Waited:
-    """Wait until a release is ready, at most its timeout; less where a reason that stays, such as
-    an image that cannot be pulled, has lasted for its patience.
+    """Wait until a release is ready, at most its timeout. A persistent reason, such as an image
+    that cannot be pulled, ends the wait when it has lasted for the release's patience.
 
-    `facts`: of the start of the run. `changed`: the release was just changed.
+    `facts`: from the start of the run. `changed`: the release was just changed.
     """
     ready, began = release.ready, time.monotonic()
     since = datetime.fromtimestamp(api.clock, timezone.utc).strftime(EVENT_TIME)
@@ -105,7 +105,7 @@ def wait_for_release(
 def read_state(
     api: ClusterApi, release: Release, facts: ClusterFacts, *, nodes: bool
 ) -> ClusterFacts:
-    """The facts, with what a wait for a release looks at as it is now."""
+    """The facts, with the current state of everything that a wait for a release depends on."""
     found = read_release(api, release)
     if found is None:
         return replace(facts, releases=())
@@ -151,8 +151,8 @@ def read_release(api: ClusterApi, release: Release) -> HelmRelease | None:
 def explain(
     api: ClusterApi, workloads: Sequence[Workload], since: str = "", *, hooks_in: str = ""
 ) -> list[Reason]:
-    """Why the pods of workloads are not ready, and those of the hook Jobs in a namespace. What this
-    user may not read explains nothing."""
+    """Why the pods of workloads are not ready, and the pods of hook Jobs in a namespace. Skips
+    objects that this user must not read."""
     names = {work.name for work in workloads}
     asked = {
         (work.namespace, ",".join(f"{key}={value}" for key, value in work.selector.items()))
