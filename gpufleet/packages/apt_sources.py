@@ -1,6 +1,6 @@
-"""apt's sources in its files: single lines and deb822 stanzas. Pure.
+"""Reads apt's sources in its files: single lines and deb822 stanzas. Pure.
 
-What this reader does not know of apt's syntax, apt itself finds in the trial of a new source.
+Syntax that this reader does not know is left to apt, in the trial of a new source.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gpufleet.facts.model import ManagedFile
 
 FOLDER = "/etc/apt/sources.list"  # prefix of the paths of all source files
 _LINE = re.compile(r"\s*(?P<type>deb|deb-src)\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
-_READ = re.compile(r"[\w.-]+", re.ASCII)  # apt ignores files of other names
+_READ = re.compile(r"[\w.-]+", re.ASCII)  # apt ignores files with other names
 _OFF = ("no", "false", "without", "off", "disable", "0")  # apt's values for false
 _ON = ("yes", "true", "with", "on", "enable", "1")
 _PLACE = ("types", "uris", "suites", "components", "enabled")  # fields that are not options
 _RENAMED = {"arch": "Architectures", "lang": "Languages", "target": "Targets"}
-_ARCH = "$(ARCH)"  # sources.list(5): apt puts the native architecture for it
+_ARCH = "$(ARCH)"  # sources.list(5): apt replaces it with the native architecture
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # of uname -m
 # "Conflicting values set for option": sources of one archive and suite must not differ in these
 # (apt 2.6.2, tried 2026-11-27; test_apt_conflicts.py asks the apt that is here).
@@ -36,7 +36,7 @@ _AGREED = (
 
 @dataclass(frozen=True, slots=True)
 class AptSource:
-    """One source: an archive, a suite, its open components, and the source's options.
+    """One source: an archive, a suite, its enabled components, and its options.
 
     `options`: deb822 fields, name and value; a value can have several lines.
     """
@@ -50,12 +50,12 @@ class AptSource:
 
     @property
     def agreed(self) -> dict[str, str]:
-        """The options that every source of this archive and suite must have alike."""
+        """The options that all sources of this archive and suite must share."""
         found = {name.lower(): _plain(value) for name, value in self.options}
         return {name: found[name] for name in _AGREED if found.get(name)}
 
     def option(self, name: str) -> str:
-        """The value of an option, "" if it is not set. Names are case-insensitive."""
+        """The value of an option, or "". Names are case-insensitive."""
         return next((value for key, value in self.options if key.lower() == name.lower()), "")
 
 
@@ -70,9 +70,9 @@ def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
 
 
 def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[str]]:
-    """The files, by archive, whose sources of it apt rejects together: they differ in an option.
+    """Archive -> files with sources of it that apt rejects together, because an option differs.
 
-    `machine`: as uname -m prints it. The files count in apt's order: a key may follow a source
+    `machine`: as uname -m prints it. Files are read in apt's order: a key may follow a source
     without one, but not the other way round.
     """
     places: dict[tuple[str, str], list[AptSource]] = {}
@@ -93,10 +93,10 @@ def place_of(url: str, suite: str, machine: str) -> tuple[str, str]:
 
 
 def other_lines(file: ManagedFile | None, place: tuple[str, str], key: str, machine: str) -> str:
-    """The lines of a `.list` file that are not gpufleet's: no source at `place`, which it writes,
-    and none with its `key`, which it wrote for an address of before.
+    """The lines of a `.list` file that are not gpufleet's: without the source at `place`, and
+    without sources with its `key`, which gpufleet wrote for an earlier address.
 
-    Example: with place ("http://a/", "/"), of `deb http://a/ /` and `deb http://b/ /` the latter.
+    Example: with place ("http://a/", "/"), `deb http://b/ /` remains of it and `deb http://a/ /`.
     """
     kept = []
     for line in (file.content or "" if file else "").splitlines(keepends=True):
@@ -112,14 +112,14 @@ def other_lines(file: ManagedFile | None, place: tuple[str, str], key: str, mach
 
 
 def _other_keys(alike: Sequence[AptSource]) -> bool:
-    """Whether a source has another Signed-By than the first before it that has one."""
+    """True if a source has another Signed-By than the first source before it that has one."""
     keys = [" ".join(entry.option("Signed-By").split()) for entry in alike]
     first = next((place for place, key in enumerate(keys) if key), len(keys))
     return any(key != keys[first] for key in keys[first:])
 
 
 def _plain(value: str) -> str:
-    """A value that compares as apt compares it: yes and no have many spellings."""
+    """A value normalized for comparison: apt accepts many spellings of yes and no."""
     word = value.strip().lower()
     if word in _OFF or word in _ON:
         return "yes" if word in _ON else "no"
@@ -138,7 +138,7 @@ def _parsed(path: str, content: str) -> Iterator[AptSource]:
         return
     for line in filter(None, map(_LINE.match, content.split("\n"))):
         words = line["words"].split()
-        # a disc has blanks in its address and is not available over the network
+        # a disc has blanks in its address and cannot be reached over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
             yield AptSource(
                 path,
@@ -151,7 +151,7 @@ def _parsed(path: str, content: str) -> Iterator[AptSource]:
 
 
 def _options(text: str | None) -> tuple[tuple[str, str], ...]:
-    """`arch=amd64,i386 signed-by=/k.gpg` as fields of deb822."""
+    """`arch=amd64,i386 signed-by=/k.gpg` as deb822 fields."""
     found = []
     for name, _, value in (word.partition("=") for word in (text or "").split()):
         plain = name.rstrip("+-")

@@ -1,7 +1,7 @@
 """Discontinued repositories of a host, and the archives that replace them.
 
-CentOS 7's base repositories and EPEL 7 were moved at their end of life; a stock host's files still
-name the old servers, and yum fails as a whole if one repository does. Pure.
+CentOS 7's base repositories and EPEL 7 moved at their end of life. The files of a stock host still
+name the old servers, and yum fails if any repository does. Pure.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class TrustedKey:
 
 @dataclass(frozen=True, slots=True)
 class ArchivesPlan:
-    """The plan for discontinued repositories; empty if there is nothing to do."""
+    """The plan for discontinued repositories. Empty if there is nothing to do."""
 
     files: tuple[FileWrite, ...] = ()  # the user's, with dead sections disabled; and gpufleet's
     keys: tuple[TrustedKey, ...] = ()
@@ -69,9 +69,9 @@ def plan_archives(
     lacking: Sequence[str] | None,
     logins: Logins = NO_LOGINS,
 ) -> ArchivesPlan:
-    """The plan for the repositories of one host.
+    """Plan the repositories of one host.
 
-    `lacking`: missing prerequisites of the packages to install; None if none is installed.
+    `lacking`: missing prerequisites of the packages to install, or None if nothing is installed.
     """
     distribution = facts.distribution
     archives = [a for a in distribution.extra_repositories if a.path] if distribution else []
@@ -97,12 +97,12 @@ def _look(
         if section.urls and all(any(p.search(url) for p in gone) for url in section.urls)
     )
     alive = tuple(section for section in enabled if section not in dead)
-    # a subscription has its repositories in a separate file, which is not read
+    # a subscription's repositories are in a separate file, which is not read
     return _Seen(dead, alive, bool(unreadable) or facts.os.id in subscriptions)
 
 
 def _lacks(archive: ExtraRepository, seen: _Seen, lacking: Sequence[str]) -> bool:
-    """Whether the host needs a package that only this repository has, and lacks the repository."""
+    """True if the host needs a package that only this repository has, and lacks the repository."""
     words = [section.name + " ".join(section.urls) for section in seen.alive]
     known = any(name in word.lower() for name in archive.replaces for word in words)
     return not known and any(name in lacking for name in archive.provides)
@@ -115,7 +115,7 @@ def _blockers(
     if seen.dead and lacking is not None:
         manager = facts.package_manager
         found.append(findings.REPOSITORIES_GONE(manager=manager, sections=_listed(seen.dead)))
-    # the user's own repository may have it: the trial of the transaction will show
+    # the user's own repository may have it: the trial of the transaction will show that
     certain = bool(seen.dead) and not seen.unclear and not _users_own(seen)
     if lacked and certain:
         names = [name for archive in lacked for name in archive.provides]
@@ -134,7 +134,7 @@ def _listed(sections: Sequence[Section]) -> str:
 def _wanted(
     archive: ExtraRepository, facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository]
 ) -> bool:
-    """Whether the host needs this archive: for a dead section, for a package, or since before."""
+    """True if the host needs this archive for a dead section or a package, or already used it."""
     before = f"[{OURS}{archive.name}]" in facts.texts.get(FILE, "")
     dead = {section.name for section in seen.dead} | set(switched_off(facts))
     return before or archive in lacked or bool(dead & set(archive.replaces))
@@ -190,7 +190,7 @@ def _netrc(url: str, logins: Logins) -> str:
 
 
 def _placed(archive: ExtraRepository, settings: HostSettings) -> ExtraRepository:
-    """The archive at the URL for the host: its own address, or the user's mirror."""
+    """The archive with its URL for the host: its own address, or the user's mirror."""
     if settings.archives_url is None:
         return archive
     own = settings.archives_key_fingerprint

@@ -7,7 +7,7 @@ from gpufleet.core.entries import Entry, PackageManager, Sourced
 
 
 class Key(Sourced):
-    """A signing key of a repository; `fingerprints` is empty if unknown."""
+    """A repository's signing key. `fingerprints` is empty if they are unknown."""
 
     file: str
     fingerprints: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class CudaRepository(Sourced):
     revoked: tuple[Key, ...] = ()
 
     def key(self, file: str) -> Key:
-        """Raises KeyError where repositories.yaml has no such key."""
+        """The key for that file. Raises KeyError if repositories.yaml has no such key."""
         return {key.file: key for key in self.keys}[file]
 
 

@@ -11,7 +11,7 @@ from gpufleet.packages.apt_sources import AptSource, read_entries
 
 PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
 HEAD = "# Written by gpufleet: the driver's packages.\n"
-_MOVING = ("stable", "oldstable", "oldoldstable")  # suites by Debian's other names
+_MOVING = ("stable", "oldstable", "oldoldstable")  # suite names that move between releases
 # NAME: ID of /etc/os-release
 _OWN_FILES = r"/etc/apt/sources\.list(\.d/NAME\.sources)?"
 _OWN_KEYRINGS = r"/usr/share/keyrings/NAME-archive-keyring\.[a-z]+"
@@ -20,9 +20,9 @@ _OWN_KEYRINGS = r"/usr/share/keyrings/NAME-archive-keyring\.[a-z]+"
 def component_sources(
     wanted: tuple[str, ...], facts: NodeFacts, third_parties: Sequence[str] = ()
 ) -> FileWrite | None:
-    """A source file that enables the missing `wanted` components; None if all are enabled.
+    """A source file that enables the missing `wanted` components, or None if all are enabled.
 
-    The archives, suites and options are those of the distribution's own `main` on the host.
+    Archives, suites and options are those of the distribution's own `main` on the host.
     `third_parties`: regular expressions of URLs that are never the distribution's.
     """
     entries = [entry for entry in read_entries(facts.files) if entry.binary]
@@ -42,7 +42,7 @@ def component_sources(
 
 
 def _is_own(entry: AptSource, os: OsRelease, third_parties: Sequence[str]) -> bool:
-    """Whether it is the distribution's own main archive, by its file or its keyring."""
+    """True if a source is the distribution's own main archive, by its file or its keyring."""
     suite = re.split("[-/]", entry.suite)[0]
     if "main" not in entry.components or suite not in (os.codename, *_MOVING):
         return False

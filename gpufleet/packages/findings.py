@@ -1,4 +1,4 @@
-"""Repositories, their keys, packages and the package manager."""
+"""Findings about repositories, keys, packages and the package manager."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Logins:
     by_machine: Mapping[str, RepositoryLogin] = field(default_factory=dict, repr=False)
 
     def find(self, url: str) -> RepositoryLogin | None:
-        """The login of a URL's host; an entry for HOST:PORT takes precedence over one for HOST."""
+        """The login for a URL's host. An entry for HOST:PORT takes precedence over one for HOST."""
         parts = _URL.fullmatch(url)
         if parts is None:
             return None
@@ -40,7 +40,7 @@ NO_LOGINS = Logins()
 
 
 def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> RepositoryPlan:
-    """The plan of a repository with its login; unchanged if there is none."""
+    """The plan of a repository with its login. Unchanged if the repository needs no login."""
     repository, source = plan.repository, plan.source
     login = logins.find(repository.url) if repository else None
     if repository is None or source is None or login is None:
@@ -59,7 +59,7 @@ def with_login(plan: RepositoryPlan, logins: Logins, facts: NodeFacts) -> Reposi
 def apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
     """apt's credentials for one repository (apt_auth.conf(5)).
 
-    Without a scheme, an entry applies to https alone.
+    An entry without a scheme applies only to https.
     """
     place = url.rstrip("/").removeprefix("https://")
     text = f"machine {place}/ login {login.user} password {login.password}\n"
@@ -67,7 +67,7 @@ def apt_file(name: str, url: str, login: RepositoryLogin) -> FileWrite:
 
 
 def rpm_lines(login: RepositoryLogin) -> str:
-    """The login of a section of a .repo file."""
+    """The login in a section of a .repo file."""
     return f"username={login.user}\npassword={login.password}\n"
 
 

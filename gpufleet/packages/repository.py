@@ -1,4 +1,4 @@
-"""Whether a repository is configured on a host, and what is missing."""
+"""Decides if a repository is configured on a host, and plans the missing parts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gpufleet.packages.apt_sources import conflicting, other_lines, place_of, re
 from gpufleet.packages.catalog import CudaRepository, RepositoryLayout
 from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
-_RPM_KEY = "gpg-pubkey-"  # rpm's package of a key
+_RPM_KEY = "gpg-pubkey-"  # name of the rpm package of a key
 SECRET, PUBLIC = 0o600, 0o644  # modes of files with and without a password
-# What the package manager does with entries that differ; others use at most one of them
+# The package manager's reaction to entries that differ. Other managers use at most one entry.
 _EFFECTS = {"apt": "reads no source at all while both are there"}
 _OPTIONAL = ("driver", "toolkit")  # roles with a setting ROLE_enabled
 _SHORT = 8  # digits of a short fingerprint in some facts
@@ -56,7 +56,7 @@ def repository_at(
     suite: str = "",
     **names: str,
 ) -> Repository:
-    """The repository at a URL, in the configuration of a package manager.
+    """The repository at a URL, as a package manager configures it.
 
     The distribution's code and `names` are filled into the layout.
     """
@@ -79,13 +79,13 @@ def repository_at(
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPlan:
-    """One repository: its source file, its key, and whether the host lacks any of it."""
+    """One repository: its source file, its key, and if any of it is missing on the host."""
 
     repository: Repository | None
     source: FileWrite | None
     needed: bool  # the source file, the key or the login must be written
     findings: tuple[Finding, ...] = ()
-    login: FileWrite | None = field(default=None, repr=False)  # for apt; others have it in `source`
+    login: FileWrite | None = field(default=None, repr=False)  # for apt; else in `source`
     netrc: str = field(default="", repr=False)  # the login to fetch the key
 
 
@@ -95,7 +95,7 @@ NO_REPOSITORY = RepositoryPlan(None, None, needed=False)
 def plan_repository(
     repository: Repository | None, facts: NodeFacts, *, wanted: bool
 ) -> RepositoryPlan:
-    """What the host lacks of `repository`; `wanted`: this run installs packages from it."""
+    """Plan the parts of `repository` that the host lacks. `wanted`: this run installs from it."""
     if repository is None:
         return NO_REPOSITORY
     mirrors, others = _mirrors(repository, facts), _other_files(repository, facts)
@@ -132,7 +132,7 @@ def source_file(repository: Repository, facts: NodeFacts) -> FileWrite:
 
 
 def key_is_trusted(path: str, expected: Sequence[str], facts: NodeFacts) -> bool:
-    """Whether the keyring at `path` has exactly one key, which is expected."""
+    """True if the keyring at `path` has exactly one key, an expected one."""
     return any(
         keyring.path == path
         and len(keyring.fingerprints) == 1
@@ -169,7 +169,7 @@ def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[
 
 
 def revoked_keys(known: CudaRepository, facts: NodeFacts) -> list[Finding]:
-    """Findings about keys that NVIDIA revoked and the host still trusts."""
+    """Findings about keys that NVIDIA revoked and that the host still trusts."""
     revoked = [fingerprint for key in known.revoked for fingerprint in key.fingerprints]
     return [
         findings.REVOKED_KEY(key=wrong, where=keyring.path, command=_removal_of_one(keyring, wrong))
@@ -193,9 +193,9 @@ def _removal_of_one(keyring: Keyring, fingerprint: str) -> str:
 
 
 def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
-    """A file with our name that no run wrote, and that leads to another host.
+    """The finding about a file with our name that no run wrote, and that names another server.
 
-    It is the user's mirror. If the user sets a URL, that URL takes its place.
+    It is the user's mirror. A URL that the user sets replaces it.
     """
     if not repository.role or repository.chosen or repository.file in facts.provenance.files:
         return ()
@@ -215,7 +215,7 @@ def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
 
 
 def urls_on(repository: Repository, facts: NodeFacts) -> list[str]:
-    """Where the repository's file on the host, if there is one, has it."""
+    """The repository's URLs in its file on the host."""
     if repository.manager == "apt":
         return [entry.url for entry in read_entries(facts.files) if entry.path == repository.file]
     own = [each for each in read_sections(facts)[0] if each.path == repository.file]
@@ -223,12 +223,12 @@ def urls_on(repository: Repository, facts: NodeFacts) -> list[str]:
 
 
 def _machine(url: str) -> str:
-    """HOST or HOST:PORT of a URL; "" if it has none."""
+    """HOST or HOST:PORT of a URL, or ""."""
     return "".join(url.split("/")[2:3]).rpartition("@")[2].lower()
 
 
 def _other_files(repository: Repository, facts: NodeFacts) -> list[str]:
-    """Other files than ours that configure this repository."""
+    """Files other than ours that configure this repository."""
     if repository.manager == "apt":
         machine = facts.kernel.architecture
         ours = place_of(repository.url, (repository.suite or "/").split()[0], machine)
@@ -241,7 +241,7 @@ def _other_files(repository: Repository, facts: NodeFacts) -> list[str]:
 
 
 def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
-    """Repositories that the package manager would reject, or take from another file than ours."""
+    """Repositories that the package manager would reject, or read from another file than ours."""
     source = source_file(repository, facts)
     if repository.manager == "apt":
         files = {**facts.files, source.path: ManagedFile(source.path, str(source.content))}
@@ -255,7 +255,7 @@ def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
 def _conflict(
     repository: Repository, place: str, paths: Sequence[str], facts: NodeFacts
 ) -> Finding:
-    """The finding about the files that configure one repository differently."""
+    """The finding about files that configure one repository differently."""
     users = [path for path in paths if path != repository.file or path in facts.files]
     if len(users) == len(paths):
         return findings.CONFLICTING_REPOSITORY(

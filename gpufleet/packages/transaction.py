@@ -1,4 +1,4 @@
-"""The packages that a role installs together: asked for by a plan, resolved by the repositories."""
+"""The packages that a role installs together: requested by a plan, resolved by repositories."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
 from gpufleet.packages.repository import NO_REPOSITORY, RepositoryPlan
 
-ASKED_LATER = " (the repository is asked in the run)"  # a plan asks none, but for plan --check
+ASKED_LATER = " (the repository is asked in the run)"  # only plan --check asks before the run
 Available = Mapping[str, tuple[str, ...]]  # name -> versions as the package manager writes them
 SHOWN_VERSIONS = 8
 _HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
@@ -28,9 +28,9 @@ _HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
 
 @dataclass(frozen=True, slots=True)
 class PackageTransaction:
-    """Packages that must have the same version, and what goes with them.
+    """Packages that must have the same version, and the packages that go with them.
 
-    A plan fills in what it asks for; `resolve` adds what the host's repositories have for it.
+    A plan fills in the request; `resolve` adds the versions from the host's repositories.
     """
 
     role: str
@@ -38,12 +38,12 @@ class PackageTransaction:
     packages: tuple[str, ...]
     facts: NodeFacts = field(repr=False)
     version: str | None = None  # without epoch and revision; None: the newest of `branch`
-    branch: str = ""  # what the version has to begin with, such as 580; "": nothing
-    lowest: str = ""  # a lower version would be a downgrade that nobody asked for; "": any
-    needed: bool = True  # the host lacks some of it, or has another version
+    branch: str = ""  # prefix of the version, such as 580; "" accepts any
+    lowest: str = ""  # a lower version would be an unrequested downgrade; "": any
+    needed: bool = True  # False if the host has all of it at the right version
     installed: tuple[str, ...] = ()  # installed packages of the same kind
     prerequisites: tuple[str, ...] = ()  # at any version, installed before
-    companions: tuple[str, ...] = ()  # in the same transaction, with versions of their own
+    companions: tuple[str, ...] = ()  # in the same transaction, with independent versions
     conflicting: tuple[str, ...] = ()  # to be removed, even at the right version
     patterns: tuple[str, ...] = ()  # regular expressions of packages that may be removed
     repository: RepositoryPlan = NO_REPOSITORY
@@ -54,9 +54,9 @@ class PackageTransaction:
     # resolved:
     install: tuple[tuple[str, str], ...] = ()  # name, version as the package manager writes it
     remove: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()  # what yum or dnf would newly install
+    added: tuple[str, ...] = ()  # packages that yum or dnf would newly install
     moved: tuple[str, ...] = ()  # every package that is installed, or gets another version
-    download: int | None = None  # bytes that the host lacks; None: not asked
+    download: int | None = None  # bytes to download; None: not asked
 
     @property
     def manager(self) -> PackageManager:
@@ -66,7 +66,7 @@ class PackageTransaction:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What is installed or moved to another version."""
+        """Packages that are installed or change their version."""
         return tuple(name for name, _ in self.install)
 
     @property
@@ -76,26 +76,26 @@ class PackageTransaction:
 
     @property
     def ours(self) -> str:
-        """File on the host that lists the packages that its transactions install."""
+        """File on the host that lists the packages that its transactions installed."""
         return f"{self.record}.ours"
 
     @property
     def asked(self) -> str:
-        """The version or the branch that is asked for; "" for any."""
+        """The requested version or branch, or ""."""
         return self.version or self.branch
 
     def accepts(self, version: str) -> bool:
-        """Whether a version without epoch and revision is one that is asked for."""
+        """True if a version without epoch and revision is a requested one."""
         if self.version is not None:
             return version == self.version
         return not self.branch or version == self.branch or version.startswith(f"{self.branch}.")
 
     def may_remove(self, name: str) -> bool:
-        """Whether a package goes with the transaction, or is one of the patterns."""
+        """True if a package belongs to the transaction or matches one of the patterns."""
         return name in self.remove or any(re.fullmatch(text, name) for text in self.patterns)
 
     def pins(self, version: str | None) -> tuple[FileWrite, ...]:
-        """The file that keeps the packages at a version even if they are not held."""
+        """The file that pins the packages to a version even if they are not held."""
         if not self.pin_file or not version:
             return ()
         names = sorted(self.packages)
@@ -105,8 +105,8 @@ class PackageTransaction:
         return (FileWrite(self.pin_file, text),)
 
     def versions(self, resolved: PackageTransaction | None, old: RoleEntry) -> dict[str, str]:
-        """Versions by package after the run: what `resolved` installed; else the host's, also of
-        what `old` records: a transaction moves packages of the same kind that no plan names."""
+        """Package -> version after the run: installed by `resolved`, else the host's. Includes
+        packages in `old`: a transaction also moves packages of the same kind that no plan names."""
         if resolved:
             return dict(resolved.install)
         there = self.facts.packages
@@ -115,7 +115,7 @@ class PackageTransaction:
 
 
 def resolve(asked: PackageTransaction, available: Available) -> PackageTransaction | Finding:
-    """The newest matching version of *every* package, or why there is none."""
+    """The newest matching version that *every* package has, or why it does not exist."""
     first = asked.packages[0]
     fitting = [
         set(filter(asked.accepts, map(upstream_version, available.get(name, ()))))
@@ -157,8 +157,8 @@ def resolve(asked: PackageTransaction, available: Available) -> PackageTransacti
 
 
 def repository_answer(asked: PackageTransaction) -> str:
-    """ ", 12 packages, 352.0 MB to download" once the repositories were asked, else that they are
-    asked in the run."""
+    """A clause such as ", 12 packages, 352.0 MB to download". If the repositories were not asked:
+    that the run asks them."""
     if asked.download is None:
         return ASKED_LATER
     return f", {counted(len(asked.moved), 'package')}, {decimal(asked.download)} to download"
@@ -172,7 +172,7 @@ def _listed(versions: Iterable[str]) -> str:
 
 
 def install_words(resolved: PackageTransaction) -> list[str]:
-    """The command that runs it with apt; with yum and dnf, only its prerequisites."""
+    """The command that runs it with apt. With yum and dnf: only its prerequisites."""
     if resolved.manager == "apt":
         wanted = [f"{name}={version}" for name, version in resolved.install]
         gone = [f"{name}-" for name in resolved.remove]
@@ -183,7 +183,7 @@ def install_words(resolved: PackageTransaction) -> list[str]:
             "-o", "Dpkg::Options::=--force-confdef", "-o", "Dpkg::Options::=--force-confold",
             "install", *wanted, *resolved.companions, *resolved.prerequisites, *gone,
         ]  # fmt: skip
-    # the packages of the next transaction are downloaded: this one must not remove them
+    # the packages of the next transaction are downloaded, and must not be removed here
     keep = "--setopt=keepcache=1"
     return [resolved.manager, "-y", keep, "install", *resolved.prerequisites]
 
@@ -196,18 +196,18 @@ def rpm_words(resolved: PackageTransaction) -> list[str]:
 
 
 def to_hold(packages: Sequence[str], facts: NodeFacts, *, moves: bool) -> tuple[str, ...]:
-    """Packages to hold at the end: a move ends apt's hold, and yum's lock has a version."""
+    """Packages to hold at the end. A new version ends apt's hold, and yum's lock has a version."""
     return tuple(name for name in packages if moves or not _is_held(name, facts))
 
 
 def lock_plugin(facts: NodeFacts, *, hold: bool) -> tuple[str, ...]:
-    """The version lock plugin of yum and dnf, if a hold is requested and it is missing."""
+    """The version lock plugin of yum and dnf, if a hold is requested and the plugin is missing."""
     name = facts.distribution.version_lock if facts.distribution else ""
     return (name,) if hold and name and name not in facts.packages else ()
 
 
 def still_held(recorded: RoleEntry, facts: NodeFacts, *, moved: bool) -> bool:
-    """Whether holds of an earlier run are there, which a removal releases; a move has ended them.
+    """True if an earlier run's holds still exist, for a removal to release. A move has ended them.
 
     `facts`: from before the run.
     """
@@ -216,12 +216,12 @@ def still_held(recorded: RoleEntry, facts: NodeFacts, *, moved: bool) -> bool:
 
 
 def with_added(entry: AnyEntry, names: Iterable[str]) -> AnyEntry:
-    """The entry of a record with packages that gpufleet installed."""
+    """The entry of a record, with packages added that gpufleet installed."""
     return entry.model_copy(update={"added": sorted({*entry.added, *names})})
 
 
 def _is_held(name: str, facts: NodeFacts) -> bool:
-    """apt holds names; yum 3 and dnf lock `epoch:name-version` and `name-epoch:version`."""
+    """apt holds names. yum 3 and dnf lock `epoch:name-version` and `name-epoch:version`."""
     package = facts.packages.get(name)
     if facts.package_manager == "apt" or package is None:
         return name in facts.holds
@@ -231,12 +231,12 @@ def _is_held(name: str, facts: NodeFacts) -> bool:
 
 
 def is_headers(name: str) -> bool:
-    """Whether a package, by its name or its name and version, has the headers of a kernel."""
+    """True if a package, by its name or its name and version, has the headers of a kernel."""
     return _HEADERS.fullmatch(name) is not None
 
 
 def lacks(names: Sequence[str]) -> Finding:
-    """Prerequisites that no repository has: the headers of the running kernel, or others."""
+    """The finding about prerequisites that no repository has: kernel headers, or other packages."""
     headers = any(is_headers(name) for name in names)
     kind = findings.HEADERS_MISSING if headers else findings.PREREQUISITES_MISSING
     return kind(packages=", ".join(names))

@@ -1,4 +1,4 @@
-"""What a package manager says of a simulated transaction, and why it must not run. Pure."""
+"""Interprets a simulated transaction, and says why it must not run. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = re.compile(
 MOVED = re.compile(r"^Inst (?P<name>[^\s:]+)")
 COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
 NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
-APT_LINES, RPM_LINES = 8, 6  # of a package manager's errors that are shown
+APT_LINES, RPM_LINES = 8, 6  # lines shown of a package manager's errors
 HEADING = re.compile(
     r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
 )  # "Removing for dependencies:"
@@ -45,7 +45,7 @@ def apt_refusal(
 ) -> Finding | None:
     """Why apt must not run: it fails, or changes more packages than planned.
 
-    `simulation`: the lines of `apt-get -s`; `command`: the same, for the user to repeat.
+    `simulation`: the lines of `apt-get -s`; `command`: the same command, for the user to repeat.
     """
     unexpected = _unexpected_changes(simulation, wanted)
     if unexpected:
@@ -64,7 +64,7 @@ def apt_refusal(
 
 
 def _unexpected_changes(simulation: Iterable[str], wanted: PackageTransaction) -> list[str]:
-    """What apt would do in addition: other removals, and new kernels."""
+    """Unplanned changes that apt would make: removals and new kernels."""
     unexpected = []
     for line in simulation:
         verb, _, rest = line.partition(" ")
@@ -77,25 +77,25 @@ def _unexpected_changes(simulation: Iterable[str], wanted: PackageTransaction) -
 
 
 def apt_added(simulation: Iterable[str]) -> tuple[str, ...]:
-    """Names of packages that apt would newly install, without up- and downgrades."""
+    """Names of packages that apt would newly install, without upgrades and downgrades."""
     matches = (COMES.match(line) for line in simulation)
     return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
 def apt_moved(simulation: Iterable[str]) -> tuple[str, ...]:
-    """Names of packages that apt would install, or move to another version."""
+    """Names of packages that apt would install or move to another version."""
     matches = (MOVED.match(line) for line in simulation)
     return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
 def apt_download(uris: Iterable[str]) -> int:
-    """Bytes of the packages that `apt-get --print-uris` lists: those that the host lacks."""
+    """Bytes of the packages that `apt-get --print-uris` lists: the ones missing on the host."""
     return sum(int(match["bytes"]) for match in map(URI.match, uris) if match)
 
 
 @dataclass(frozen=True, slots=True)
 class RpmTrial:
-    """What yum or dnf would do, or why it would fail."""
+    """The changes that yum or dnf would make, or why it would fail."""
 
     removed: tuple[str, ...]  # names, in the order of the table
     added: tuple[str, ...]  # names that would be newly installed
@@ -103,11 +103,11 @@ class RpmTrial:
     unknown: tuple[str, ...]  # arguments without a package in any repository
     problem: str  # "" if the transaction would succeed
     moved: tuple[str, ...] = ()  # names that would be installed, or get another version
-    download: int | None = None  # bytes, rounded as the manager rounds them; None: not said
+    download: int | None = None  # bytes, rounded as the manager rounds them; None: not printed
 
 
 def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
-    """Parse the table and the messages of `yum --assumeno`, of yum 3 and dnf 4."""
+    """Parse the table and the messages of `yum --assumeno`, from yum 3 and dnf 4."""
     removed: list[str] = []
     added: list[str] = []
     moved: list[str] = []
@@ -140,7 +140,7 @@ def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
 
 
 def _download(lines: Iterable[str]) -> int | None:
-    """What a transaction fetches; where the host has all packages, only their size is said."""
+    """The bytes to download. If the host has all packages, only their size is printed."""
     sizes = [match for line in lines if (match := SIZE.match(line))]
     for size in sizes:
         if size["kind"]:
@@ -179,7 +179,7 @@ def rpm_refusal(trial: RpmTrial, wanted: PackageTransaction) -> Finding | None:
 
 
 def _typed(wanted: PackageTransaction) -> str:
-    """The trial as a person types it: the shell of yum and dnf removes and installs at once."""
+    """The trial as a command for people: the shell of yum and dnf removes and installs at once."""
     names = [f"{name}-{version.split(':')[-1]}" for name, version in wanted.install]
     lines = ["remove " + " ".join(wanted.remove)] if wanted.remove else []
     lines += ["install " + " ".join([*names, *wanted.companions, *wanted.prerequisites]), "run"]

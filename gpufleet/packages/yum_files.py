@@ -1,4 +1,4 @@
-"""The .repo files of yum and dnf: reads sections, and disables single ones. Pure."""
+"""Reads the .repo files of yum and dnf, and disables sections in them. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpufleet.facts.model import ManagedFile, NodeFacts
 FOLDER = "/etc/yum.repos.d/"
 OURS = "# Written by gpufleet.\n"  # first line of templates/repository/rpm.repo
 MARK = "# Switched off by gpufleet:"
-_HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser, whatever follows
+_HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser: anything may follow
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # lines as in configparser
 _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
 _TRUE = ("1", "yes", "true", "on")
-# How a host reaches a repository, and which packages of it are used: a user's, yum.conf(5)
+# A user's options for the network access to a repository and the selection of packages, yum.conf(5)
 _USERS = (
     "bandwidth", "cost", "exclude", "excludepkgs", "includepkgs", "ip_resolve", "minrate",
     "priority", "proxy", "proxy_auth_method", "proxy_password", "proxy_username", "retries",
@@ -72,7 +72,7 @@ def _sections(path: str, text: str) -> list[Section]:
 
 
 def users_settings(file: ManagedFile | None, name: str) -> str:
-    """The lines of a section that say how a user's host gets to it and what it takes from it."""
+    """A section's lines about the user's network access to it and selection of packages."""
     parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
     try:
         parser.read_string(file.content or "" if file else "")
@@ -92,7 +92,7 @@ def other_sections(file: ManagedFile | None, name: str) -> str:
 
 
 def switch_off(text: str, names: set[str], why: str) -> str:
-    """`text` with these sections disabled, with a comment; no other line changes."""
+    """`text` with these sections disabled and a comment added. No other line changes."""
     lines: list[str] = []
     section = ""
     for line in _with_enabled(text, names):
@@ -106,7 +106,7 @@ def switch_off(text: str, names: set[str], why: str) -> str:
 
 
 def _with_enabled(text: str, names: set[str]) -> list[str]:
-    """The lines of `text`, with `enabled=` added to these sections if missing."""
+    """The lines of `text`, with `enabled=` added to these sections if it is missing."""
     lines: list[str] = []
     ended = text if text.endswith("\n") or not text else text + "\n"
     blocks = re.split(r"(?m)^(?=\[)", ended)

@@ -19,10 +19,10 @@ from gpufleet.packages.operations.repository import KEPT, METADATA, fetch_key, s
 @operation
 def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     """
-    Disable dead repositories and add their archives; revert if an archive cannot be read.
+    Disable dead repositories and add their archives. Revert if an archive cannot be read.
 
     + facts: of the host
-    + plan: the files and keys that differ; none means no change
+    + plan: the files and keys that differ; an empty plan changes nothing
     + lock_timeout: seconds to wait for another package manager
     """
     manager = facts.package_manager

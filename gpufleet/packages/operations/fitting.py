@@ -1,4 +1,4 @@
-"""What a host's repositories have for a transaction, and what the package manager would do."""
+"""Fits a transaction to the versions in a host's repositories, and simulates it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gpufleet.packages.trial import apt_moved, apt_refusal, rpm_refusal
 
 
 def fit(asked: PackageTransaction, ask: Ask) -> PackageTransaction | Finding:
-    """The transaction with the versions that the repositories have, or why it must not run.
+    """The transaction with the versions in the repositories, or why it must not run.
 
     Changes nothing: the package manager only simulates it.
     """
@@ -65,7 +65,7 @@ def _try_rpm(chosen: PackageTransaction, ask: Ask) -> PackageTransaction | Findi
 def _with_headers(
     chosen: PackageTransaction, unknown: Sequence[str], ask: Ask
 ) -> PackageTransaction:
-    """The transaction with the headers under the name that dnf knows, where ours is unknown."""
+    """The transaction with the package name that dnf uses for headers, if it does not know ours."""
     lacking = [name for name in unknown if is_headers(name)]
     if not lacking or chosen.manager != "dnf":
         return chosen
@@ -77,7 +77,7 @@ def _with_headers(
 
 
 def _excluded(manager: PackageManager, names: tuple[str, ...], ask: Ask) -> Finding | None:
-    """That yum or dnf hides packages, which look as if no repository had them."""
+    """The finding that yum or dnf hides packages, which would otherwise look missing."""
     there = ask(AvailableVersions, manager, names, True) if manager != "apt" and names else {}
     if not there or isinstance(there, Unreadable):
         return None

@@ -27,7 +27,7 @@ class _Lock(NamedTuple):
 
     look: Callable[[], str]
     progress: str
-    give_up: Callable[[str, int, str], Finding]  # who, seconds, what this run has changed
+    give_up: Callable[[str, int, str], Finding]  # holder, seconds, changes made by this run
 
 
 _MANAGER = _Lock(
@@ -45,18 +45,18 @@ _RUN = _Lock(
 
 
 def wait_for_lock(timeout: int) -> FunctionCommand:
-    """A command that waits for the package manager; it fails after `timeout` seconds."""
+    """A command that waits for the package manager. It fails after `timeout` seconds."""
     return FunctionCommand(_wait, (timeout,), {})
 
 
 def wait_before_planning(host: Host, timeout: int) -> Finding | None:
-    """Wait, outside any operation, until no other run and no package manager is active on the
-    host; returns why that failed. Raises Stopped if the host does not respond."""
+    """Outside any operation, wait until no other run and no package manager is active on the host.
+    Returns why that failed. Raises Stopped if the host does not respond."""
     return _until_free(host, timeout, _RUN) or _until_free(host, timeout, _MANAGER)
 
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
-    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    """pyinfra uses the return value only of functions that take `state` and `host`."""
     ours = lock_of(host)
     done = access.NO_MORE if ours and ours.used else access.NOTHING
     problem = _until_free(host, timeout, _MANAGER, done)

@@ -1,4 +1,4 @@
-"""Names and passwords for package mirrors, from netrc files."""
+"""Reads names and passwords for package mirrors from netrc files."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gpufleet.core.secrets import register_secret
 from gpufleet.packages import findings
 from gpufleet.packages.logins import Logins, RepositoryLogin
 
-# no blanks, quotes, comment signs, variables of yum and nothing outside ASCII
+# no blanks, quotes, comment signs or variables of yum, and only ASCII
 _PLAIN = re.compile(r"[!%&()*+,./0-9:;<=>?@A-Z\[\]^_a-z{|}~-]+")
 
 
 class LoginFileError(Exception):
-    """A login file is invalid; `reason` does not quote it."""
+    """A login file is invalid. `reason` does not quote it."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -33,7 +33,7 @@ def read_logins(file: str) -> Logins:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise LoginFileError(path, "users other than its owner can read it")
         hosts = netrc.netrc(str(path)).hosts
-    except netrc.NetrcParseError as error:  # its message may quote a password
+    except netrc.NetrcParseError as error:  # the message may quote a password
         reason = f"it is not a valid netrc file, near line {error.lineno}"
         raise LoginFileError(path, reason) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -49,9 +49,9 @@ def read_logins(file: str) -> Logins:
 def node_logins(
     files: Mapping[str, tuple[str, str | None]],
 ) -> tuple[dict[str, Logins], list[Finding]]:
-    """The logins of the roles of a host, and errors in their files.
+    """The logins of a host's roles, and errors in their files.
 
-    `files`: by role, the setting with the path, and the file.
+    `files`: role -> the setting with the path, and the file.
     """
     problems: list[Finding] = []
     found = {}

@@ -1,4 +1,4 @@
-"""The logs of package managers and DKMS, shown while a transaction runs."""
+"""Shows the logs of package managers and DKMS while a transaction runs."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from gpufleet.host.shell import script
 from gpufleet.host.sudo import run
 from gpufleet.run.last_line import LastLine
 
-# before a command: seconds that it may take, where the host has a program for that
+# before a command: limits its seconds, if the host has `timeout`
 LIMITED = "$(command -v timeout >/dev/null && echo timeout 2)"
 
 
 def logged(command: StringCommand) -> Commands:
-    """The same command; progress shows the last line of the logs while it runs."""
-    # `host` is pyinfra's proxy of the current host, which other greenlets do not have
+    """Run the command while the progress shows the last line of the logs."""
+    # `host` is pyinfra's proxy for the current host, which other greenlets do not have
     itself, began = host.state.inventory.get_host(host.name), time.monotonic()
     with LastLine(itself, lambda: _last_lines(itself, began)).shown():
         yield command
 
 
 def _last_lines(host: Host, began: float) -> str:
-    """The last lines since `began`, read as the login user: sudo would log each read."""
+    """The last lines since `began`, read as the login user, because sudo would log each read."""
     since = script("packages/last_line", str(int(time.monotonic() - began)))
     _, output = run(host, framed(StringCommand(LIMITED, since)))
     return "\n".join(answer(output.stdout_lines) or [])

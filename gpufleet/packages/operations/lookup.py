@@ -1,7 +1,7 @@
-"""Asks a host's repositories what a plan would install.
+"""Asks a host's repositories which packages a plan would install.
 
-The host stays as it is: the package manager works in a copy of its configuration and lists, in a
-mount namespace of its own.
+The host does not change: the package manager uses a copy of its configuration and lists, in a
+separate mount namespace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, install_words
 from gpufleet.packages.trial import apt_download
 
-FOLDERS = {  # what a copy holds
+FOLDERS = {  # folders to copy
     "apt": ("/etc/apt", "/usr/share/keyrings", "/var/lib/apt/lists"),
     "yum": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
     "dnf": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
@@ -52,7 +52,7 @@ class Uris(FactBase[int]):
 def look_up(
     asked: Sequence[PackageTransaction], sources: Iterable[FileWrite]
 ) -> list[PackageTransaction]:
-    """The transactions as the host's repositories have them, `asked` in its order.
+    """The transactions with the versions in the host's repositories, in the order of `asked`.
 
     `sources`: files of package sources that the plan writes. Raises Stopped with the findings that
     would stop the run, or with NOT_ASKED if the host cannot be asked.
@@ -96,13 +96,13 @@ def copied(manager: PackageManager) -> Iterator[str]:
 
 
 def in_copy(copy: str, inner: StringCommand) -> StringCommand:
-    """The same command in a copy."""
+    """The command, to be run in a copy."""
     words = ("sh", "-c", QuoteString(inner.get_raw_value()))
     return StringCommand(script("packages/in_copy", copy), *words)
 
 
 def _add(copy: str, plan: RepositoryPlan, role: str) -> None:
-    """What `trust` would write of a repository that the host lacks."""
+    """Add a repository that the host lacks to the copy, as `trust` would add it to the host."""
     repository = plan.repository
     if repository is None or plan.source is None or not plan.needed:
         return
@@ -133,7 +133,7 @@ def _put(copy: str, file: FileWrite) -> None:
 
 
 def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]) -> None:
-    """Read the lists; those of the plan's repositories must arrive."""
+    """Refresh the lists. Those of the plan's repositories must arrive."""
     known = [plan.repository for plan in plans if plan.repository]
     apt = manager == "apt"
     names = [each.file if apt else each.name for each in known]
@@ -144,6 +144,6 @@ def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]
 
 
 def _run(asked: StringCommand, **how: Any) -> tuple[bool, list[str]]:
-    """Whether a command succeeded, and its output and errors."""
+    """True if a command succeeded, and its output and errors."""
     ok, output = run(host, asked, **{**arguments(host), **how})
     return ok, [*output.stdout_lines, *output.stderr_lines]

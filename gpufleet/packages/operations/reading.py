@@ -16,13 +16,13 @@ from gpufleet.packages.trial import RpmTrial, read_rpm_trial
 
 
 class Unreadable(str):
-    """Why the package manager cannot read its repositories."""
+    """The reason why the package manager cannot read its repositories."""
 
 
 class AvailableVersions(FactBase[Available | Unreadable]):
     """Versions in the host's repositories, by package name.
 
-    `excluded`: also those that yum and dnf are configured to exclude.
+    `excluded`: include versions that yum and dnf are configured to exclude.
     """
 
     def command(
@@ -43,15 +43,15 @@ class AvailableVersions(FactBase[Available | Unreadable]):
 
 
 class NotKept(str):
-    """Why the host could not store a download."""
+    """The reason why the host could not store a download."""
 
 
 class Fetched(FactBase[bytes | str]):
-    """The bytes of a key at a URL, fetched by the host as its package manager would; a str is the
-    reason of a failure.
+    """The bytes of a key, fetched by the host as its package manager would, or, as text, why that
+    failed.
 
-    `login`: netrc file on the host; it is removed afterwards. `source`: .repo file on the host that
-    may have a proxy of its own.
+    `login`: netrc file on the host, which is removed afterwards. `source`: .repo file on the host,
+    which may set a proxy.
     """
 
     def command(self, manager: str, url: str, login: str = "", source: str = "") -> StringCommand:
@@ -88,7 +88,7 @@ class Simulation(FactBase[list[str]]):
 
 
 class RpmSimulation(FactBase[RpmTrial]):
-    """The effects of a yum or dnf transaction; `words`: see scripts/rpm_transaction.sh."""
+    """The effects of a yum or dnf transaction. `words`: see scripts/rpm_transaction.sh."""
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
         return framed(script("packages/rpm_transaction", "", "", manager, "try", "", *words))
@@ -98,7 +98,7 @@ class RpmSimulation(FactBase[RpmTrial]):
 
 
 class KernelDevel(FactBase[str]):
-    """The rpm package with the headers of a kernel, as dnf knows it; "" if none has them."""
+    """dnf's name of the rpm package with the headers of a kernel, or ""."""
 
     def command(self, release: str) -> StringCommand:
         return framed(script("packages/kernel_devel", release))
@@ -108,7 +108,7 @@ class KernelDevel(FactBase[str]):
 
 
 class AddedPackages(FactBase[list[str]]):
-    """Packages that transactions of gpufleet installed and that were absent before."""
+    """Packages that gpufleet's transactions installed and that were absent before."""
 
     def command(self, file: str) -> StringCommand:
         return framed(script("packages/packages_added", file))
@@ -118,7 +118,7 @@ class AddedPackages(FactBase[list[str]]):
 
 
 class LockHolder(FactBase[str]):
-    """The process that holds the package manager's lock, as `name (pid)`; "" if it is free."""
+    """The process that holds the package manager's lock, as `name (pid)`, or ""."""
 
     def command(self) -> StringCommand:
         return framed(script("packages/lock_holder"))

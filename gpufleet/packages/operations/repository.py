@@ -1,4 +1,4 @@
-"""Package repositories: verify the key before trusting it."""
+"""Adds package repositories after verifying their keys."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gpufleet.packages.operations.reading import Fetched, NotKept
 from gpufleet.packages.repository import Repository, RepositoryPlan
 
 METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
-KEPT = f"{HOME}/repository.before"  # a repository's old files during the trial of the new ones
+KEPT = f"{HOME}/repository.before"  # a repository's old files while the new ones are tried
 
 
 @operation
 def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     """
-    Add a repository to the host, after its key matches the catalog's fingerprint.
+    Add a repository to the host if its key matches the catalog's fingerprint.
 
-    An unreadable one is removed again: it would break every later update of the host.
+    A repository that cannot be read is removed again, because it would break every later update.
 
     + plan: the repository and its missing files on the host
     + role: prefix of the settings of its mirror and key: driver or toolkit
@@ -78,7 +78,7 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
 @operation
 def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: int) -> Commands:
     """
-    Enable more of the distribution's own archive; revert if apt cannot read it.
+    Enable more of the distribution's own archive. Revert if apt cannot read it.
 
     + facts: of the host, for the output of --diff
     + source: the missing source file; None means no change
@@ -99,19 +99,19 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
 
 
 def _spoilt(path: str) -> str:
-    """The message about a source file with which apt cannot read the others."""
+    """The message about a source file that prevents apt from reading its sources."""
     when = f" together with {path}, which is removed or as it was before"
     return explain(host.name, sources_unreadable("apt", "its output follows.", when))
 
 
 def sources_unreadable(manager: PackageManager, problem: str, when: str = "") -> Finding:
-    """The package manager cannot read its sources, as it says itself."""
+    """The finding that the package manager cannot read its sources, in its own words."""
     command = "apt-get indextargets" if manager == "apt" else f"{manager} repolist"
     return findings.SOURCES_UNREADABLE(manager=manager, when=when, problem=problem, command=command)
 
 
 def send_login(netrc: str) -> Generator[Any, None, str]:
-    """Commands that send a login to the host; returns its path there, "" for none."""
+    """Send a login to the host. Returns its path there, or ""."""
     if not netrc:
         return ""
     path = f"{INCOMING}/{stamp()}.netrc"
@@ -130,9 +130,8 @@ def fetch_key(
 ) -> Certificate | Finding:
     """The key at `url`, fetched by the host, or why it is not trusted.
 
-    A file with the expected key and anything else is rejected as a whole. `settings`: prefix of the
-    settings of a mirror and the fingerprint of its key. `login`: as of `send_login`. `source`: as
-    of `Fetched`.
+    A file with the expected key and anything else is rejected. `settings`: prefix of the settings
+    of a mirror and its key's fingerprint. `login`: see `send_login`. `source`: see `Fetched`.
     """
     key = read(Fetched, manager, url, login, source)
     if isinstance(key, NotKept):
@@ -142,7 +141,7 @@ def fetch_key(
         return findings.KEY_UNREACHABLE(url=url, problem=problem, setting=f"{settings}_url")
     try:
         found = certificate(key)
-    except OpenPgpError as error:  # a mirror's error page, say, or a second key
+    except OpenPgpError as error:  # for example a mirror's error page, or a second key
         shown = f"{', '.join(keyring_fingerprints(key)) or 'none'} ({error})"
     else:
         if found.fingerprint in expected:
@@ -156,9 +155,9 @@ def fetch_key(
 
 
 def refresh(plan: RepositoryPlan, manager: str) -> Commands:
-    """Commands that refresh the package lists; the repository's own must arrive.
+    """Refresh the package lists. The repository's own list must arrive.
 
-    Those of a repository that `trust` has just added have arrived already.
+    A repository that `trust` has just added needs no second refresh.
     """
     repository = plan.repository
     if repository is None or plan.needed:
@@ -174,7 +173,7 @@ def refresh(plan: RepositoryPlan, manager: str) -> Commands:
 
 
 def _signed_by_another(repository: Repository) -> Finding:
-    """Of a repository that was trusted before: its key was changed since."""
+    """The finding that a trusted repository is now signed with another key."""
     role = "toolkit" if "toolkit" in repository.name else "driver"
     return findings.WRONG_KEY(
         what=f"the metadata of {repository.url} is signed by another key than the one trusted here",

@@ -1,4 +1,4 @@
-"""Package transactions on hosts: resolve, simulate, download, then run as one."""
+"""Runs package transactions on hosts: resolve, simulate, download, then install."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from gpufleet.run.reporting import RunReport
 def resolve_and_download(
     sentence: str, asked: PackageTransaction, prepared: bool = False
 ) -> Later[PackageTransaction]:
-    """Resolve the version of a transaction and download it; the result has a value after that step,
-    and none if no transaction is needed. `prepared`: the host has lists and packages already, and
-    needs no repository."""
+    """Resolve the version of a transaction and download it. The result is set after that step, or
+    stays empty if no transaction is needed. `prepared`: the host already has lists and packages,
+    and needs no repository."""
     found: Later[PackageTransaction] = Later()
     _look_up(sentence, asked, found, prepared)
     return found
@@ -78,10 +78,10 @@ def _look_up(
 
 
 def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> StringCommand:
-    """The command that runs apt; a failure is reported with a code.
+    """The command that runs apt. A failure is reported with a code.
 
-    `ours`: file on the host for the names that it installs, from a second simulation: packages
-    that others installed since the first one are theirs.
+    `ours`: file on the host for the names of newly installed packages, from a second simulation.
+    Packages that someone else installed since the first one are not in it.
     """
     simulation = read(Simulation, tuple(words)) if ours else []
     names = apt_added(simulation)
@@ -111,7 +111,7 @@ def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Comm
     if found.value is None:
         return
     chosen, added = found.value, " ".join(found.value.added)
-    # what was held before is not ours: an aborted run does not release it
+    # packages held before this run keep their hold, even if the run aborts
     mine = {*chosen.names, *chosen.prerequisites} - chosen.facts.holds
     yield script("packages/note_begun", f"{chosen.record}.begun", *sorted(mine))
     pins = [file for file in chosen.pins(chosen.version) if not file.is_on(chosen.facts)]
