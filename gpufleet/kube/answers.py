@@ -1,4 +1,4 @@
-"""Build ClusterFacts from the responses of the Kubernetes API. Pure."""
+"""Builds ClusterFacts from responses of the Kubernetes API. Pure."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Answers = Mapping[str, Any]
 
 
 def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
-    """Facts of the cluster with these responses: lists of objects by what they are of, and
-    `version`, `groups` (/apis), `workloads` (kind -> objects), `resources` (group/version ->
-    APIResourceList) and `system_configs` (ConfigMaps by name). `crds` and `secrets` are metadata:
-    `secrets` of every revision of the requested releases, of which `releases` has the newest."""
+    """Build the facts of a cluster. `answers` has a list of objects per kind, and `version`,
+    `groups` (/apis), `workloads` (kind -> objects), `resources` (group/version -> APIResourceList)
+    and `system_configs` (ConfigMaps by name). `crds` and `secrets` are metadata. `secrets` has
+    every revision of the requested releases, `releases` only the newest."""
     found: dict[str, Any] = {**dict.fromkeys(OPTIONAL, ()), "system_configs": {}, **answers}
     releases, unreadable = _releases(found)
     kinds = load_operated_kinds().by_kind

@@ -1,4 +1,4 @@
-"""Facts of a Kubernetes cluster: the types that one pass over its API gathers."""
+"""Types of the facts of a Kubernetes cluster, gathered in one pass over its API."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ServerVersion:
 
 @dataclass(frozen=True, slots=True, order=True)
 class ObjectRef:
-    """The name of an object; `namespace` is "" for cluster-scoped objects."""
+    """The name of an object. `namespace` is "" for cluster-scoped objects."""
 
     kind: str
     namespace: str
@@ -57,7 +57,7 @@ class Crd:
     kind: str
     versions: tuple[str, ...]  # served now; () until it is established
     annotations: Mapping[str, str]
-    release: ReleaseRef | None = None  # whose templates define it; None for one of crds/
+    release: ReleaseRef | None = None  # defined by its templates; None: by crds/
 
     @property
     def group(self) -> str:
@@ -84,12 +84,12 @@ class HelmRelease:
     chart_version: str
     app_version: str
     values: Mapping[str, Any] = field(repr=False)  # supplied by its user: may contain secrets
-    apply_method: str = ""  # "ssa", "csa"; "" if Helm 3 created it
+    apply_method: str = ""  # "ssa", "csa", or "" if Helm 3 created it
     labels: Mapping[str, str] = field(default_factory=dict)  # of the Secret, without Helm's own
-    created: int = 0  # of the Secret, by the server's clock: seconds since 1970; 0 if unknown
+    created: int = 0  # of the Secret, by the server's clock: seconds since 1970, or 0
     history: tuple[Revision, ...] = ()  # every stored revision, oldest first
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
-    operated: tuple[ObjectRef, ...] = ()  # of its manifest, that an operator makes workloads of
+    operated: tuple[ObjectRef, ...] = ()  # of its manifest, for an operator
     claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
 
     @property
@@ -98,19 +98,19 @@ class HelmRelease:
 
     @property
     def pending(self) -> bool:
-        """Whether an operation of Helm is running or was interrupted."""
+        """True if an operation of Helm is running or was interrupted."""
         return self.status.startswith("pending-")
 
     @property
     def last_good(self) -> int | None:
-        """The newest revision that was ever deployed successfully; None without one."""
+        """The newest revision that was ever deployed successfully, or None."""
         good = [r.number for r in self.history if r.status in ("deployed", "superseded")]
         return max(good, default=None)
 
     def among(self, workloads: Iterable[Workload]) -> tuple[Workload, ...]:
-        """The workloads of this release: in its manifest and with its annotations, and those that
-        an operator made of objects in its manifest. Annotations alone prove nothing: every user may
-        write them."""
+        """The workloads of this release: those in its manifest with its annotations, and those that
+        an operator created for objects in its manifest. Annotations alone prove nothing, because
+        every user may write them."""
         ours, makers = set(self.workloads), set(self.operated)
         return tuple(
             work
@@ -135,7 +135,7 @@ class Workload:
     wanted: int  # desired pods
     ready: int
     updated: int  # pods of the newest template
-    old: int  # pods of a Deployment's older templates: they also count as ready
+    old: int  # pods of a Deployment's older templates, which also count as ready
     settled: bool  # its controller has observed the newest spec
     selector: Mapping[str, str]  # matchLabels of its pods
     placement: Placement
@@ -147,8 +147,8 @@ class Workload:
 
     @property
     def uses_node(self) -> bool:
-        """Whether its pods use paths, ports or the network of their node, as all pods do that
-        advertise or monitor GPUs. Pod security `baseline` forbids it."""
+        """True if its pods use paths, ports or the network of their node, as all pods that
+        advertise or monitor GPUs do. Pod security `baseline` forbids it."""
         return bool(self.host_paths or self.host_ports or self.host_network)
 
     @property
@@ -162,7 +162,7 @@ class Workload:
 
     @property
     def image_folders(self) -> tuple[str, ...]:
-        """The folder of each image in its registry, "" without one."""
+        """The folder of each image in its registry, or ""."""
         return tuple((["", *name.split("@")[0].split("/")])[-2] for name in self.images)
 
     @property
@@ -184,12 +184,12 @@ class PrometheusInstance:
 class ClusterPolicy:
     """The resource that a GPU Operator reconciles.
 
-    `reason` and `message`: of the state's condition, Ready or Error; "" without one, as with
-    operators before v23.9.0.
+    `reason` and `message`: from the status condition Ready or Error, or "", as with operators
+    before v23.9.0.
     """
 
     name: str
-    state: str  # ready, notReady, ignored; "" until the operator sets it
+    state: str  # ready, notReady, ignored, or "" until the operator sets it
     spec: Mapping[str, Any]
     release: ReleaseRef | None = None
     reason: str = ""  # Reconciled, NoGPUNodes, OperandNotReady, …
@@ -231,7 +231,7 @@ class ClusterFacts:
 
     context: str
     server: ServerVersion
-    apis: frozenset[str] = frozenset()  # group/version of everything but the core API
+    apis: frozenset[str] = frozenset()  # group/version of all APIs except the core API
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
     releases: tuple[HelmRelease, ...] = ()  # only the requested ones
@@ -250,17 +250,17 @@ class ClusterFacts:
         return next((release for release in self.releases if release.ref == wanted), None)
 
     def serves(self, crd: str) -> bool:
-        """Whether the API serves a custom resource."""
+        """True if the API serves a custom resource."""
         found = self.crds.get(crd)
         return bool(found and found.versions)
 
     def serves_api(self, api_version: str) -> bool:
-        """Whether the API serves this `apiVersion`."""
+        """True if the API serves this `apiVersion`."""
         return api_version == "v1" or api_version in self.apis
 
     @property
     def running_prometheuses(self) -> list[PrometheusInstance]:
-        """Those with pods, by name: those that work first, as far as their operator says so."""
+        """The Prometheuses with pods: those without a reported problem first, then by name."""
 
         def order(found: PrometheusInstance) -> tuple[bool, str, str]:
             state = self.operated.get(ObjectRef("Prometheus", found.namespace, found.name))
@@ -272,7 +272,7 @@ class ClusterFacts:
 
     @property
     def prometheus(self) -> PrometheusInstance | None:
-        """The Prometheus of the cluster; with several, the first that works."""
+        """The cluster's Prometheus. If it has several, the first working one."""
         return next(iter(self.running_prometheuses), None)
 
     def workloads_of(self, release: ReleaseRef) -> tuple[Workload, ...]:

@@ -1,8 +1,8 @@
-"""Decode Helm's record of a release: its Secrets of type helm.sh/release.v1. Pure.
+"""Decodes Helm's record of a release: its Secrets of type helm.sh/release.v1. Pure.
 
-Every user with write access to Secrets can create one that looks like Helm's. The metadata
-therefore decides which release and revision a Secret belongs to: one with other labels is ignored,
-and one with other content is unreadable.
+Every user with write access to Secrets can create one that looks like Helm's. So the metadata
+decides which release and revision a Secret belongs to: other labels make it ignored, other content
+makes it unreadable.
 
 Source: https://github.com/helm/helm/tree/main/pkg/storage/driver (base64 over gzip over JSON;
 labels owner, name, status, version on each Secret; one Secret per revision).
@@ -45,11 +45,11 @@ _BROKEN = (
 
 
 class UndecodableRelease(ValueError):
-    """A Secret with the metadata of a Helm release and other content."""
+    """A Secret with the metadata of a Helm release, but other content."""
 
 
 def revision_of(secret: Answer) -> tuple[ReleaseRef, Revision] | None:
-    """Release and revision from a Secret's metadata; None if it is not Helm's."""
+    """Release and revision from a Secret's metadata. None if it is not Helm's."""
     metadata = secret["metadata"]
     labels = metadata.get("labels") or {}
     match = _SECRET.fullmatch(metadata["name"])
@@ -143,7 +143,7 @@ def _release(data: Any) -> HelmRelease:
 
 
 def _of(kind: type, data: Any, key: str) -> Any:
-    """A member of that type. Raises ValueError."""
+    """A member of that type. Raises ValueError for another type."""
     found = data.get(key) if isinstance(data, Mapping) else None
     if not isinstance(found, kind):
         raise ValueError(f"it has no {key}")
@@ -151,7 +151,7 @@ def _of(kind: type, data: Any, key: str) -> Any:
 
 
 def _seconds(text: str) -> int:
-    """Seconds since 1970 of an RFC 3339 timestamp of the API server; 0 if it is invalid."""
+    """Converts an RFC 3339 timestamp to seconds since 1970. 0 if it is invalid."""
     match = _TIME.fullmatch(text)
     if match is None:
         return 0
@@ -162,9 +162,9 @@ def _seconds(text: str) -> int:
 
 
 def objects_in(manifest: str, namespace: str) -> tuple[tuple[ObjectRef, ...], ...]:
-    """Workloads of a manifest (DaemonSets, Deployments, StatefulSets), the PersistentVolumeClaims
-    without Helm's policy `keep`, and the objects that an operator makes workloads of. Only their
-    documents are parsed, as a manifest may have hundreds of kilobytes. Raises YAMLError."""
+    """A manifest's workloads (DaemonSets, Deployments, StatefulSets), its PersistentVolumeClaims
+    without Helm's policy `keep`, and objects that an operator turns into workloads. Parses only
+    their documents, because a manifest may have hundreds of kilobytes. Raises YAMLError."""
     workloads: list[ObjectRef] = []
     claims: list[ObjectRef] = []
     operated: list[ObjectRef] = []

@@ -1,7 +1,7 @@
-"""Read kubeconfig files like kubectl: merge several files, and select one context.
+"""Reads kubeconfig files as kubectl does: merges several files, and selects one context.
 
 Rules: https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/
-Used by deploys and checks, so that both use the same cluster.
+Deploys and checks share it, so that both use the same cluster.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, events
 from gpufleet.kube.private_folder import private_folder
 
-if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
+if TYPE_CHECKING:  # imported when needed: takes a quarter of a second
     from kubernetes.client import ApiClient
 
 DEFAULT = "~/.kube/config"
 KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-CONNECTIONS = 32  # that are kept open to a cluster: each one more begins with TLS
+CONNECTIONS = 32  # kept open to a cluster; each further connection begins with TLS
 IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 class KubeconfigError(Exception):
-    """An unusable kubeconfig; the text says why."""
+    """An unusable kubeconfig. The text says why."""
 
 
 class UnknownContext(KubeconfigError):
-    """An unknown context; `known`: the names of the existing ones."""
+    """An unknown context. `known`: the names of the existing ones."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"it has no context {name!r}")
@@ -49,14 +49,14 @@ class UnknownContext(KubeconfigError):
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """One context with its cluster and user: a kubeconfig that works from any folder."""
+    """One context with its cluster and user. It works from any working directory."""
 
     context: str
     content: Mapping[str, Any] = field(repr=False)  # contains keys and tokens
 
     @property
     def user(self) -> Mapping[str, Any]:
-        """The entry of its user; {} if the context names none."""
+        """The entry of the context's user, or {}."""
         users = self.content["users"]
         return users[0]["user"] if users else {}
 
@@ -69,9 +69,9 @@ def kubeconfig_paths(chosen: str = "") -> str:
 
 
 def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
-    """The context of that name, "" for the current one, from files separated as in KUBECONFIG.
+    """Read one context, or the current one for "", from files separated as in KUBECONFIG.
 
-    The first entry of a name applies, unmerged; the current context is that of the first file
+    The first entry with a name wins, without merging. The current context is that of the first file
     that sets one. Raises KubeconfigError.
     """
     merged, current = _merged(paths)
@@ -82,7 +82,7 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
     """The entries of these files by kind and name, and the name of the current context."""
     try:
         files = [path for path in map(Path, paths.split(os.pathsep)) if path.is_file()]
-    except OSError as error:  # a folder of another user
+    except OSError as error:  # in a folder of another user
         raise KubeconfigError(str(error)) from error
     if not files:
         raise KubeconfigError("no file exists")
@@ -99,7 +99,7 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_bytes()
-        deque(events(text), maxlen=0)  # raises here, not in C code, where it is nested too deep
+        deque(events(text), maxlen=0)  # raises for deep nesting, which C code must not read
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise KubeconfigError(f"{path}: {_why_unreadable(error)}") from error
@@ -109,7 +109,7 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _why_unreadable(error: Exception) -> str:
-    """Without what stands at the place of an error, which may be a secret."""
+    """The reason without the text at an error's position, which may be a secret."""
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     if mark is not None:
         return f"line {mark.line + 1}, column {mark.column + 1}: not valid YAML"
@@ -136,7 +136,7 @@ def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]
 
 
 def _absolute(path: Path, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Make paths absolute; they are relative to the folder of their file. Same for a plugin."""
+    """Make an entry's paths absolute, a plugin's too. They are relative to their file's folder."""
     folder = path.parent.absolute()
     found = dict(entry)
     for key in FILES:
@@ -210,7 +210,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     """A client for the context's cluster, with its user and the user's impersonation. It raises
     ResponseRefused for responses that are too large or too slow.
 
-    Raises KubeconfigError, whatever the library raises: values may have any type, a proxy or a
+    Raises KubeconfigError for any error of the library: values may have any type, and a proxy or
     provider may need a package that is not installed.
     """
     from kubernetes import config
@@ -226,7 +226,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
             persist_config=False,
             temp_file_path=str(private_folder()),
         )
-        settings.retries = False  # retries of urllib3 print a warning each, and wait
+        settings.retries = False  # each retry of urllib3 prints a warning, and waits
         settings.connection_pool_maxsize = CONNECTIONS
         client = ApiClient(settings)
     except (config.ConfigException, OSError, ValueError) as error:
@@ -240,14 +240,14 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
 
 
 class _Masked(logging.Formatter):
-    """On one line, without secrets."""
+    """Prints log records on one line, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         return one_line(hide_secrets(super().format(record)))
 
 
 def _mask_log() -> None:
-    """The library logs what a program that logs in has printed, also at later requests."""
+    """Mask the library's log: it quotes the output of log-in programs, even at later requests."""
     root = logging.getLogger()
     if not root.handlers:
         handler = logging.StreamHandler()
@@ -256,7 +256,7 @@ def _mask_log() -> None:
 
 
 def _act_as(client: ApiClient, headers: Sequence[tuple[str, str]]) -> None:
-    """Add headers to every request; the client itself takes each name once, but groups repeat."""
+    """Add headers to every request. The client accepts each name only once, but groups repeat."""
     if not headers:
         return
     rest: Any = client.rest_client

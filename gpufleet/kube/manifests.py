@@ -1,4 +1,4 @@
-"""Load Kubernetes manifests: PyYAML must accept what Go's parser accepts."""
+"""Loads Kubernetes manifests, including YAML that only Go's parser accepts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpufleet.core.yaml_events import LOADER, events
 
 
 class ManifestLoader(LOADER):  # type: ignore[misc]
-    """A bare `=` is text, as in the matchers of the Prometheus Operator's CRDs."""
+    """Reads a bare `=` as text. The matchers in the Prometheus Operator's CRDs use it."""
 
 
 ManifestLoader.add_constructor(
@@ -21,5 +21,5 @@ ManifestLoader.add_constructor(
 
 def load_manifests(text: str | bytes) -> list[Any]:
     """Every document of a text. Raises YAMLError, also if it is nested too deep."""
-    deque(events(text), maxlen=0)  # raises here, not in C code, where it is nested too deep
+    deque(events(text), maxlen=0)  # raises for deep nesting, which C code must not read
     return list(yaml.load_all(text, Loader=ManifestLoader))

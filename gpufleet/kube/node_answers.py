@@ -11,7 +11,7 @@ from gpufleet.kube.parse import Answer
 
 
 class ForeignKind(Sourced):
-    """A kind of node, by one of its labels. `what`: a clause about such a node."""
+    """A kind of node, identified by one of its labels. `what`: a clause about such a node."""
 
     label: str
     value: str
@@ -28,7 +28,7 @@ load_node_kinds = loader(NodeKinds, "kube/node_kinds")
 
 
 def foreign_node(labels: Mapping[str, str]) -> str:
-    """Why a node with these labels runs no such pods; "" if it does."""
+    """Why a node with these labels never runs pods of Linux DaemonSets, or ""."""
     kinds = load_node_kinds().foreign
     return next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), "")
 
@@ -56,7 +56,7 @@ def parse_node(answer: Answer) -> ClusterNode:
 
 
 def _down(answer: Answer) -> str:
-    """Why no pod can start on a node now; "" if it is Ready."""
+    """Why no pod can start on a node now, or ""."""
     if answer["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     conditions = (answer.get("status") or {}).get("conditions") or ()
@@ -77,7 +77,7 @@ def _extended(resources: Mapping[str, str]) -> dict[str, int]:
 
 
 def count_of(quantity: str) -> int:
-    """The count of an extended resource; the API may write it with a suffix."""
+    """The count of an extended resource. The API may write it with a suffix."""
     match = _QUANTITY.fullmatch(str(quantity))
     if match is None:
         return 0

@@ -1,4 +1,4 @@
-"""Nodes of a cluster, and what a pod requires of one. Types only."""
+"""Types: nodes of a cluster, and the node requirements of a pod."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Taint:
 class ClusterNode:
     """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
 
-    `down`: why no pod can start on it now, "" if it is Ready. `foreign`: why it never runs the pods
-    of a Linux DaemonSet, "" if it does.
+    `down`: why no pod can start on it now, or "". `foreign`: why it never runs pods of a Linux
+    DaemonSet, or "".
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Objects of a cluster outside Helm releases: the changes to write. Pure."""
+"""Plans the changes to objects of a cluster outside Helm releases. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-MANAGER = "gpufleet"  # of the fields that we apply
+MANAGER = "gpufleet"  # field manager of applied fields
 OURS = {"app.kubernetes.io/managed-by": "gpufleet"}
 Body = Mapping[str, Any]
 Action = Literal["create", "change", "delete"]
@@ -16,8 +16,8 @@ Action = Literal["create", "change", "delete"]
 class ObjectSet:
     """All objects of gpufleet of one kind in one namespace.
 
-    `path`: of their collection in the API. `part`: value of the label that identifies this set;
-    objects with it that are not in `objects` are deleted.
+    `path`: of their collection in the API. `part`: value of the label that identifies this set.
+    Live objects with that label that are not in `objects` are deleted.
     """
 
     namespace: str
@@ -47,7 +47,7 @@ class ObjectSet:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """One write. `body`: the whole object; empty for a deletion."""
+    """One write. `body`: the whole object, or {} for a deletion."""
 
     action: Action
     name: str
@@ -58,7 +58,7 @@ class ObjectChange:
 
 
 def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
-    """The writes that converge the live objects. `live`: the objects that the selector matches."""
+    """The writes that converge the live objects. `live`: the objects that match the selector."""
     there = {str(body["metadata"]["name"]): body for body in live}
     found = []
     for name, body in wanted.labelled().items():
@@ -71,7 +71,7 @@ def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]
 
 
 def is_ours(live: Body) -> bool:
-    """Whether we wrote an object: it has our label, or fields that we applied."""
+    """True if gpufleet wrote an object: it has our label, or fields that we applied."""
     about = live.get("metadata") or {}
     labels = about.get("labels") or {}
     managers = {entry.get("manager") for entry in about.get("managedFields") or ()}
@@ -79,8 +79,8 @@ def is_ours(live: Body) -> bool:
 
 
 def _has(live: Any, wanted: Any) -> bool:
-    """Whether `live` has everything wanted. The API server adds fields, to mappings only; items of
-    lists lack `kind` and `apiVersion`."""
+    """True if `live` has everything in `wanted`. The API server adds fields only to mappings. Items
+    of lists lack `kind` and `apiVersion`."""
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
             _has(live.get(key), value)

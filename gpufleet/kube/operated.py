@@ -1,4 +1,4 @@
-"""Objects that a program in the cluster turns into workloads, such as a Prometheus. Pure."""
+"""Objects that an operator turns into workloads, such as a Prometheus. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.kube.facts import ObjectRef
 
 
 class OperatedKind(Sourced):
-    """A kind. `api`: the path of its API; `conditions`: True when an object of it works."""
+    """A kind. `api`: the path of its API; `conditions`: all True if an object of it works."""
 
     kind: str
     crd: str
@@ -39,8 +39,8 @@ load_operated_kinds = loader(OperatedKinds, "kube/operated_kinds")
 
 
 def operated_states(items: Iterable[Mapping[str, Any]], kind: OperatedKind) -> dict[ObjectRef, str]:
-    """What the operator reports of each object: "" if it works. Objects without a report are left
-    out."""
+    """Why each object does not work, by its operator's report, or "". Objects without a report are
+    left out."""
     found = {}
     for item in items:
         metadata = item["metadata"]
@@ -51,7 +51,7 @@ def operated_states(items: Iterable[Mapping[str, Any]], kind: OperatedKind) -> d
 
 
 def _state(item: Mapping[str, Any], kind: OperatedKind) -> str | None:
-    """Why an object does not work, "" if it does, None if its operator reports no condition."""
+    """Why an object does not work, or "". None if its operator reports no condition."""
     if (item.get("spec") or {}).get("paused"):
         return ""
     conditions = {

@@ -1,4 +1,4 @@
-"""Parse responses of the Kubernetes API, as plain dicts, into the types of `facts`. Pure."""
+"""Parses responses of the Kubernetes API, as plain dicts, into the types of `facts`. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationCont
 
 
 def parse_version(answer: Answer) -> ServerVersion:
-    """`/version`; vendors write minors such as "29+"."""
+    """Parse `/version`. Vendors write minors such as "29+"."""
     number = re.match(r"\d+", str(answer["minor"]))
     return ServerVersion(
         int(answer["major"]), int(number.group()) if number else 0, str(answer["gitVersion"])
@@ -38,7 +38,7 @@ def parse_version(answer: Answer) -> ServerVersion:
 
 
 def condition(answer: Answer, kind: str) -> Answer:
-    """The condition of that type in an object's status if it is true, else {}."""
+    """The condition of that type in an object's status if it is true, or {}."""
     conditions = (answer.get("status") or {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), {})
 
@@ -112,7 +112,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         updated = status.get("updatedReplicas")
     old = (status.get("replicas") or 0) - (updated or 0) if kind == "Deployment" else 0
     if (spec.get("updateStrategy") or {}).get("type") == "OnDelete":
-        updated = wanted  # its pods are not replaced: do not wait for it
+        updated = wanted  # its pods are not replaced, so do not wait for that
     return Workload(
         kind=kind,
         namespace=answer["metadata"]["namespace"],
@@ -138,7 +138,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
 
 
 def parse_lone_pod(answer: Answer) -> Workload | None:
-    """A running pod without a controller, or a static pod; else None."""
+    """A running pod without a controller, or a static pod. Otherwise None."""
     owners = answer["metadata"].get("ownerReferences") or ()
     phase = (answer.get("status") or {}).get("phase")
     if phase in ("Succeeded", "Failed") or any(owner["kind"] in _CONTROLLED for owner in owners):
@@ -214,7 +214,7 @@ def parse_node_ports(answer: Answer) -> list[NodePort]:
 
 
 def parse_api_services(items: Iterable[Answer]) -> dict[str, ApiService]:
-    """The APIs of Services, by name; the API server's own have no Service."""
+    """The APIs that Services provide, by name. The API server's own APIs have no Service."""
     found = {}
     for item in items:
         service = item["spec"].get("service")
@@ -246,7 +246,7 @@ def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
 
 
 def object_ref(answer: Answer, namespace: str = "") -> ObjectRef:
-    """The name of an object; `namespace`: default for an object without one."""
+    """The name of an object. `namespace`: default for an object without one."""
     metadata = answer.get("metadata") or {}
     return ObjectRef(
         str(answer.get("kind") or ""),

@@ -1,4 +1,4 @@
-"""Missing permissions, from the error messages of the API server. Pure."""
+"""Finds missing permissions in error messages of the API server. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.core.quoting import quote_field
 from gpufleet.kube import findings
 
 MOST = 30  # permissions in a finding
-# as Kubernetes names them: what a server says may be pasted into a shell
+# only Kubernetes names, because users may paste a server's text into a shell
 _FORBIDDEN = re.compile(
     r'cannot (?P<verb>[a-z*]{1,40}) resource "(?P<resource>[a-z0-9./*-]{1,253})"'
     r' in API group "(?P<group>[a-z0-9.*-]{0,253})"'

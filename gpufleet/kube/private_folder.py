@@ -13,16 +13,16 @@ from functools import lru_cache
 from pathlib import Path
 
 PREFIX = "gpufleet-kube-"
-MIN_SECONDS = 10  # between the creation of a folder and its lock
+MIN_SECONDS = 10  # between a folder's creation and its lock
 
 
 @lru_cache(maxsize=1)
 def private_folder() -> Path:
-    """A folder that only this user can access, removed when the process ends; that of a process
-    that was killed, by the next one. It is locked as long as its process lives."""
+    """A folder that only this user can access, removed when the process ends. The next process
+    removes the folder of a killed one. It is locked while its process lives."""
     parent = Path(tempfile.gettempdir())
     for left in parent.glob(f"{PREFIX}*"):
-        with suppress(OSError):  # of another user, of a process that lives, or gone meanwhile
+        with suppress(OSError):  # another user's, a living process's, or already removed
             about = left.lstat()
             if about.st_uid == os.geteuid() and time.time() - about.st_ctime > MIN_SECONDS:
                 _lock_folder(left)
@@ -34,6 +34,6 @@ def private_folder() -> Path:
 
 
 def _lock_folder(path: Path) -> None:
-    """Lock a folder until this process ends. Raises BlockingIOError if another one has it."""
+    """Lock a folder until this process ends. Raises BlockingIOError if another process has it."""
     number = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Pods of the control plane and of DNS, as a Prometheus finds them, from the API. Pure."""
+"""Pods of the control plane and of DNS that Prometheus can scrape, from the API. Pure."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 import yaml
 
 NAMESPACE = "kube-system"
-LABELS = ("component", "k8s-app")  # of which kubeadm, providers and charts have one
+LABELS = ("component", "k8s-app")  # kubeadm, providers and charts set one of them
 ENDED = ("Succeeded", "Failed")
 Answer = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class SystemPod:
-    """A kind of pod of kube-system: pods with the same command are one.
+    """A kind of pod of kube-system. Pods with the same command are one kind.
 
-    `words`: of the commands of its containers. `config`: the fields of the configuration in the
-    ConfigMaps that it mounts; empty where there is none, or it may not be read.
+    `words`: the commands of its containers. `config`: the configuration fields in the ConfigMaps
+    that it mounts, or {} if they are missing or forbidden.
     """
 
     labels: Mapping[str, str]
     words: tuple[str, ...]
-    ports: tuple[int, ...]  # that its containers declare
+    ports: tuple[int, ...]  # declared by its containers
     config: Mapping[str, Any]
 
     def argument(self, name: str) -> str | None:
-        """The value of `--name=value` or `--name value`; the last one counts."""
+        """The value of `--name=value` or `--name value`. The last one counts."""
         found = None
         for word, following in zip(self.words, (*self.words[1:], ""), strict=False):
             if word == f"--{name}":
@@ -47,7 +47,7 @@ def config_maps(pods: Iterable[Answer]) -> list[str]:
 def parse_system_pods(
     pods: Iterable[Answer], configs: Mapping[str, Answer]
 ) -> tuple[SystemPod, ...]:
-    """`configs`: ConfigMaps of kube-system by name."""
+    """Parse the pods. `configs`: ConfigMaps of kube-system by name."""
     found: list[SystemPod] = []
     for pod in _running(pods):
         containers = pod["spec"].get("containers") or ()
@@ -77,7 +77,7 @@ def _running(pods: Iterable[Answer]) -> Iterator[Answer]:
 
 
 def _words(pod: Answer) -> tuple[str, ...]:
-    """A shell's script is one argument with several words."""
+    """The words of a pod's command. A shell script is one argument with several words."""
     parts: list[str] = []
     for container in pod["spec"].get("containers") or ():
         for text in (*(container.get("command") or ()), *(container.get("args") or ())):
@@ -95,7 +95,7 @@ def _mounted(pod: Answer) -> list[str]:
 
 
 def _fields(configs: Iterable[Answer]) -> dict[str, Any]:
-    """The fields of the files that are a configuration of a component of Kubernetes."""
+    """The fields of the files that configure a Kubernetes component."""
     found: dict[str, Any] = {}
     for config in configs:
         for text in (config.get("data") or {}).values():

@@ -24,7 +24,7 @@ from gpufleet.kube.kubeconfig import (
     read_kubeconfig,
 )
 
-if TYPE_CHECKING:  # at run time imported when it is needed: it takes a quarter of a second
+if TYPE_CHECKING:  # imported when needed: takes a quarter of a second
     from kubernetes.client import ApiClient
 
 # OpenSSL's error code for a certificate -> remedy
@@ -42,14 +42,14 @@ class ClusterProblem(Stopped):
 
 @dataclass(frozen=True, slots=True)
 class KubeAccess:
-    """Location of a cluster. `kubeconfig`: a path, "" for KUBECONFIG or ~/.kube/config.
+    """The location of a cluster. `kubeconfig`: a path, or "" for KUBECONFIG or ~/.kube/config.
     `context`: "" for the current one."""
 
     kubeconfig: str = ""
     context: str = ""
 
     def read(self) -> Kubeconfig:
-        """The context with its cluster and user. Raises ClusterProblem."""
+        """Read the context with its cluster and user. Raises ClusterProblem."""
         paths = kubeconfig_paths(self.kubeconfig)
         try:
             return read_kubeconfig(paths, self.context)

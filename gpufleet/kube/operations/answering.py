@@ -1,4 +1,4 @@
-"""Whether a Kubernetes API answers at an address, before anyone has access to it."""
+"""Tests if a Kubernetes API answers at an address, without credentials."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DENIED = (401, 403)
 
 
 def kubernetes_at(address: str, seconds: float = SECONDS) -> str:
-    """Version of the Kubernetes API at host:port, "of unknown version" if it hides it; "" if none
-    answers. Nothing secret is sent, so the certificate is not verified."""
+    """Version of the Kubernetes API at host:port, "of unknown version" if it is hidden, or "" if no
+    API answers. No secret is sent, so the certificate is not verified."""
     host, _, port = address.rpartition(":")
     context = ssl.create_default_context()
     context.check_hostname = False
@@ -34,7 +34,7 @@ def kubernetes_at(address: str, seconds: float = SECONDS) -> str:
 
 
 def version_in(status: int, body: bytes) -> str:
-    """The version that an answer to /version names."""
+    """The version in an answer to /version."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

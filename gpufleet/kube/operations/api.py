@@ -1,4 +1,4 @@
-"""Kubernetes API requests with plain dicts: get, paged list and writes."""
+"""Sends requests to the Kubernetes API as plain dicts: get, paged list, writes."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from gpufleet.kube.operations.access import (
 from gpufleet.kube.operations.refused import ApiError
 
 PAGE = 500  # objects per response
-TIMEOUT = (5, 60)  # seconds to connect, and between two parts of a response
+TIMEOUT = (5, 60)  # seconds to connect, and between parts of a response
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
 TRIES = 6  # for a server that responded before
 LONGEST = 200  # characters of a body that is not JSON
 PAUSE = 2.0  # seconds between retries
-SETTLING = 60.0  # seconds in which a server that was away may refuse what it allows a moment later
+SETTLING = 60.0  # seconds in which a server that was unavailable may still reject valid requests
 STARTING = "it was away a moment ago, and rejects requests until it has read its roles"
 _DENIED = 403
 _GONE = 410
-_LATER = 429  # nothing was done: too many requests, or a kind that is not served yet
+_LATER = 429  # nothing was done: too many requests, or a kind that is not yet served
 
 
 class ClusterApi:
-    """One connection to a cluster; may be used by several threads.
+    """One connection to a cluster. Several threads may use it.
 
     Every method raises ApiError if the server rejects the request, and ClusterProblem if it is
     unreachable or rejects the credentials.
@@ -55,16 +55,16 @@ class ClusterApi:
         self.context = self.kubeconfig.context
         self._client = client_of(self.kubeconfig)
         self.url = str(self._client.configuration.host)
-        self.clock = 0  # seconds since 1970, from the server's last response; 0: unknown
+        self.clock = 0  # seconds since 1970, from the server's last response, or 0
         self.before_write: Callable[[], None] = lambda: None
         self._reached = False
-        self._away = -SETTLING  # when it last did not respond, by time.monotonic()
+        self._away = -SETTLING  # last time without response, by time.monotonic()
 
     def get(self, path: str, accept: str = "application/json", /, **query: str) -> dict[str, Any]:
         return self._request("GET", path, accept=accept, query=query)
 
     def find(self, path: str) -> dict[str, Any] | None:
-        """The object at a path; None if there is none."""
+        """The object at a path, or None."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -80,8 +80,8 @@ class ClusterApi:
         /,
         **query: str,
     ) -> list[Any]:
-        """The items of a list, page by page. `kept`: what is kept of an item, None where it is not
-        wanted: the rest of a page is dropped before the next one is read."""
+        """The items of a list, page by page. `kept` reduces an item to the needed part, or to None
+        to drop it, so that only one whole page is in memory."""
         items: list[Any] = []
         more: dict[str, str] = {"limit": str(PAGE)}
         for _ in range(API_PAGES):
@@ -92,7 +92,7 @@ class ClusterApi:
                     raise
                 items, more = [], {}  # the continue token expired: list without pages
                 continue
-            if "items" not in answer:  # of a proxy: an empty list has them
+            if "items" not in answer:  # from a proxy: an empty list has items
                 raise self._unreadable(f"GET {path}", "a list without items")
             items += (found for item in answer["items"] or () if (found := kept(item)))
             token = (answer.get("metadata") or {}).get("continue")
@@ -105,28 +105,28 @@ class ClusterApi:
         return self._request("POST", path, body=body)
 
     def try_create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """As `create`, with every admission and without an object at the end."""
+        """Create an object as a dry run: with all admission checks, but without storing it."""
         return self._request("POST", path, body=body, query={"dryRun": "All"})
 
     def attempt(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """As `create`, without another attempt after 429: an eviction that a budget forbids."""
+        """Create without a retry after 429, by which a disruption budget rejects an eviction."""
         return self._request("POST", path, body=body, tries=1)
 
     def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         return self._request("PUT", path, body=body)
 
     def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge-patch an object: set the fields of `body`; null removes a field."""
+        """Merge-patch an object: set the fields of `body`. null removes a field."""
         return self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
     def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """JSON-patch an object; a `test` that fails is answered with 422."""
+        """JSON-patch an object. A failed `test` gets 422."""
         return self._request("PATCH", path, body=operations, content="application/json-patch+json")
 
     def apply(
         self, path: str, body: Mapping[str, Any], *, manager: str = MANAGER, force: bool = True
     ) -> dict[str, Any]:
-        """Server-side apply. `force`: with --force-conflicts."""
+        """Server-side apply. `force`: as --force-conflicts."""
         return self._request(
             "PATCH",
             path,
@@ -136,7 +136,7 @@ class ClusterApi:
         )
 
     def delete(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """`body`: DeleteOptions, as with preconditions."""
+        """Delete an object. `body`: DeleteOptions, for example preconditions."""
         return self._request("DELETE", path, body=body)
 
     def close(self) -> None:
@@ -172,8 +172,8 @@ class ClusterApi:
         return self._answer(f"{method} {path}", int(response.status), response.data)
 
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
-        """The response. Reads are retried if a server that responded before is unavailable for a
-        moment, because of an upgrade or a broken connection."""
+        """The response. Retries reads if a server that responded before is briefly unavailable,
+        because of an upgrade or a broken connection."""
         tries = TRIES if self._reached and method == "GET" else 1
         for left in reversed(range(tries)):
             try:
@@ -182,7 +182,7 @@ class ClusterApi:
                 )
             except ResponseRefused:
                 raise
-            except (urllib3.exceptions.HTTPError, ApiException) as error:  # the latter for TLS
+            except (urllib3.exceptions.HTTPError, ApiException) as error:  # ApiException for TLS
                 self._away = time.monotonic()
                 if not left:
                     raise ClusterProblem(self._unreachable(error)) from error
@@ -240,7 +240,7 @@ def _clock(headers: Mapping[str, str]) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and its causes; urllib3 stores a cause in `reason`."""
+    """An error and its causes. urllib3 stores a cause in `reason`."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

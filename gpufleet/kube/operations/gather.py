@@ -1,4 +1,4 @@
-"""Gather the facts of a cluster: one pass over its API, in parallel, only what is needed."""
+"""Gathers a cluster's facts in one pass over its API: in parallel, and only what is needed."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _REFUSED, _MISSING, _DOWN = 403, 404, 503
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request to the API. `optional`: what the server does not have counts as an empty
-    response. `foreign`: so does any 404 of the program behind an API, and 503, by which the server
-    says that it is down: not for what gpufleet needs. `dispensable`: so does a refusal."""
+    """One request to the API. Some errors count as an empty response. `optional`: the server does
+    not have the object. `foreign`, for APIs that gpufleet can do without: also any 404 or 503 of
+    the program behind the API. `dispensable`: also a missing permission."""
 
     path: str
     many: bool = True  # a list, read page by page
@@ -64,11 +64,11 @@ def gather_cluster(
     oldest: ServerVersion | None = None,
     releases: Collection[ReleaseRef] = (),
 ) -> ClusterFacts:
-    """Facts of the cluster of `api`. `releases`: the Helm releases to read; Secrets of others are
-    not read.
+    """Gather the facts of the cluster of `api`. `releases`: the Helm releases to read; Secrets of
+    other releases are not read.
 
-    Raises ClusterProblem if it is unreachable or older than `oldest`, or if permissions are
-    missing (all of them at once).
+    Raises ClusterProblem if it is unreachable or older than `oldest`, or if permissions are missing
+    (all of them at once).
     """
     version = api.get("/version")
     server = parse_version(version)
@@ -80,7 +80,7 @@ def gather_cluster(
 def gather_answers(
     api: ClusterApi, version: Mapping[str, Any], releases: Collection[ReleaseRef]
 ) -> Answers:
-    """All responses that ClusterFacts need. `version`: that of /version."""
+    """All responses for ClusterFacts. `version`: the response of /version."""
     histories = {f"secrets {ref}": history_of(ref) for ref in releases}
     first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
@@ -105,7 +105,7 @@ def gather_answers(
         "version": version,
         "workloads": {kind: first[kind] for kind in KINDS},
         "secrets": revisions,
-        "releases": [secret for secret in found if secret],  # others were deleted after the list
+        "releases": [secret for secret in found if secret],  # the rest was deleted after the list
         "resources": {name: second[name] for name in groups},
         "prometheuses": second.get(PROMETHEUSES) or (),
         "cluster_policies": second.get(CLUSTER_POLICIES) or (),
@@ -115,7 +115,7 @@ def gather_answers(
 
 
 def history_of(ref: ReleaseRef) -> Ask:
-    """Every revision of a release, without its content, which includes the chart."""
+    """The request for every revision of a release, without content, which includes the chart."""
     return Ask(
         f"/api/v1/namespaces/{ref.namespace}/secrets",
         accept=METADATA_ONLY,
@@ -127,13 +127,13 @@ def history_of(ref: ReleaseRef) -> Ask:
 
 
 def _resources(group_version: str) -> Ask:
-    """What a version of a group serves."""
+    """The request for the resources of a group's version."""
     foreign = group_version.partition("/")[0] not in NEEDED_GROUPS
     return Ask(f"/apis/{group_version}", many=False, optional=True, foreign=foreign)
 
 
 def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
-    """The responses, in parallel. Raises ClusterProblem with everything that was rejected."""
+    """Send requests in parallel. Raises ClusterProblem with all rejected requests."""
     answers: dict[str, Any] = {}
     refused: list[ApiError] = []
     with ThreadPoolExecutor(THREADS) as pool:

@@ -1,9 +1,9 @@
 """The lock of a cluster, for one run at a time on any machine: a Lease in the cluster.
 
 A Lease (coordination.k8s.io/v1, which every Kubernetes from 1.14 on serves) names the run that
-holds it. It is acquired and renewed by compare-and-swap on its resourceVersion, by a thread of the
-run. A Lease that is not renewed is taken over, by observation: clocks of two machines are never
-compared. Source: https://kubernetes.io/docs/concepts/architecture/leases/
+holds it. A thread of the run acquires and renews it by compare-and-swap on its resourceVersion.
+Another run takes over a Lease after observing that it is not renewed: the clocks of two machines
+are never compared. Source: https://kubernetes.io/docs/concepts/architecture/leases/
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 DURATION = 60  # seconds without a renewal after which the Lease is free
 RENEW = 10.0  # seconds between two renewals
 MAX_DURATION = 300  # seconds that another run's Lease may request
-POLL = 1.0  # seconds between two reads of another run's Lease
-GAP = 10.0  # seconds between two reads after which observation restarts: the API was unavailable
+POLL = 1.0  # seconds between reads of another run's Lease
+GAP = 10.0  # seconds between reads after which observation restarts: the API was unavailable
 REPORT = 10.0  # seconds between two lines of progress
-TRIES = 5  # of a renewal that conflicts with another one of the same run
-MAX_NAME_CHARS = 200  # of a holder
+TRIES = 5  # for a renewal that conflicts with another one of the same run
+MAX_NAME_CHARS = 200  # of a holder's name
 _FORBIDDEN, _CONFLICT = 403, 409
 
 
 def shown(identity: str) -> str:
-    """A holder's name, safe for a finding: every user with write access to Leases may have written
-    it."""
+    """A holder's name, made safe for a finding: any user with write access to Leases may have
+    written it."""
     return one_line(identity)[:MAX_NAME_CHARS] or "nobody"
 
 
 def _clock() -> float:
-    """Seconds, including time suspended if the system has such a clock."""
+    """Seconds of a monotonic clock, including suspended time if the system has such a clock."""
     boottime = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if boottime is None else time.clock_gettime(boottime)
 
@@ -58,7 +58,7 @@ class Watched:
     looked: float = 0.0
 
     def abandoned(self, lease: Mapping[str, Any], now: float) -> bool:
-        """Whether it was not renewed for its duration; `now` in seconds."""
+        """True if it was not renewed for its duration. `now` in seconds."""
         version = str(lease["metadata"]["resourceVersion"])
         if version != self.version or now - self.looked > GAP:
             self.version, self.since = version, now
@@ -69,14 +69,14 @@ class Watched:
 
 
 def holder_of(lease: Mapping[str, Any] | None) -> str:
-    """Its holder; "" without one."""
+    """The holder of a Lease, or ""."""
     return str(((lease or {}).get("spec") or {}).get("holderIdentity") or "")
 
 
 @dataclass(slots=True)
 class Lease:
-    """The cluster's Lease in one run. `deletes`: at the end it is deleted, as nothing of gpufleet
-    is to stay."""
+    """The cluster's Lease in one run. `deletes`: delete it at the end, when gpufleet removes
+    everything."""
 
     api: ClusterApi
     identity: str
@@ -86,8 +86,8 @@ class Lease:
     _ended: threading.Event = field(default_factory=threading.Event, init=False, repr=False)
 
     def take(self, wait: float, say: Callable[[str], None]) -> None:
-        """Acquire it; wait at most `wait` seconds for another run. Raises ClusterProblem if that
-        run still holds it."""
+        """Acquire the Lease. Waits at most `wait` seconds for another run. Raises ClusterProblem if
+        that run still holds it."""
         began = time.monotonic()
         reported = began - REPORT
         watched = Watched()
@@ -109,7 +109,7 @@ class Lease:
             time.sleep(min(POLL, max(began + wait - now, 0)))
 
     def renew(self) -> bool:
-        """Renew it; False if it is no longer ours."""
+        """Renew the Lease. Returns False if it is no longer ours."""
         for _ in range(TRIES):
             lease = self.read()
             if lease is None or holder_of(lease) != self.identity:
@@ -119,7 +119,7 @@ class Lease:
         return False
 
     def keep(self) -> None:
-        """Renew it until `give_back`, or until another run holds it; the body of a thread."""
+        """Renew it until `give_back`, or until another run holds it. Runs in a thread."""
         while not self._ended.wait(RENEW):
             try:
                 if not self.renew():
@@ -130,7 +130,7 @@ class Lease:
     def confirm(self) -> None:
         """Before a write to the cluster: ensure that the Lease is ours for the next seconds.
 
-        Raises ClusterProblem if another run holds it, as after a suspend of this machine.
+        Raises ClusterProblem if another run holds it, for example after this machine was suspended.
         """
         with self._guard:
             if _clock() - self.confirmed < 2 * RENEW:
@@ -140,8 +140,8 @@ class Lease:
                 raise ClusterProblem(findings.LEASE_LOST(holder=holder))
 
     def give_back(self) -> None:
-        """End of the run: release it, if it is still ours. An API that is unavailable does not
-        matter: it is free after its duration."""
+        """Release the Lease at the end of the run, if it is still ours. If the API is unavailable,
+        the Lease expires after its duration."""
         self._ended.set()
         try:
             for _ in range(TRIES):
@@ -154,11 +154,11 @@ class Lease:
             return
 
     def read(self) -> dict[str, Any] | None:
-        """The Lease in the API; None if there is none."""
+        """Read the Lease from the API. None if it does not exist."""
         return self.api.find(f"{LEASES}/{NAME}")
 
     def _delete(self, lease: Mapping[str, Any]) -> bool:
-        """Delete the Lease that was read; False if that is not permitted, or it has changed."""
+        """Delete the Lease that was read. Returns False if it is forbidden, or has changed."""
         read = {key: lease["metadata"][key] for key in ("uid", "resourceVersion")}
         body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": read}
         try:
@@ -170,7 +170,7 @@ class Lease:
         return True
 
     def _write(self, lease: Mapping[str, Any] | None, holder: str | None) -> bool:
-        """Set `holder` in the Lease that was read; False if another run was faster."""
+        """Set `holder` in the Lease that was read. Returns False if another run was faster."""
         body = _body(lease, holder)
         try:
             if lease is None:
@@ -209,7 +209,7 @@ def _body(lease: Mapping[str, Any] | None, holder: str | None) -> dict[str, Any]
 def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Lease:
     """Acquire the cluster's Lease and hold it until this process ends.
 
-    `wait`: seconds to wait for another run. From here on, every write of `api` first checks that
+    `wait`: seconds to wait for another run. After this call, every write of `api` first checks that
     the Lease is still ours. Raises ClusterProblem.
     """
     lease = Lease(copy(api), new_identity())
@@ -221,8 +221,8 @@ def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Leas
 
 
 def active_holder(api: ClusterApi) -> str:
-    """The holder of the Lease, for a run that changes nothing; "" without one, if it has not been
-    renewed for long by the server's clock, or if this user may not read it."""
+    """The holder of the Lease, for a run that changes nothing. "" without a holder, without a
+    recent renewal (by the server's clock), or without permission to read the Lease."""
     try:
         lease = Lease(api, "").read()
     except ApiError as error:

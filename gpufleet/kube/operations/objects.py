@@ -1,4 +1,4 @@
-"""The operation on objects of a cluster outside Helm releases."""
+"""The operation that applies objects of a cluster outside Helm releases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STALE: tuple[Action, ...] = ("delete",)
 
 
 def write(action: str, call: Callable[[], object], *, secret: bool = False) -> FunctionCommand:
-    """The command of a write that the API server may reject; the finding then names `action`.
+    """A write that the API server may reject. The finding then names `action`.
 
     `secret`: the object is secret, and the server's message may quote it.
     """
@@ -29,7 +29,7 @@ def write(action: str, call: Callable[[], object], *, secret: bool = False) -> F
 
 
 def _write(state: State, host: Host, action: str, call: Callable[[], object], secret: bool) -> bool:
-    """pyinfra honours the return value only of a function that takes `state` and `host`."""
+    """pyinfra uses the return value only of functions that take `state` and `host`."""
     try:
         call()
     except ApiError as error:
@@ -46,15 +46,15 @@ def apply_objects(
     Create, update and delete the objects of a set.
 
     + api: of the cluster
-    + wanted: the set; None for no change
-    + actions: NEEDED or STALE alone, where the others are an operation of their own
+    + wanted: the set, or None for no change
+    + actions: only NEEDED or only STALE, to split the work into two operations
     """
     live: list[Body] = []
     if wanted:
         try:
             live = api.list(wanted.path, labelSelector=wanted.selector)
         except ApiError as error:
-            if not error.is_missing:  # a kind or group that the API does not serve
+            if not error.is_missing:  # the API does not serve the kind or group
                 raise
     found = changes(wanted, live) if wanted else ()
     found = tuple(change for change in found if change.action in actions)
@@ -75,7 +75,7 @@ def apply_objects(
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:
-    """Server-side apply: client-side apply would copy a dashboard into an annotation, which is too
+    """Server-side apply. Client-side apply would copy a dashboard into an annotation, which is too
     small for it."""
     try:
         api.apply(path, change.body)
@@ -87,7 +87,7 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:
-    """Create a namespace unless it exists; an existing one is not changed. Its pods may use ports,
+    """Create a namespace unless it exists. An existing one is not changed. Its pods may use ports,
     network and device nodes of their node."""
     labels = {f"{POD_SECURITY}enforce": "privileged", **OURS}
     try:

@@ -11,19 +11,19 @@ from gpufleet.kube import findings
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
-CAUSES = 10  # of one answer
+CAUSES = 10  # in one answer
 MAX_ANSWER_CHARS = 64 * 1024
-CORE = " /api/v1/"  # of every API server
-UNSERVED = ("", "404 page not found")  # what an API server says of paths that it does not know
-PASSING = (408, 409, 429)  # statuses of a client's error that pass
+CORE = " /api/v1/"  # part of every API server
+UNSERVED = ("", "404 page not found")  # the answers of an API server to unknown paths
+PASSING = (408, 409, 429)  # client error statuses that a retry may resolve
 _MISSING = 404
 
 
 class ApiError(ClusterProblem):
     """The API server rejected a request. `reason`: the server's, such as Forbidden or NotFound;
-    `context`: of the kubeconfig; `is_missing`: whether the server itself says that there is no such
-    object, or that it does not know the path: a load balancer before it has 404s of its own. What
-    the server says is quoted."""
+    `context`: of the kubeconfig; `is_missing`: the server itself says that the object does not
+    exist or that it does not know the path. A load balancer's own 404 is not meant. The server's
+    text is quoted."""
 
     def __init__(self, request: str, status: int, answer: Mapping[str, Any], context: str) -> None:
         self.request = request
@@ -31,7 +31,7 @@ class ApiError(ClusterProblem):
         self.status = status
         self.reason = quote_field(str(answer.get("reason") or ""))
         said = str(answer.get("message") or "")
-        self.answer = said[:MAX_ANSWER_CHARS]  # as it came, for programs alone
+        self.answer = said[:MAX_ANSWER_CHARS]  # unchanged, only for programs
         self.message = quote_field(said)
         self.causes = tuple(_causes_of(answer.get("details")))
         unserved = answer.get("message") in UNSERVED and CORE not in request
@@ -43,20 +43,20 @@ class ApiError(ClusterProblem):
 
     @property
     def is_final(self) -> bool:
-        """Whether the same request has the same answer later: not what load balancers, webhooks and
-        overloaded servers say for a moment."""
+        """True if a later request would get the same answer. False for temporary answers of load
+        balancers, webhooks and overloaded servers."""
         if self.status == _MISSING and not self.is_missing:
             return False
         return self.status < 500 and self.status not in PASSING
 
 
 def is_final(problem: ClusterProblem) -> bool:
-    """Whether a cluster has answered, and will not answer otherwise."""
+    """True if a cluster has answered and a retry would not change the answer."""
     return isinstance(problem, ApiError) and problem.is_final
 
 
 def refusals(errors: Sequence[ApiError]) -> list[Finding]:
-    """Findings for rejected requests: one for all missing permissions."""
+    """Findings for rejected requests. All missing permissions become one finding."""
     forbidden = [error for error in errors if error.status == 403]
     found = [
         findings.ANSWER_UNREADABLE(
@@ -77,7 +77,7 @@ def refusals(errors: Sequence[ApiError]) -> list[Finding]:
 
 
 def _causes_of(details: Any) -> list[str]:
-    """The messages in the details of a Status; a proxy may answer with anything else."""
+    """The messages in the details of a Status. A proxy may answer with anything else."""
     causes = details.get("causes") if isinstance(details, dict) else None
     listed = causes if isinstance(causes, list) else []
     known = [each for each in listed if isinstance(each, dict)][:CAUSES]
