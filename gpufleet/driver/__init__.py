@@ -1,1 +1,1 @@
-"""NVIDIA's driver: which one, its packages, its kernel modules."""
+"""NVIDIA's driver: choice, packages, kernel modules."""

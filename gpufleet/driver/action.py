@@ -1,4 +1,4 @@
-"""What a run does to the driver of a host, to which version, and whom that disturbs. Pure."""
+"""Decides the action on a host's driver, its target version, and the work it disrupts. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archiv
 def installed_version(
     packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
 ) -> str | None:
-    """The version of the driver packages; if they differ, that of the first planned one."""
+    """The version of the driver packages. If they differ: the version of the first planned one."""
     there = [name for name in packages if name in facts.packages and name in installed]
     like = re.compile(r"\d{3}\.\d+(\.\d+)?")
     names = there or [name for name in installed if like.fullmatch(facts.packages[name].upstream)]
@@ -32,7 +32,7 @@ def installed_version(
 def of_another_source(
     choice: DriverChoice, packages: tuple[str, ...], ours: Collection[str], facts: NodeFacts
 ) -> tuple[str, ...]:
-    """Planned packages that are installed from elsewhere: their revision is not of this source."""
+    """Planned packages that were installed from another source, by their revision."""
     revision = re.compile(choice.packages.revision or ".*")
     return tuple(
         name
@@ -50,10 +50,10 @@ def decide(
     foreign: tuple[str, ...],
     facts: NodeFacts,
 ) -> tuple[str | None, Action, str]:
-    """The version after the run, the action, and its reason.
+    """Decide the version after the run, the action, and its reason.
 
-    A branch keeps the version that is installed: an upgrade needs an explicit one. But a version
-    of another source need not be in the configured one, which is asked in the run: None.
+    A branch keeps the installed version: an upgrade needs an explicit version. None: the installed
+    version comes from another source, and the run asks the configured one for it.
     """
     kept = before if before and before.split(".")[0] == choice.branch else None
     wanted = choice.version or kept
@@ -71,7 +71,7 @@ def decide(
 
 
 def is_loaded(choice: DriverChoice, target: str | None, facts: NodeFacts) -> bool:
-    """Whether the loaded module is the planned one, by version and flavour."""
+    """True if the loaded module is the planned one, by version and flavour."""
     flavour = facts.loaded_flavour or facts.installed_flavour or choice.modules
     return (facts.loaded_driver, flavour) == (target, choice.modules)
 
@@ -83,7 +83,7 @@ def _action(
     target: str | None,
     facts: NodeFacts,
 ) -> tuple[Action, str]:
-    """The package action; the packages of `family` must have one version, companions any."""
+    """The package action. Packages of `family` must have the same version, companions need not."""
     if before is None:
         return "install", "No driver is installed."
     if target is None:
@@ -135,7 +135,7 @@ def disruption(
     if settings.allow_disruption or before is None:
         return []
     if is_loaded(choice, target, facts) and action != "replace":
-        return []  # packages can be completed while the module stays loaded
+        return []  # the module stays loaded while packages are completed
     if before == after:
         before += f" ({facts.loaded_flavour or facts.installed_flavour})"
         after += f" ({choice.modules})"

@@ -1,6 +1,6 @@
 """Types of branches.yaml, gpus.yaml and packages.yaml, and the catalog for driver decisions.
 
-Branches are whole numbers here (580); versions are strings of numbers and dots.
+Branches are whole numbers here (580). Versions are strings of numbers and dots.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Branch(Sourced):
 
 
 class OpenModules(Sourced):
-    """Rules about open kernel modules for every branch."""
+    """Rules for open kernel modules of every branch."""
 
     default_from: int
     minimum_kernel: str
 
 
 class Bulletin(Sourced):
-    """The newest security bulletin that the floors below come from."""
+    """The newest security bulletin, the source of the floors below."""
 
     title: str
 
@@ -72,11 +72,11 @@ class Generation(BranchRange, Sourced):
 
 
 class Gpu(Entry):
-    """A GPU by PCI device id; one id can have several names."""
+    """A GPU by PCI device id. One id can have several names."""
 
     id: int
     names: tuple[str, ...]
-    first: int | None = None  # first branch that supports it, if later than its generation's
+    first: int | None = None  # first branch that supports it, if its generation's is older
     modules: tuple[Modules, ...] = ()  # if the board supports fewer than its generation
     fabric_off_host: bool = False  # its NVSwitches are not managed from the host
     nvlink5: bool = False  # its NVSwitches are not PCI devices; fabric manager needs nvlsm too
@@ -119,7 +119,7 @@ class PackageSet(BranchRange, Sourced):
     fabric_manager: tuple[NameGroup, ...] = ()
     pinning: Pinning | None = None
     module: str = "nvidia"
-    revision: str = ""  # regular expression of what follows the version; "": not known
+    revision: str = ""  # regular expression of the text after the version; "": not known
 
 
 class PackagePatterns(Sourced):
@@ -164,7 +164,7 @@ class DriverCatalog(PackageCatalog):
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU model; `generation` is None for an id that is not in the catalog."""
+    """One GPU model. `generation` is None for an id that is not in the catalog."""
 
     id: int
     known: Gpu | None
@@ -172,7 +172,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """ "Tesla T4"; with several names for its id, the first."""
+        """The name, such as Tesla T4. If its id has several names, the first."""
         return self.known.names[0] if self.known else f"GPU 10de:{self.id:04x}"
 
     @property

@@ -39,7 +39,7 @@ def platform(request: Request) -> Iterator[Finding]:
 
 
 def not_offered(request: Request, branch: Branch) -> Finding:
-    """Why a branch has no packages from the requested source and build."""
+    """Why a branch has no packages from the requested source with the requested build."""
     distribution, settings = request.distribution, request.settings
     number = branch.branch
     if settings.build == "precompiled" and offer(
@@ -151,21 +151,21 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
     if exact not in known:
         like = ", ".join(each for each in known if each.startswith(exact))
         newest = f"whose newest of branch {branch.branch} is {found.newest or 'unknown'}"
-        # the catalog does not list every older version: the repository says whether it exists
+        # the catalog lacks some older versions: the repository decides if one exists
         whole = not like and exact.count(".") >= (found.newest or "").count(".")
         yield not_in_catalog(request, exact, f"which has {like}" if like else newest, whole=whole)
 
 
 def not_in_catalog(request: Request, what: str, known: str, *, whole: bool = False) -> Finding:
-    """A branch or version that is a blocker unless the settings allow what is not known. `whole`:
-    it is a complete version of a known branch."""
+    """The finding about an unknown branch or version: a blocker unless the settings allow its end.
+    `whole`: it is a complete version of a known branch."""
     severity = Severity.WARNING if whole or request.settings.allow_unknown else None
     date = request.catalog.branches.as_of
     return kinds.NOT_IN_CATALOG(severity=severity, what=what, date=date, known=known)
 
 
 def contradiction(settings: DriverSettings) -> Iterator[Finding]:
-    """driver_version against driver_branch."""
+    """Findings if driver_version contradicts driver_branch."""
     if settings.version and settings.branch and str(branch_of(settings.version)) != settings.branch:
         yield kinds.VERSION_AGAINST_BRANCH(version=settings.version, branch=settings.branch)
 
@@ -202,7 +202,7 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
 
 
 def _newer(request: Request) -> str:
-    """How to get a supported branch, as a sentence."""
+    """The way to get a supported branch, as a sentence."""
     free = request.having(branch=None, version=None, modules="auto", build="dkms")
     other: Source = "nvidia" if request.settings.source == "distro" else "distro"
     for source in (request.settings.source, other):

@@ -1,4 +1,4 @@
-"""The driver for a host: what can be installed there, and the conservative choice of it."""
+"""Chooses the driver for a host conservatively, from the branches that can be installed there."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Offer:
 def package_set(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
 ) -> PackageSet | None:
-    """The package names of a branch, or None if it has no packages."""
+    """the part of `modules` that this host can use; see `candidates`"""
     for candidate in catalog.packages.sets:
         if (
             candidate.id in distribution.driver_packages
@@ -73,7 +73,7 @@ def branches_of(distribution: Distribution) -> BranchRange:
 def offer(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: Branch
 ) -> Offer | None:
-    """The offer of one branch; None if it cannot be installed."""
+    """The offer of one branch, or None if it cannot be installed."""
     packages = package_set(catalog, distribution, source, build, branch.branch)
     if packages is None:
         return None
@@ -114,19 +114,19 @@ class DriverPackages:
     headers: tuple[str, ...] = ()  # for the running kernel
     fabric_manager: tuple[str, ...] = ()  # at the driver's version, with an NVSwitch
     family: tuple[str, ...] = ()  # regular expressions of every driver package, any branch
-    companions: tuple[str, ...] = ()  # installed with the driver, with versions of their own
-    rivals: tuple[str, ...] = ()  # of the other module flavour: to be removed
-    others: tuple[str, ...] = ()  # the same of driver packages that gpufleet does not replace
+    companions: tuple[str, ...] = ()  # installed with the driver, with independent versions
+    rivals: tuple[str, ...] = ()  # packages of the other module flavour, to be removed
+    others: tuple[str, ...] = ()  # like `family`, of driver packages that gpufleet keeps
     module: str = "nvidia"  # modprobe's name of the main kernel module
-    revision: str = ""  # regular expression of what follows the version, in packages of this source
+    revision: str = ""  # regular expression of the text after the version in this source
 
 
 @dataclass(frozen=True, slots=True)
 class DriverChoice:
-    """The driver for a host, and why. A blocker among `findings`: it cannot be installed."""
+    """The driver for a host, with reasons. With a blocker in `findings` it cannot be installed."""
 
     branch: str
-    version: str | None  # exact if set by the user; else the newest of the branch
+    version: str | None  # exact if set by the user, or None for the newest of the branch
     modules: Literal["open", "proprietary"]
     build: Literal["dkms", "precompiled"]
     source: Literal["nvidia", "distro"]
@@ -139,7 +139,7 @@ class DriverChoice:
 
     @property
     def blocked(self) -> bool:
-        """True where a finding says that the choice cannot be carried out."""
+        """True if a finding prevents the installation of the choice."""
         return any(finding.blocks for finding in self.findings)
 
     @property
@@ -150,7 +150,7 @@ class DriverChoice:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """All inputs of a driver choice. `directory`: the repository's name of the architecture."""
+    """All inputs of a driver choice. `directory`: the architecture's name in the repository."""
 
     catalog: DriverCatalog
     distribution: Distribution
@@ -163,7 +163,7 @@ class Request:
     installed: tuple[str, str] | None = None  # branch and modules of the driver on the host
 
     def having(self, **changes: object) -> Request:
-        """The same request with other settings."""
+        """A copy of the request with other settings."""
         return replace(self, settings=self.settings.model_copy(update=changes))
 
 
@@ -173,7 +173,7 @@ def is_over(branch: Branch, today: date) -> bool:
 
 
 def usable_modules(request: Request, found: Offer) -> tuple[Modules, ...]:
-    """Flavours of one branch that its packages, the GPUs, the kernel and the settings allow."""
+    """Flavours of a branch that its packages, the GPUs, the kernel and the settings allow."""
     wanted = request.settings.modules
     return tuple(
         flavour
@@ -200,8 +200,8 @@ def candidates(request: Request) -> tuple[Offer, ...]:
 def best(request: Request) -> Offer | None:
     """The conservative choice: the newest supported branch of the longest-lived kind.
 
-    If all are end of life, the newest that was long-term or production. The date of the catalog
-    decides about end of life, so that a choice never changes by itself.
+    If all are end of life, the newest long-term or production branch. The catalog's date decides
+    about end of life, so that a choice never changes without a new catalog.
     """
 
     def rank(candidate: Offer) -> tuple[bool, int, int]:
@@ -214,7 +214,7 @@ def best(request: Request) -> Offer | None:
 
 
 def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modules:
-    """One of the usable flavours: that of the installed driver of this branch, else open for new
+    """Choose a usable flavour: the one of the installed driver of this branch, else open for new
     branches and for unknown GPUs."""
     if len(modules) == 1:
         return modules[0]
@@ -227,7 +227,7 @@ def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modul
 
 
 def advice(request: Request) -> str:
-    """The setting with which the host gets a driver, as a sentence."""
+    """The setting that gives the host a driver, as a sentence."""
     chosen = best(request)
     if chosen:
         without = " and remove driver_version" if request.settings.version else ""

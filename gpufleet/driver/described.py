@@ -1,4 +1,4 @@
-"""GPUs and driver of a host as data, as in `gpufleet doctor --json`. Pure."""
+"""Describes a host's GPUs and driver as data for `gpufleet doctor --json`. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpufleet.facts.model import NodeFacts
 
 
 def described_driver(facts: NodeFacts, catalog: DriverCatalog) -> dict[str, Any]:
-    """By key of the host in that JSON, such as "gpus" and "driver"."""
+    """The description by JSON key of the host, such as "gpus" and "driver"."""
     names = {model.id: model.name for model in devices_of(catalog, [g.device for g in facts.gpus])}
     module = facts.module_on_disk
     return {

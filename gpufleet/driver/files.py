@@ -1,4 +1,4 @@
-"""What the driver role writes, and the services of the driver. Pure."""
+"""The files that the driver role writes, and the driver's services. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts, PciDevice, Service
 from gpufleet.host.file_write import FileWrite
 
-RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # kernel drivers of the same GPUs
+RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # other kernel drivers for the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
@@ -20,19 +20,19 @@ PREFERENCES_FILE = "/etc/apt/preferences.d/gpufleet-nvidia-driver"
 
 
 def own_gpus(facts: NodeFacts) -> tuple[PciDevice, ...]:
-    """The GPUs of this host's own driver; those of virtual machines (vfio-pci) are not."""
+    """The GPUs for this host's driver, without those passed to virtual machines (vfio-pci)."""
     return tuple(gpu for gpu in facts.gpus if gpu.driver in (None, "nvidia", *RIVALS))
 
 
 def modules_of(name: str) -> tuple[str, ...]:
-    """Module names for modprobe by the main one's: Debian's own packages use different ones."""
+    """Module names for modprobe, by the main one's name: Debian's packages use other names."""
     return (name, "nvidia_uvm" if name == "nvidia" else f"{name}-uvm")
 
 
 def wanted_files(
     facts: NodeFacts, modules: tuple[str, ...], *, hold: bool
 ) -> tuple[FileWrite, ...]:
-    """All files but the pins, which need the version in the repository."""
+    """All files except the pins, which need the version in the repository."""
     files = [
         FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
@@ -43,7 +43,7 @@ def wanted_files(
 
 
 def wanted_services(facts: NodeFacts, *, persistence: bool) -> tuple[str, ...]:
-    """Those that a host with these GPUs needs."""
+    """The services that a host with these GPUs needs."""
     wanted = [PERSISTENCED] if persistence else []
     if facts.nvswitches:
         wanted.append("nvidia-fabricmanager")
@@ -51,7 +51,7 @@ def wanted_services(facts: NodeFacts, *, persistence: bool) -> tuple[str, ...]:
 
 
 def services_to_start(wanted: Collection[str], facts: NodeFacts, waits: bool) -> tuple[str, ...]:
-    """Those that do not run as they should. `waits`: as of `persistence_waits`."""
+    """The wanted services that do not run correctly. `waits`: see `persistence_waits`."""
     there = waits and PERSISTENCE_OVERRIDE in facts.texts
     return tuple(
         name for name in wanted if not _runs(facts, name) and not (there and name == PERSISTENCED)
@@ -59,21 +59,20 @@ def services_to_start(wanted: Collection[str], facts: NodeFacts, waits: bool) ->
 
 
 def running_services(wanted: Collection[str], facts: NodeFacts) -> tuple[str, ...]:
-    """Units of those that run."""
+    """The units of the wanted services that run."""
     units = (facts.services.get(f"{name}.service") for name in wanted)
     return tuple(service.name for service in units if service and service.runs)
 
 
 def writes_override(started: Collection[str], facts: NodeFacts) -> bool:
-    """Whether the start of these may replace the command of the persistence daemon: known where its
-    unit is on the host."""
+    """True if starting these services may replace the persistence daemon's command. If its unit is
+    already on the host, that unit decides."""
     service = facts.services.get(f"{PERSISTENCED}.service")
     return PERSISTENCED in started and (service is None or _switches_off(service))
 
 
 def persistence_waits(wanted: Collection[str], facts: NodeFacts, spared: Collection[int]) -> bool:
-    """Whether the persistence daemon that runs needs another unit file while containers have
-    GPUs."""
+    """True if the running persistence daemon needs another unit file while containers use GPUs."""
     service = facts.services.get(f"{PERSISTENCED}.service")
     needed = PERSISTENCED in wanted and service and service.runs and _switches_off(service)
     return bool(needed) and in_containers(facts, spared)
@@ -85,5 +84,5 @@ def _runs(facts: NodeFacts, name: str) -> bool:
 
 
 def _switches_off(service: Service) -> bool:
-    """Whether a unit starts the daemon without persistence mode, as Ubuntu's does."""
+    """True if a unit starts the daemon without persistence mode, as Ubuntu's does."""
     return "--no-persistence-mode" in service.exec_start

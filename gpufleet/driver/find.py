@@ -13,7 +13,7 @@ _MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
 
 @dataclass(frozen=True, slots=True)
 class FoundGpu:
-    """PCI device ids that match the text; `problem` if none match, or several generations."""
+    """PCI device ids that match the text. `problem`: none match, or several generations do."""
 
     devices: tuple[int, ...]
     problem: str = ""
@@ -41,8 +41,8 @@ def find_gpu(catalog: DriverCatalog, text: str) -> FoundGpu:
 
 
 def find_distribution(catalog: DriverCatalog, text: str) -> str:
-    """NVIDIA's code of a distribution, or of one with the same packages: `centos7` and
-    `Rocky Linux 9` are `rhel7` and `rhel9`. Returns the text itself if no distribution matches."""
+    """NVIDIA's code of a distribution, or of one with the same packages: `rhel7` for `centos7`,
+    `rhel9` for `Rocky Linux 9`. Returns the text itself if no distribution matches."""
     named = _plain(text)
     for place in catalog.distributions:
         if named in map(_plain, (place.code, place.title, *place.also)):

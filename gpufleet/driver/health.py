@@ -1,4 +1,4 @@
-"""Whether the GPUs of a host work: the one decision of plan, apply, status and doctor. Pure."""
+"""Decides if a host's GPUs work. plan, apply, status and doctor share this decision. Pure."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gpufleet.role.protocol import Faults
 
 
 def assess_gpu_health(facts: NodeFacts, expected: int | None, *, repairs: bool) -> Faults:
-    """The faults of a host's GPUs. `expected`: node_gpus; without it, the number in the record of
-    the last run that went well. `repairs`: the run loads or installs the driver."""
+    """The faults of a host's GPUs. `expected`: node_gpus, or, if None, the number in the record of
+    the last successful run. `repairs`: the run loads or installs the driver."""
     of_module = tuple(_module_faults(facts, own_gpus(facts)))
     of_gpus = (*_lost(facts), *_too_few(facts, expected))
     if not of_module and not of_gpus:
@@ -26,13 +26,13 @@ def assess_gpu_health(facts: NodeFacts, expected: int | None, *, repairs: bool) 
 
 
 def missing_gpus(facts: NodeFacts) -> list[str]:
-    """Slots of GPUs that the driver has and the PCI bus has not."""
+    """Slots of GPUs that the driver knows but the PCI bus does not."""
     there = {gpu.slot.lower() for gpu in facts.gpus}
     return [slot for slot in facts.taken if slot not in there]
 
 
 def _module_faults(facts: NodeFacts, gpus: tuple[PciDevice, ...]) -> Iterator[Finding]:
-    """The nvidia module is not built, not loaded, of another version, or not bound to a GPU."""
+    """The nvidia module is not built, not loaded, has another version, or is not bound to a GPU."""
     loaded, module = facts.loaded_driver, facts.module_on_disk
     installed = [module.version if module else None, facts.library]
     versions = list(dict.fromkeys(filter(None, installed)))
@@ -66,7 +66,7 @@ def _lost(facts: NodeFacts) -> Iterator[Finding]:
 
 
 def _too_few(facts: NodeFacts, expected: int | None) -> Iterator[Finding]:
-    """Fewer GPUs than the host is to have, where those that fell off the bus do not say it."""
+    """Fewer GPUs than the host should have, apart from GPUs that fell off the bus."""
     source, wanted = "node_gpus says", expected
     if wanted is None:
         damaged = facts.provenance.trouble([DriverEntry])
@@ -79,7 +79,7 @@ def _too_few(facts: NodeFacts, expected: int | None) -> Iterator[Finding]:
 
 
 def _unanswered(facts: NodeFacts) -> Iterator[Finding]:
-    """nvidia-smi fails, or lists fewer GPUs than the driver is bound to."""
+    """nvidia-smi fails, or lists fewer GPUs than are bound to the driver."""
     listed = facts.listed
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
     if listed is None or not bound:

@@ -1,4 +1,4 @@
-"""A plain run keeps an installed driver: it completes and repairs it, and says what changes it.
+"""A plain run keeps an installed driver: it completes and repairs it, and says how to change it.
 Pure."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BROKEN = "does not work: it is repaired at that version if the repository still 
 def keep_driver(
     settings: DriverSettings, context: RoleContext, asked: DriverPlan
 ) -> tuple[DriverPlan | None, tuple[Finding, ...]]:
-    """The plan of a run that may not change the driver, and why it differs from the one that the
-    settings ask for. None: the driver is left alone, as its packages are not of a known source."""
+    """The plan of a run that must not change the driver, and why it differs from the settings.
+    None: the driver is not touched, because its packages come from an unknown source."""
     moves = asked.before is not None and asked.action in ("upgrade", "downgrade", "replace")
     if settings.allow_change or not moves or asked.choice.blocked:
         return asked, ()
@@ -38,8 +38,8 @@ def keep_driver(
 
 
 def _is_working(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
-    """Whether the kernel has or can load the module of the installed driver, and none of its
-    packages is half-installed."""
+    """True if the kernel has loaded or can load the installed driver's module, and all its packages
+    are completely installed."""
     module, version = facts.module_on_disk, asked.before
     flavour = facts.loaded_flavour in (None, facts.installed_flavour)
     loaded = flavour and facts.loaded_driver == version
@@ -50,7 +50,7 @@ def _is_working(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
 
 
 def _as_installed(settings: DriverSettings, version: str, facts: NodeFacts) -> DriverSettings:
-    """The settings with which the installed driver is the requested one."""
+    """The settings that request the installed driver."""
     known, record = branch_and_modules(facts), facts.provenance.entry(DriverEntry)
     ours = any(name in facts.packages for name in record.packages)
     return settings.model_copy(
@@ -66,7 +66,7 @@ def _as_installed(settings: DriverSettings, version: str, facts: NodeFacts) -> D
 
 
 def _is_begun(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
-    """Whether a run that may change the driver was interrupted: some packages are the new ones."""
+    """True if a run that may change the driver was interrupted: some packages are already new."""
     for name in asked.transaction.installed:
         version = facts.packages[name].upstream
         new = version != asked.before or (name in asked.packages and name not in same.packages)
@@ -78,8 +78,8 @@ def _is_begun(asked: DriverPlan, same: DriverPlan, facts: NodeFacts) -> bool:
 def _kept(
     settings: DriverSettings, asked: DriverPlan, same: DriverPlan | None
 ) -> tuple[Finding, ...]:
-    """That the installed driver stays, with the ways to change it; nothing where no setting asks
-    for another one and the catalog would select an older one."""
+    """The finding that the installed driver is kept, and how to change it. Empty if no setting
+    requests another driver and the catalog would select an older one."""
     choice, before = asked.choice, asked.before or ""
     requested = settings.version or settings.branch or settings.modules != "auto" or same is None
     goal = asked.target or choice.newest_known or choice.branch

@@ -1,4 +1,4 @@
-"""The driver's kernel modules, device files and services on a host."""
+"""Operations on the driver's kernel modules, device files and services on a host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpufleet.host.shell import explain, script
 from gpufleet.packages.operations.logs import logged
 
 Version = Callable[[], str | None]
-REBOOT = "reboot "  # prefix of load.sh's line if only a reboot can help
+REBOOT = "reboot "  # prefix of load.sh's line if only a reboot helps
 
 
 @operation
@@ -27,7 +27,7 @@ def unload(
     + modules: names for modprobe, loaded again if one cannot be unloaded
     + needed: a loaded module does not match the new driver, or is removed
     + must: a module that cannot be unloaded stops the host
-    + spare: so do processes that use the GPUs
+    + spare: processes that use the GPUs stop the host
     + end_work: end those processes first
     """
     if not needed:
@@ -111,8 +111,8 @@ def compare(version: Version, gpus: int, ready: Callable[[], bool]) -> Commands:
     nvidia-smi lists the GPUs.
 
     + version: the driver's, known when the step runs
-    + gpus: how many the driver has to find
-    + ready: whether this run loads the driver, without a reboot
+    + gpus: number of GPUs that the driver must find
+    + ready: True if this run loads the driver, without a reboot
     """
     if not ready():
         host.noop("nothing was loaded in this run")
@@ -129,7 +129,7 @@ def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     Enable and start services, and verify that they keep running.
 
     + units: services that do not run; empty means no change
-    + ready: whether the driver is loaded, as the services need
+    + ready: True if the driver is loaded, as the services need
     """
     if not units or not ready():
         host.noop(
@@ -161,6 +161,6 @@ def forget_devices(
 
 
 def reboot_reason(output: list[str]) -> str:
-    """Why a reboot is needed, from the output of `load`; "" if it is not."""
+    """Why a reboot is needed, from the output of `load`, or ""."""
     said = answer(output) or []
     return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), "")

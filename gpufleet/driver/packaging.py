@@ -1,4 +1,4 @@
-"""From a choice to package names and their repository."""
+"""Turns a driver choice into package names and a repository."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def _names(
 
 
 def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
-    """Packages of the other module flavours only, which conflict with the chosen one."""
+    """Packages that only other module flavours have. They conflict with the chosen flavour."""
     groups = [group for group in (*packages.groups, *packages.meta) if group.covers(branch)]
     ours = {name for group in groups if group.modules in (None, modules) for name in group.names}
     return sorted({name for group in groups for name in group.names} - ours)
 
 
 def no_packages(request: Request) -> DriverPackages:
-    """For a choice with a blocker: only the patterns that recognise an installed driver."""
+    """For a blocked choice: only the patterns that recognise an installed driver."""
     known = request.catalog.family(request.distribution.style)
     return DriverPackages(family=known.patterns, others=known.others)
 
 
 def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:
-    """NVIDIA's repository for the host, or its mirror; None: the distribution's own."""
+    """NVIDIA's repository for the host, or its mirror. None for the distribution's own archive."""
     settings, distribution, cuda = request.settings, request.distribution, request.catalog.cuda
     if settings.source == "distro":
         return None, ()
@@ -88,7 +88,7 @@ def driver_repository(request: Request) -> tuple[Repository | None, tuple[Findin
 
 
 class _Names:
-    """Fills in package name templates; a name with an unknown value is omitted."""
+    """Fills in package name templates. A name with an unknown value is omitted."""
 
     def __init__(self, branch: int, version: str | None, kernel: str) -> None:
         self.values = {"branch": str(branch)}

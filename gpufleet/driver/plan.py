@@ -1,4 +1,4 @@
-"""The driver plan of one host. Pure: settings + facts + catalog."""
+"""Plans the driver of one host. Pure: settings + facts + catalog."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from gpufleet.role.protocol import RoleContext
 
 @dataclass(frozen=True, slots=True)
 class DriverPlan:
-    """The steps of the driver role for one host; an empty step does nothing."""
+    """The steps of the driver role for one host. An empty step does nothing."""
 
     choice: DriverChoice
     action: Action
@@ -54,26 +54,26 @@ class DriverPlan:
     transaction: PackageTransaction
     modules: tuple[str, ...]  # to load by modprobe, in this order
     components: FileWrite | None  # source list that enables more of the distribution's own archive
-    wanted_files: tuple[FileWrite, ...]  # all but the pins, which need the version
+    wanted_files: tuple[FileWrite, ...]  # without the pins, which need the version
     files: tuple[FileWrite, ...]  # those that differ on the host
     hold: tuple[str, ...]  # packages to hold
     plugin: tuple[str, ...]  # missing version lock, if no transaction installs it
     wanted_services: tuple[str, ...]
     services: tuple[str, ...]  # services to enable and start
-    initramfs: bool  # it may lack the blacklist: a successful run records that it has it
+    initramfs: bool  # it may lack the blacklist; a successful run records that it has it
     load: bool  # the target's module is not loaded
-    stale_module: bool  # another module is loaded, of another version or flavour
+    stale_module: bool  # the loaded module has another version or flavour
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
     @property
     def target(self) -> str | None:
-        """Version after the run; None: the newest of the branch in the repository."""
+        """The version after the run. None means the newest of the branch in the repository."""
         return self.transaction.version
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Names, all at the target version."""
+        """Package names, all at the target version."""
         return self.transaction.packages
 
     @property
@@ -86,12 +86,12 @@ class DriverPlan:
 
     @property
     def loads(self) -> bool:
-        """Whether the driver is loaded at its end, by a step of the run."""
+        """True if a step of the run loads the driver."""
         return self.load or self.changes_packages
 
     @property
     def converged(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing to do."""
         return not (
             self.changes_packages
             or self.repository.needed
@@ -105,7 +105,7 @@ class DriverPlan:
 
 
 def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
-    """The driver plan of one host with GPUs. Reports findings; never raises."""
+    """Plan the driver of one host with GPUs. Reports findings and never raises."""
     facts, spared = context.facts, context.spared
     choice = resolve_driver(
         context.catalog,
@@ -199,7 +199,7 @@ def _prerequisites(choice: DriverChoice, facts: NodeFacts) -> tuple[str, ...]:
 
 
 def branch_and_modules(facts: NodeFacts) -> tuple[str, str] | None:
-    """Of the module on disk, of the loaded one, or of the record, such as ("580", "proprietary").
+    """Branch and flavour of the module on disk or loaded, or of the record: ("580", "open").
 
     A new kernel has no module yet.
     """

@@ -51,7 +51,7 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
 
 
 def _owners(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
-    """Findings about a driver whose packages are not those that the plan replaces."""
+    """Findings about a driver whose packages the plan does not replace."""
     found: list[Finding] = []
     known = plan.choice.packages
     family, others = (re.compile("|".join(p) or "(?!)") for p in (known.family, known.others))
@@ -69,7 +69,7 @@ def _owners(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
 
 
 def _loaded_was_built_here(facts: NodeFacts) -> bool:
-    """Whether the loaded module is built and signed by DKMS: the kernel accepts its next one too.
+    """True if DKMS built and signed the loaded module: the kernel will accept its next one too.
 
     A module signed by the distribution says nothing about DKMS's key.
     """
@@ -106,7 +106,7 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
 
 
 def _is_ours(facts: NodeFacts, plan: DriverPlan) -> bool:
-    """Whether the half-installed packages belong to the driver, or are triggered by it."""
+    """True if the half-installed packages belong to the driver, or are triggered by it."""
     family = plan.packages + plan.transaction.installed
     names = {problem.split(" is ")[0] for problem in facts.broken.split(", ")}
     beside = {*plan.choice.packages.build, *plan.choice.packages.headers, *TRIGGERED}

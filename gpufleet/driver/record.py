@@ -19,9 +19,9 @@ class DriverEntry(RoleEntry):
     source: str = ""
     build: str = ""  # dkms or precompiled
     load: list[str] = Field(default_factory=list)  # modules, in order
-    prerequisites: list[str] | None = None  # modules of the kernel, loaded for the driver
+    prerequisites: list[str] | None = None  # kernel modules that were loaded for the driver
     repository: str | None = None
     keyring: str | None = None
     source_file: str | None = None
     fabric_manager: bool = False
-    gpus: int = 0  # the most that a run found here
+    gpus: int = 0  # the most that any run found here

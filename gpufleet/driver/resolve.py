@@ -41,12 +41,12 @@ def resolve_driver(
     today: date | None = None,
     installed: tuple[str, str] | None = None,
 ) -> DriverChoice:
-    """The driver for one host.
+    """Resolve the driver for one host.
 
-    `distribution` is a code where the catalog does not have it, `architecture` and `kernel` are as
-    uname prints them, `devices` are the PCI device ids of the GPUs. `today` affects only warnings
-    about end of life; the choice depends only on the other arguments and the catalog. `installed`:
-    branch and modules of the driver on the host, which keeps its modules if they fit its GPUs.
+    `distribution`: a code if the catalog does not have it; `architecture`, `kernel`: from uname;
+    `devices`: PCI device ids of the GPUs. `today` affects only warnings about end of life; the
+    choice depends only on the other arguments and the catalog. `installed`: branch and modules of
+    the driver on the host, which keeps its modules if they fit its GPUs.
     """
     archive = None if isinstance(distribution, str) else distribution.archive
     choice = DriverChoice(
@@ -103,7 +103,7 @@ def resolve_driver(
 
 
 def _pick(request: Request, choice: DriverChoice) -> DriverChoice:
-    """The choice with a branch, its modules and the reason; with findings where none fit."""
+    """The choice with a branch, its modules and the reason, or with findings if no branch fits."""
     settings = request.settings
     if settings.source == "distro" and not request.distribution.archive:
         title = request.distribution.title
@@ -186,7 +186,7 @@ def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) ->
 
 
 def _branch(request: Request, number: int) -> tuple[Branch, tuple[Finding, ...]]:
-    """The branch by its number; one that the catalog does not have is treated like the next lower
+    """The branch with that number. One that is not in the catalog is treated like the next lower
     one."""
     known = request.catalog.branches
     branch = request.catalog.branch(number)

@@ -43,21 +43,21 @@ from gpufleet.role.protocol import (
 )
 from gpufleet.role.result import RoleResult, digests
 
-# what the steps put right, once the driver is loaded, and what those that load it do
+# findings that the steps resolve, and findings that loading the driver resolves
 SOLVED = (findings.NO_HEADERS, findings.NOUVEAU, UNFINISHED)
 LOADED = (MODULE_NOT_BUILT, health.VERSION_MISMATCH, health.NOT_LOADED, health.GPU_UNBOUND,
           health.SMI_FAILED)  # fmt: skip
-PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # modules of the kernel that load.sh loads
+PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # kernel modules that load.sh loads
 LOADED_NAMES = ("nvidia", "nvidia_uvm")  # if an old record does not list them
 
 
 @dataclass(frozen=True, slots=True)
 class DriverRemoval(Removal):
-    """What is removed besides the driver's packages and files."""
+    """The removal of the driver, in addition to its packages and files."""
 
     modules: tuple[str, ...]  # loaded again if one cannot be unloaded
     unload: bool
-    prerequisites: tuple[str, ...]  # modules of the kernel, loaded for the driver
+    prerequisites: tuple[str, ...]  # kernel modules that were loaded for the driver
     initramfs: str  # file to remove from it
     findings: tuple[Finding, ...]
 
@@ -195,9 +195,9 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     def removal(
         self, settings: DriverSettings, context: RemovalContext[DriverEntry]
     ) -> DriverRemoval:
-        """By the record; running GPU work is a blocker unless the settings allow to end it."""
+        """Plan from the record. Running GPU work is a blocker unless the settings allow its end."""
         entry, facts = context.entry, context.facts
-        unload = bool(entry.added) and facts.loaded_driver is not None  # else it was there before
+        unload = bool(entry.added) and facts.loaded_driver is not None  # else not ours
         work, pods = gpu_work(facts, context.spared), facts.gpu_pods
         busy: tuple[Finding, ...] = ()
         if unload and (work or pods) and not settings.allow_disruption:
@@ -227,8 +227,8 @@ def conclude(
     found: PackageTransaction | None = None,
     reboot: str = "",
 ) -> RoleResult:
-    """What the host has now. `found`: the transaction that ran; `reboot`: why only a reboot, which
-    is not allowed, can load the driver."""
+    """The host's result. `found`: the transaction that ran; `reboot`: why the driver can only be
+    loaded by a reboot, which is not allowed."""
     version = found.version if found else plan.target
     old = facts.provenance.entry(DriverEntry)
     repository = plan.repository.repository

@@ -1,4 +1,4 @@
-"""Which driver a host can have: its distribution, branch, version, modules and packages."""
+"""Findings about the driver choice: distribution, branch, version, modules and packages."""
 
 from __future__ import annotations
 

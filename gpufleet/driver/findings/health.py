@@ -1,4 +1,4 @@
-"""Faults of the GPUs and of the driver that they need."""
+"""Findings about faults of GPUs and of their driver."""
 
 from __future__ import annotations
 

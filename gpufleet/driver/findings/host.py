@@ -1,4 +1,4 @@
-"""The driver on a host: what is there, what is in the way, what its steps run into."""
+"""Findings about the driver on a host: its state, obstacles, and failures of its steps."""
 
 from __future__ import annotations
 
