@@ -1,1 +1,1 @@
-"""containerd on hosts that other roles need it on."""
+"""containerd on hosts where another role needs it."""

@@ -1,4 +1,4 @@
-"""Findings of containerd on hosts."""
+"""Findings about containerd on hosts."""
 
 from __future__ import annotations
 

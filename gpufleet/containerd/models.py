@@ -11,7 +11,7 @@ from gpufleet.packages.catalog import Key, PackageCatalog, RepositoryLayout
 
 
 class DistributionPackage(Sourced):
-    """The package of some distributions, and the oldest version that they have had."""
+    """The package of some distributions, and the oldest version that they ever had."""
 
     codes: tuple[str, ...]
     package: str
@@ -19,7 +19,7 @@ class DistributionPackage(Sourced):
 
 
 class DockerPlace(Sourced):
-    """Where Docker's repository has the packages for some distributions."""
+    """The location of the packages for some distributions in Docker's repository."""
 
     codes: tuple[str, ...]
     folder: str
@@ -48,7 +48,7 @@ class Containerd(Sourced):
 
     @property
     def packages(self) -> tuple[str, ...]:
-        """Every name that the package has."""
+        """Every name of the package."""
         names = [each.package for each in self.distributions]
         return tuple(dict.fromkeys([*names, self.docker.package]))
 

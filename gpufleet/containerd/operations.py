@@ -1,4 +1,4 @@
-"""A fresh containerd is configured and started, and looked at for the roles that follow."""
+"""Configures and starts a new containerd, and reads its facts for the roles that follow."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpufleet.packages.transaction import PackageTransaction
 
 
 class FileText(FactBase[str | None]):
-    """The text of a file; None where there is none."""
+    """The text of a file. None if it does not exist."""
 
     def command(self, path: str) -> StringCommand:
         return framed(script("containerd/file_text", path))
@@ -62,11 +62,11 @@ def settle(
     learn: Callable[[NodeFacts], Sequence[Finding]],
 ) -> Commands:
     """
-    Start containerd with the CRI plugin; the roles that follow are planned for what there is.
+    Start containerd with the CRI plugin, and plan the following roles for the actual containerd.
 
     + plan: of the host
     + chosen: the transaction, if one ran
-    + learn: takes the facts of the host as it is now, and returns what must stop it
+    + learn: takes the host's current facts, and returns findings that must stop the host
     """
     if not plan.settles:
         host.noop("containerd was configured before")
@@ -88,7 +88,7 @@ def settle(
 @operation
 def require_idle(needed: bool) -> Commands:
     """
-    Stop the host if containerd runs containers: its package goes.
+    Stop the host if containerd runs containers, because its package will be removed.
 
     + needed: gpufleet installed it
     """
@@ -101,7 +101,7 @@ def require_idle(needed: bool) -> Commands:
 @operation
 def restore(config: str, needed: bool) -> Commands:
     """
-    Put the package's own configuration back, which goes with it.
+    Restore the package's own configuration, which is then removed with the package.
 
     + config: path of the file
     + needed: gpufleet replaced it

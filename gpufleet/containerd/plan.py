@@ -1,4 +1,4 @@
-"""Whether and from where containerd is installed on one host. Pure."""
+"""Decides if containerd is installed on one host, and from which source. Pure."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
 NAME: Literal["containerd"] = "containerd"  # of the role, and of the runtime in the facts
-BEGUN = f"{HOME}/containerd.before.begun"  # a transaction of an unrecorded run
+BEGUN = f"{HOME}/containerd.before.begun"  # transaction of an unrecorded run
 PACKAGED = f"{HOME}/containerd.packaged"  # copy of a package's file that gpufleet replaced
 _DISABLED = re.compile(r"^ *disabled_plugins *= *\[[^\]]*cri\b[^\]]*\]", re.MULTILINE)
-PLAIN = "version = 2\n"  # every containerd since 1.3 reads it, with the CRI plugin on
+PLAIN = "version = 2\n"  # containerd since 1.3 reads it and enables the CRI plugin
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerdPlan:
-    """The steps of the role for one host that has no containerd, or gpufleet's."""
+    """The steps of the role for one host without containerd, or with gpufleet's."""
 
     transaction: PackageTransaction
     docker: bool  # the package is Docker's
-    minimum: str  # "": any version will do
+    minimum: str  # "": any version
     before: str | None  # installed version
     config: str
     unit: str
-    fresh: bool  # the file at `config` is the package's, if there is one
-    settles: bool  # it is to be started, and recorded
-    facts: NodeFacts  # of the host as it is after the role, as far as that is known
+    fresh: bool  # the file at `config`, if any, is the package's
+    settles: bool  # it must be started and recorded
+    facts: NodeFacts  # expected facts of the host after the role
     reason: str
 
     @property
@@ -54,7 +54,7 @@ class ContainerdPlan:
 
     @property
     def needed(self) -> bool:
-        """The package is to be installed."""
+        """True if the package must be installed."""
         return self.transaction.needed
 
     @property
@@ -62,16 +62,16 @@ class ContainerdPlan:
         return self.transaction.repository
 
     def facts_with(self, version: str, config: str | None) -> NodeFacts:
-        """The host's facts once the package is there, with the text of its file."""
+        """The host's facts with the package installed, and with this text of its file."""
         return _with_runtime(self.facts, version, self.config, config)
 
 
 def plan_containerd(
     settings: ContainerdSettings, context: RoleContext
 ) -> tuple[ContainerdPlan | None, tuple[Finding, ...]]:
-    """The plan of one host; None where no role needs containerd, or the host has one of its own.
+    """The plan of one host. None if no role needs containerd, or if the host has another owner's.
 
-    Never raises. Where none can be installed, the role that needs it says so.
+    Never raises. If no package fits, the role that needs containerd reports it.
     """
     catalog: ContainerdCatalog = context.catalog
     facts, known, minimum = context.facts, catalog.containerd, context.required.get(NAME)
@@ -116,8 +116,8 @@ def plan_containerd(
 def _choices(
     known: Containerd, system: Distribution, minimum: str
 ) -> Iterator[tuple[str, str, bool, str]]:
-    """The packages that are new enough, the distribution's first: name, the version that it has at
-    least, whether it is Docker's, and the reason."""
+    """The packages that are new enough, the distribution's first: name, minimum version, True if it
+    is Docker's, and the reason."""
     for each in known.distributions:
         if system.code in each.codes and version_tuple(each.version) >= version_tuple(minimum):
             reason = f"The host has no containerd; {system.title} has one."
@@ -134,7 +134,7 @@ def _choices(
 def _installed(
     known: Containerd, context: RoleContext, package: str, minimum: str, *, settles: bool
 ) -> ContainerdPlan:
-    """`settles`: an unrecorded run installed it, which may not have come to its configuration."""
+    """`settles`: an unrecorded run installed it, and may have ended before configuring it."""
     facts = context.facts
     file = facts.files.get(known.config)
     text = file.content if file else None
@@ -192,7 +192,7 @@ def repository_of(
 
 
 def disables_cri(text: str | None) -> bool:
-    """Whether a package's file disables the CRI plugin, as that of Docker's does."""
+    """True if a package's file disables the CRI plugin, as Docker's does."""
     return bool(_DISABLED.search(text or ""))
 
 
@@ -201,7 +201,7 @@ def _is_installed(facts: NodeFacts, name: str) -> bool:
 
 
 def _with_runtime(facts: NodeFacts, version: str, path: str, text: str | None) -> NodeFacts:
-    """The facts of a host whose containerd runs, with this configuration."""
+    """The facts of a host where containerd runs with this configuration."""
     number = ".".join(str(part) for part in version_tuple(version))
     runtime = Runtime(NAME, number, f"{NAME}.service", path, running=True)
     digest = hashlib.sha256(text.encode()).hexdigest() if text is not None else ""

@@ -25,12 +25,12 @@ from gpufleet.role.result import RoleResult, digests
 
 @dataclass(frozen=True, slots=True)
 class ContainerdRemoval(Removal):
-    """What is done before the package goes, which the package manager does where nothing else
+    """Steps before the package is removed. The package manager removes it only if no other package
     needs it."""
 
     goes: bool  # the host has gpufleet's package
     config: str
-    restores: bool  # the package's own file was replaced
+    restores: bool  # gpufleet replaced the package's own file
     findings: tuple[Finding, ...] = ()
 
     def first(self) -> Mapping[str, object]:
@@ -41,7 +41,7 @@ class ContainerdRemoval(Removal):
 
 
 class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
-    """containerd where another role needs it and the host has none."""
+    """Installs containerd if another role needs it and the host lacks it."""
 
     name = "containerd"
     needs_gpu = False
@@ -81,7 +81,7 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def versions(
         self, plan: ContainerdPlan, entry: ContainerdEntry
     ) -> tuple[str | None, str | None]:
-        # what is installed is known to the repository alone
+        # only the repository knows which version it installs
         return plan.before, plan.transaction.version if plan.needed else plan.before
 
     def repository(self, plan: ContainerdPlan) -> RepositoryPlan | None:
@@ -102,7 +102,7 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
     def removal(
         self, settings: ContainerdSettings, context: RemovalContext[ContainerdEntry]
     ) -> ContainerdRemoval:
-        """Only one that gpufleet installed goes, by its package."""
+        """Removes only a package that gpufleet installed."""
         known = context.catalog.containerd
         goes = [name for name in known.packages if name in context.entry.added]
         return ContainerdRemoval(
@@ -116,7 +116,7 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
 
 
 def conclude(plan: ContainerdPlan, found: PackageTransaction | None) -> RoleResult:
-    """What the host has now. `found`: the transaction, if one ran."""
+    """The host's result. `found`: the transaction, if one ran."""
     asked, source = plan.transaction, plan.repository.source
     version = found.version if found else plan.before
     packages = asked.versions(found, asked.facts.provenance.entry(ContainerdEntry))
