@@ -1,1 +1,1 @@
-"""Drivers of a fleet at work: plan, states, record, and the steps on hosts."""
+"""Changes the drivers of a fleet in use: plan, states, record, and the steps on hosts."""

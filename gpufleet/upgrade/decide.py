@@ -1,4 +1,4 @@
-"""Decides the next act on each host, by the states of the hosts, the time and the user's request.
+"""Decides the next act on each host from the hosts' states, the time and the user's request.
 Pure."""
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gpufleet.upgrade.host_state import AT_WORK, FAILING, OPEN, RETURNED, HostSt
 from gpufleet.upgrade.models import Limits, names
 from gpufleet.upgrade.window import Window
 
-AGAIN = 60.0  # seconds to the next look at alerts, and at nodes that are not Ready
+AGAIN = 60.0  # seconds until alerts and NotReady nodes are checked again
 
 
 class Do(str, Enum):
@@ -23,15 +23,15 @@ class Do(str, Enum):
     CHANGE = "change"
     RESTORE = "roll back"
     RETURN = "return"
-    LEAVE = "leave"  # end the drain: it goes back as it is, and may be begun again
-    PASS = "pass"  # it is not begun
+    LEAVE = "leave"  # end the drain: the host returns unchanged, and may be begun again
+    PASS = "pass"  # do not begin the host
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A host as it is now. `ours`: its node has our cordon; `idle`: nothing uses its GPUs;
-    `busy`: an act on it runs; `due`: no act on it runs, and it is time for the next try; `reached`:
-    it answers, as far as known; `given_up`: this process does nothing more with it."""
+    """The current state of a host. `ours`: its node has our cordon; `idle`: nothing uses its GPUs;
+    `busy`: an act on it runs; `due`: no act on it runs, and the next try is due; `reached`: it
+    answers, as far as known; `given_up`: this process does nothing more with it."""
 
     name: str
     state: HostState
@@ -45,7 +45,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """The situation beyond the hosts of the run. `asked`: "pause", "abort" or ""; `unreached`:
+    """The situation outside the hosts of the run. `asked`: "pause", "abort" or ""; `unreached`:
     hosts that may be out of service; `away`: nodes that are out of service for another reason;
     `behind`: nodes that earlier runs left out of service; `alerts`: firing alerts; `reboots`: nodes
     that kured reboots; `silent`: why a cluster does not answer."""
@@ -62,8 +62,8 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Acts to begin now, and the reason and end of a wait. Without acts and wait the process ends;
-    `end` is the reason."""
+    """Acts to begin now, and the reason and end of a wait. Without acts and wait, the process ends
+    for the reason `end`."""
 
     acts: dict[str, Do] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)  # of PASS
@@ -115,8 +115,7 @@ def _of_begun(host: Host, asked: str) -> Do | None:
 
 
 def lost_groups(hosts: Iterable[Host]) -> frozenset[str]:
-    """Groups whose canary failed, or the host that took the place of a canary that was passed
-    over."""
+    """Groups whose canary failed, or where a host failed before any other was changed."""
     hosts = list(hosts)
     proven = {host.state.group for host in hosts if host.state.phase is Phase.DONE}
     bad = [host.state for host in hosts if host.state.phase in FAILING]
@@ -175,7 +174,7 @@ def _of_proven_groups(
 ) -> tuple[list[Host], float]:
     """The hosts that may begin: their group has a changed host that has soaked. A group without
     one, because its canary was passed over, begins one host at a time. The second value is the time
-    at which the next group has soaked."""
+    when the next group has soaked."""
     proofs: dict[str, float] = {}
     for host in hosts:
         if host.name in done:
@@ -211,7 +210,7 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
         return Decision(acts, waits=f"end of alerts: {names(around.alerts)}", until=again)
     if around.reboots:
         return Decision(acts, waits=f"reboots of kured: {names(around.reboots)}", until=again)
-    drained = [host for host in ready if host.state.out]  # they need no room
+    drained = [host for host in ready if host.state.out]  # already out of service
     out = [h.name for h in hosts if h.state.out_of_service or not h.reached or _is_begun(h)]
     room = limits.max_unavailable - len({*out, *around.unreached, *around.behind})
     left = room - len(around.away)
@@ -225,7 +224,7 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
 
 
 def _canaries_in_turn(canaries: Sequence[Host]) -> Sequence[Host]:
-    """The canaries before the first one that is being prepared: the plan decides which canary is
+    """The canaries before the first one that is being prepared. The plan decides which canary is
     changed first, not the speed of its download."""
     for place, host in enumerate(canaries):
         if host.state.phase is Phase.WAITING and (host.busy or host.due):
@@ -234,7 +233,7 @@ def _canaries_in_turn(canaries: Sequence[Host]) -> Sequence[Host]:
 
 
 def _is_begun(host: Host) -> bool:
-    """Whether a host is being taken out of service, and has not written it down yet."""
+    """True if a host is being taken out of service but has not yet recorded that."""
     return host.state.phase is Phase.PREPARED and not host.due
 
 

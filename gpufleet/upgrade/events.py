@@ -1,7 +1,7 @@
 """Events on the node of a host, for `kubectl describe node` and `kubectl get events`. Pure.
 
-Whoever reads the namespace `default` reads them: they contain no reason of a
-failure, which may quote command lines, pods of other namespaces or output of commands.
+Everyone who may read the namespace `default` can read them, so they contain no reason of a failure:
+that may quote command lines, pods of other namespaces or output of commands.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufleet.upgrade.host_state import FAILING, Phase
 
-NAMESPACE = "default"  # of events about nodes: they have none
+NAMESPACE = "default"  # of events about nodes, which have no namespace
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {
     Phase.DRAINING: "GpufleetDrain",
@@ -26,7 +26,7 @@ REASONS = {
 
 
 def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[str, Any] | None:
-    """The Event object, or None if the phase does not concern the node. `why`: only the finding's
+    """The Event object, or None if the phase does not concern the node. `why`: only its finding
     code is shown. `now`: seconds since 1970."""
     if phase not in REASONS:
         return None
@@ -36,7 +36,7 @@ def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[st
     more = "; `gpufleet upgrade status` has the reason" if why else ""
     return {
         "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},
-        # the kubelet also writes the node's name as uid
+        # the kubelet also uses the node's name as uid
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reason": REASONS[phase],
         "message": f"run {run} of gpufleet upgrade: {phase.value}{shown}{more}",

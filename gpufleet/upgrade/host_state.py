@@ -1,6 +1,6 @@
 """The state of a host in its upgrade, as a JSON file on the host. Pure.
 
-Every root user of the host can write the file: it is validated like other foreign input, and it
+Every root user of the host can write the file. It is validated like other untrusted input, and it
 affects only that host.
 """
 
@@ -28,10 +28,10 @@ Kind = Literal["upgrade", "rollback"]
 
 
 class Phase(str, Enum):
-    """The state of a host. The texts are those of the file and of `gpufleet upgrade status`."""
+    """The state of a host, as written in the file and by `gpufleet upgrade status`."""
 
     WAITING = "waiting"
-    PREPARED = "prepared"  # packages are on the host, it works
+    PREPARED = "prepared"  # packages are on the host, which still works
     DRAINING = "draining"
     CHANGING = "changing"  # packages and modules may have been changed
     RESTORING = "restoring"
@@ -41,20 +41,20 @@ class Phase(str, Enum):
     STUCK = "stuck"  # its roll-back failed
 
 
-OPEN = frozenset({Phase.WAITING, Phase.PREPARED})  # nothing was done with its work
+OPEN = frozenset({Phase.WAITING, Phase.PREPARED})  # its work is not affected yet
 AT_WORK = frozenset({Phase.DRAINING, Phase.CHANGING, Phase.RESTORING})
 ENDED = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK})
-RETURNED = ENDED - {Phase.STUCK}  # these go back into service
+RETURNED = ENDED - {Phase.STUCK}  # these return to service
 FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
 Text = Annotated[str, Field(max_length=200)]
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """One host of a run. `since`: when its phase began, by the controller's clock, in seconds since
-    1970; `wave`: 0 for the canaries; `out`: it was taken out of service and is not returned yet;
-    `behind`: an earlier run left it behind, so that it is returned once it was checked alone;
-    `commanded`: upgrade_drain_command was begun; `attempts`: changes that were begun."""
+    """One host of a run. `since`: start of its phase by the controller's clock, in seconds since
+    1970; `wave`: 0 for the canaries; `out`: it was taken out of service and has not returned;
+    `behind`: an earlier run left it behind, so it returns after a check of it alone; `commanded`:
+    upgrade_drain_command was begun; `attempts`: number of changes begun."""
 
     run: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}$")]
     kind: Kind
@@ -82,7 +82,7 @@ class HostState:
         return self.out or self.phase in AT_WORK or self.phase is Phase.STUCK
 
     def moved(self, phase: Phase, now: float, why: str = "", **more: Any) -> HostState:
-        """The state from now on; without a new reason it keeps the earlier one."""
+        """The state with a new phase. Without a new reason it keeps the earlier one."""
         why = one_line(hide_secrets(why))[:LONGEST_WHY] or self.why
         return replace(self, phase=phase, since=now, why=why, **more)
 

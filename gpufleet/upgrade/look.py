@@ -1,4 +1,4 @@
-"""The view of a host that a run needs, from its facts and plan. Pure."""
+"""Builds the view of a host that a run needs, from its facts and plan. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gpufleet.upgrade.subjects import DISABLED, Subject
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 
-FOLDER = f"{HOME}/upgrade"  # on a host: the files that a run keeps
+FOLDER = f"{HOME}/upgrade"  # folder on a host for the files of a run
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A host as it was read: the arguments of `plan_node`, and the GPUs that nvidia-smi lists."""
+    """A host's facts: the arguments of `plan_node`, and the GPUs that nvidia-smi lists."""
 
     name: str
     settings: NodeSettings
@@ -44,8 +44,8 @@ class Seen:
     listed: int
 
     def planned(self, **driver: Any) -> NodePlan:
-        """The plan with other settings of the driver; work on the GPUs is no obstacle to it: the
-        run waits for it."""
+        """The plan with other driver settings. GPU work is no obstacle in it, because the run waits
+        for that work."""
         role = self.settings.of(DRIVER)
         changed = role.model_copy(update={"allow_disruption": True, **driver})
         return self._planned({DRIVER.name: changed})
@@ -66,8 +66,8 @@ class Seen:
 
 
 def view_of(seen: Seen, place: str, subject: Subject = "driver") -> HostView:
-    """The host for the plan of a run. `place`: the value of the key of upgrade_wave_by; `subject`:
-    what the run changes."""
+    """The view of a host for planning. `place`: value of the key of upgrade_wave_by; `subject`: the
+    subject of the run."""
     facts, plan = seen.facts, seen.planned()
     view = HostView(
         name=seen.name,
@@ -92,7 +92,7 @@ def view_of(seen: Seen, place: str, subject: Subject = "driver") -> HostView:
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
-    """Whether a host without a GPU has a driver, from where ever, or was made a GPU node."""
+    """True if a host without a GPU has a driver from any source, or was set up as a GPU node."""
     built = any(module.name.startswith("nvidia") for module in facts.dkms)
     ours = any(facts.provenance.has(role.name) for role in (DRIVER, TOOLKIT))
     there = (
@@ -103,7 +103,7 @@ def _had_gpu(facts: NodeFacts) -> bool:
 
 
 class Versions(NamedTuple):
-    """Versions of the subject of a run: installed, in use, wanted."""
+    """Versions of a run's subject: installed, in use, wanted."""
 
     before: str | None
     loaded: str | None
@@ -111,8 +111,8 @@ class Versions(NamedTuple):
 
 
 def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
-    """None where the role of the subject does not apply to the host. A host that is to be rebooted
-    keeps its driver, and is never converged."""
+    """None if the subject's role does not apply to the host. A host to be rebooted keeps its
+    driver, and is never converged."""
     if subject == "toolkit":
         toolkit = plan.of(TOOLKIT)
         if toolkit is None:
@@ -171,7 +171,7 @@ def work_on(seen: Seen) -> tuple[str, ...]:
 
 
 def gpu_users(facts: NodeFacts, plan: NodePlan) -> tuple[str, ...]:
-    """As `work_on`, by the plan of a host: it says what gpufleet itself ends."""
+    """The GPU users as in `work_on`. The host's plan knows the work that gpufleet ends."""
     processes = gpu_work(facts, plan.context.spared if plan.context else frozenset())
     pods = (counted(facts.gpu_pods, "GPU pod"),) if facts.gpu_pods else ()
     return (*pods, *(str(process) for process in processes))

@@ -1,4 +1,4 @@
-"""Hosts, groups and waves of a run as it is planned. Pure."""
+"""Hosts, groups and waves of a planned run. Pure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class HostView:
     machine: str = ""  # its /etc/machine-id
     reached: bool = True
     taken: bool = False  # gpufleet cordoned its node, or its roll-back failed
-    unplaced: str = ""  # why it is not known which node it is
-    state: HostState | None = None  # that an earlier run, or process, has left there
+    unplaced: str = ""  # why its node is not known
+    state: HostState | None = None  # the state that an earlier run or process left on it
 
     @property
     def group(self) -> str:
@@ -36,18 +36,18 @@ class HostView:
 
     @property
     def converged(self) -> bool:
-        """Whether it has the target, packages and module."""
+        """True if packages and module have the target version."""
         return bool(self.target) and self.before == self.target == self.loaded
 
     @property
     def left_behind(self) -> bool:
-        """Whether an earlier run, or process, has left it out of service."""
+        """True if an earlier run or process left it out of service."""
         state = self.state
         return self.taken or bool(state and (state.phase is Phase.STUCK or state.behind))
 
     @property
     def unfinished(self) -> HostState | None:
-        """The state of a run that has not ended with it."""
+        """The state of a run that has not finished this host."""
         state = self.state
         if state is None or state.phase is Phase.STUCK or (state.ended and not state.out):
             return None
@@ -56,7 +56,7 @@ class HostView:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A host that the run does not change. `blocked`: it is neither at the target nor left alone on
+    """A host that the run does not change. `blocked`: it lacks the target, and is not left alone on
     purpose."""
 
     name: str
@@ -66,7 +66,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of a run as a whole; see UpgradeSettings."""
+    """Limits for a whole run; see UpgradeSettings."""
 
     max_unavailable: int = 1
     soak: int = 300
@@ -80,9 +80,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The hosts of a run with their states, in the order of the waves, and those that it leaves
-    out. `unreached`: hosts that may be out of service, as they do not answer; `behind`: hosts or
-    nodes that earlier runs left out of service, and that this one does not change."""
+    """The hosts of a run with their states, in the order of the waves, and the hosts left out.
+    `unreached`: hosts that do not answer and may be out of service; `behind`: hosts or nodes that
+    earlier runs left out of service, and that this one does not change."""
 
     run: str
     kind: Kind
@@ -100,13 +100,13 @@ class Plan:
 
     @property
     def waves(self) -> list[list[str]]:
-        """The canaries, then the others."""
+        """The canaries, then the other waves."""
         numbers = sorted({state.wave for state in self.hosts.values()})
         return [[n for n, state in self.hosts.items() if state.wave == each] for each in numbers]
 
     @property
     def blocked(self) -> bool:
-        """Whether a host is left out that should have the target."""
+        """True if a host that should have the target is left out."""
         return any(each.blocked for each in self.left_out)
 
 

@@ -1,4 +1,4 @@
-"""A node of a cluster during its upgrade: the owner of its cordon, and its state before. Pure."""
+"""A cluster node during its upgrade: the owner of its cordon, and its state before it. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from gpufleet.upgrade.pods import GPU
 
-MANAGER = "gpufleet-upgrade"  # field manager: the API server keeps which fields it owns
+MANAGER = "gpufleet-upgrade"  # field manager: the API server records the fields that it owns
 MARK = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
-TAINT = "gpufleet/upgrade"  # keeps DaemonSets from starting GPU clients again during the change
-FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: why
+TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients during the change
+FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: the reason
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
 SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that must not be upgraded
@@ -23,7 +23,7 @@ STAYS_CORDONED = "its node stays cordoned: another user cordoned it, too"
 GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
 SKIPPED = f"the node has the label {SKIP}=true"
-LONG = 10  # digits of what is no number of GPUs
+LONG = 10  # digits; a longer text is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
 Node = Mapping[str, Any]
@@ -32,7 +32,7 @@ Node = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Taken:
     """Facts about a node from before its cordon, which survive SIGKILL. `gpus`: the GPUs that it
-    offered; `clients`: the DaemonSets whose pods used its GPUs and were Ready."""
+    offered; `clients`: the DaemonSets with Ready pods that used its GPUs."""
 
     run: str = ""
     gpus: Mapping[str, str] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class Taken:
 
 
 def taken_of(node: Node) -> Taken:
-    """The annotation of a node. Its kubelet can also write it, so invalid parts are ignored."""
+    """Read the node's annotation. As its kubelet can write it, invalid parts are ignored."""
     try:
         found = json.loads(annotations_of(node).get(MARK) or "{}")
     except (ValueError, RecursionError):
@@ -59,8 +59,8 @@ def taken_of(node: Node) -> Taken:
 
 
 def is_ours(node: Node) -> bool:
-    """Whether the node is cordoned by gpufleet. The API server drops the entry of a manager for a
-    field that another user has removed."""
+    """True if gpufleet cordoned the node. The API server drops a manager's entry for a field that
+    another user has removed."""
     return is_cordoned(node) and any(
         entry.get("manager") == MANAGER
         and entry.get("operation") == "Apply"
@@ -79,12 +79,12 @@ def is_ready(node: Node) -> bool:
 
 
 def is_left_behind(node: Node) -> bool:
-    """Whether the roll-back of the node failed, in this run or in another one."""
+    """True if the node's roll-back failed, in this run or another."""
     return is_cordoned(node) and FAILED in annotations_of(node)
 
 
 def is_other(node: Node, machine: str) -> bool:
-    """Whether a node of that name is another machine now, where both are known."""
+    """True if the node's name now belongs to another machine, as far as both ids are known."""
     return bool(machine) and machine_of(node) not in ("", machine)
 
 
@@ -95,7 +95,7 @@ def machine_of(node: Node) -> str:
 
 def why_not_begun(node: Node, machine: str = "") -> str:
     """Why a run must not cordon a node, or "". A node that gpufleet has cordoned may be taken.
-    `machine`: the id of the host that it was when the run was planned."""
+    `machine`: the machine id of its host when the run was planned."""
     if is_other(node, machine):
         return OTHER_MACHINE
     if is_cordoned(node) and not is_ours(node):
@@ -106,8 +106,7 @@ def why_not_begun(node: Node, machine: str = "") -> str:
 
 
 def why_not_ours(node: Node, machine: str = "") -> str:
-    """Why a node is no longer cordoned by gpufleet, or "" if it is. `machine`: as for
-    `why_not_begun`."""
+    """Why gpufleet's cordon is no longer on a node, or "". `machine`: see `why_not_begun`."""
     if is_other(node, machine):
         return OTHER_MACHINE
     return "" if is_ours(node) else UNCORDONED
@@ -122,7 +121,7 @@ def annotations_of(node: Node) -> Mapping[str, str]:
 
 
 def has_taint(node: Node) -> bool:
-    """Kubernetes 1.18's own controller may restore a removed taint: it writes all, uncompared."""
+    """True if a node has our taint. Kubernetes 1.18's controller may restore a removed one."""
     return any(each["key"] == TAINT for each in taints_of(node))
 
 
@@ -138,16 +137,16 @@ def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
 
 
 def gpu_of(offered: Iterable[str]) -> str:
-    """The resource that a pod which checks a node requests: a GPU, or a part of one, before other
-    devices of NVIDIA's, such as network interfaces; "" without any."""
+    """The resource for a pod that checks a node: a GPU or a partition of one, else another NVIDIA
+    device, such as a network interface, or ""."""
     order = (f"{GPU}gpu", f"{GPU}mig-", GPU)
     found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
     return next(iter(found), "")
 
 
 def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """The GPU resources that a node offers less of than before, as text, or "". It may offer more:
-    a new driver may find a GPU that the old one had lost."""
+    """The GPU resources of which a node offers less than before, as text, or "". More is no
+    problem: a new driver may find a GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
                if _is_less(now.get(name, "0"), count)]  # fmt: skip
     return ", ".join(lacking)

@@ -1,4 +1,4 @@
-"""The plan of a new run (groups, canaries, waves, hosts left out), or of an unfinished one.
+"""Plans a new run (groups, canaries, waves, hosts left out), or continues an unfinished one.
 Pure."""
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gpufleet.upgrade.subjects import DISABLED, Subject
 SAME = "already at {target}"
 SKIP = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
-NEVER_A_GPU = "no GPU"  # nor a driver: a control plane, for example
+NEVER_A_GPU = "no GPU"  # and no driver: for example a control plane node
 NOT_A_MEMBER = "not in run {run}: run the command again after it"
 NOT_CHANGED = "run {run} did not change it"
-NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # whatever else is said of the host
+NOTHING_MISSING = frozenset({NEVER_A_GPU, *DISABLED.values()})  # never counts as blocked
 NEVER = frozenset(
     kind.code
     for kind in (
         *(driver.NOT_INSTALLABLE, driver.NO_DRIVER),
         *(toolkit.TOOLKIT_REFUSED, toolkit.TOOLKIT_ARCHITECTURE),
     )
-)  # the system or the GPUs of a host cannot have the target
+)  # a host's system or GPUs cannot have the target
 ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED}
 
 
@@ -46,8 +46,8 @@ def make_plan(
     ends: bool = False,
 ) -> Plan:
     """The unfinished run over these hosts, or a new one of that name, in the order of the hosts.
-    `skipped`: names with upgrade_skip; `ends`: abort, whatever the target is. Raises Stopped if
-    the unfinished run has another target."""
+    `skipped`: names with upgrade_skip; `ends`: abort, for any target. Raises Stopped if the
+    unfinished run has another target."""
     unwanted = frozenset(skipped)
     spared = unwanted | _that_cannot(views, unwanted)
     unfinished = {view.name: state for view in views if (state := view.unfinished)}
@@ -98,8 +98,8 @@ def limits_of(settings: UpgradeSettings, total: int) -> Limits:
 
 
 def views_to_return(views: Sequence[HostView]) -> list[HostView]:
-    """The hosts as a roll-back of the newest run sees them: each goes to the version from before.
-    Raises Stopped if there is nothing to return."""
+    """The hosts for a roll-back of the newest run: each has its earlier version as target. Raises
+    Stopped if there is nothing to roll back."""
     if any(view.unfinished for view in views):
         return list(views)
     run = newest_changed(view.state for view in views if view.state).run
@@ -119,7 +119,7 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
 
 
 def without_downgrade(view: HostView) -> HostView:
-    """The host, refused if its target is older than what it has."""
+    """The host, refused if its target is older than its installed version."""
     if not (
         view.before and view.target and version_tuple(view.target) < version_tuple(view.before)
     ):
@@ -129,7 +129,7 @@ def without_downgrade(view: HostView) -> HostView:
 
 
 def left_behind(views: Iterable[HostView]) -> dict[str, HostView]:
-    """The hosts that earlier runs left out of service. Raises Stopped if there is none."""
+    """The hosts that earlier runs left out of service. Raises Stopped if no host is."""
     found = {view.name: view for view in views if view.left_behind}
     if not found:
         raise Stopped(findings.NOTHING_TO_RELEASE())
@@ -137,8 +137,8 @@ def left_behind(views: Iterable[HostView]) -> dict[str, HostView]:
 
 
 def newest_changed(states: Iterable[HostState]) -> HostState:
-    """A host of the run that a roll-back is of: the unfinished roll-back, else the newest run that
-    changed something. Raises Stopped."""
+    """A host of the run to roll back: the unfinished roll-back, else the newest run that changed
+    something. Raises Stopped."""
     states = list(states)
     unfinished = [s for s in states if s.kind == "rollback" and not s.ended]
     changed = unfinished or [state for state in states if _is_changed(state)]
@@ -153,7 +153,7 @@ def _is_changed(state: HostState) -> bool:
 
 
 def _that_cannot(views: Sequence[HostView], unwanted: frozenset[str]) -> frozenset[str]:
-    """Hosts whose system or GPUs cannot have the target; none if no other host can have it."""
+    """Hosts whose system or GPUs cannot have the target. Empty if no other host can have it."""
     asked = [view for view in views if view.name not in unwanted]
     cannot = [v.name for v in asked if v.refusals and NEVER.issuperset(map(code_of, v.refusals))]
     others = any(view.converged or not view.refusals for view in asked)
@@ -170,7 +170,7 @@ def _left_out(view: HostView, reason: str, spared: frozenset[str]) -> LeftOut:
 
 def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     """Why a host is left out, or "" if it is part of the run. A host that an earlier run left out
-    of service is part of the run even if it has the target: it is checked and returned."""
+    of service is part of the run even at the target version: it is checked and returned."""
     if host.name in unwanted:
         return SKIP
     if host.converged and not host.left_behind:
@@ -181,7 +181,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
 
 
 def _is_blocked(host: HostView, spared: frozenset[str]) -> bool:
-    """Whether a host that is left out should have the target: nobody decided against it."""
+    """True if a host that is left out should have the target, because no user excluded it."""
     if host.name in spared or host.converged or NOTHING_MISSING.intersection(host.refusals):
         return False
     if host.refusals and host.refusals[0].startswith(NOT_CHANGED.partition("{")[0]):
@@ -193,7 +193,7 @@ def _new_hosts(
     views: Sequence[HostView], settings: UpgradeSettings, run: str, subject: Subject, kind: Kind
 ) -> dict[str, HostState]:
     numbers = _wave_numbers(views, settings)
-    if kind == "rollback":  # the last ones first
+    if kind == "rollback":  # in reverse order
         known = {v.name: v.state.wave for v in views if v.state}
         last = max(known.values(), default=0)
         numbers = {name: last - known.get(name, 0) for name in numbers}
@@ -221,7 +221,7 @@ def _in_order(hosts: Iterable[tuple[str, HostState]]) -> list[tuple[str, HostSta
 
 
 def _wave_numbers(hosts: Sequence[HostView], settings: UpgradeSettings) -> dict[str, int]:
-    """The canaries of all groups are wave 0, then the others by place."""
+    """The canaries of all groups are wave 0. The other hosts follow by place."""
     found: dict[str, int] = {}
     seen: dict[str, int] = {}
     rest: dict[str, list[str]] = {}

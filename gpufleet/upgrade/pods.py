@@ -1,4 +1,4 @@
-"""Which pods of a node leave before its driver is changed, and which are waited for. Pure."""
+"""Decides which pods leave a node before its driver is changed, and which are waited for. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
 GPU = "nvidia.com/"  # resources
 DEVICES = ("/dev", "/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
            "/var/lib/kubelet/pod-resources")  # fmt: skip
-RUNTIME = "nvidia"  # RuntimeClass, and the beginning of others: nvidia-cdi
+RUNTIME = "nvidia"  # RuntimeClass, and the prefix of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NONE = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
@@ -24,7 +24,7 @@ REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which pods may be evicted although they do not come back. `every`: also pods without a
+    """Which pods may be evicted although they do not come back. `every`: include pods without a
     GPU."""
 
     every: bool = False
@@ -39,12 +39,12 @@ class Leaving:
 
     evict: list[Pod] = field(default_factory=list)
     waited: dict[str, str] = field(default_factory=dict)  # namespace/name -> why
-    clients: list[Pod] = field(default_factory=list)  # of DaemonSets: they leave last, and return
-    going: list[str] = field(default_factory=list)  # are being deleted
+    clients: list[Pod] = field(default_factory=list)  # of DaemonSets; they leave last, and return
+    going: list[str] = field(default_factory=list)  # being deleted
 
     @property
     def empty(self) -> bool:
-        """Whether only clients are left."""
+        """True if only clients are left."""
         return not (self.evict or self.waited or self.going)
 
 
@@ -76,8 +76,8 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
 
 
 def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
-    """Why an eviction would lose something that the policy keeps; "" if it would not. A pod with a
-    GPU of an unknown controller, as PyTorchJob or RayCluster, may be a training run."""
+    """Why an eviction would lose something that the policy keeps, or "". A GPU pod of an unknown
+    controller, such as PyTorchJob or RayCluster, may be a training run."""
     lost = owner == "Job" or (uses and owner and owner not in REPLACED)
     if lost and policy.jobs == "wait":
         return f"it is of a {one_line(owner)} (upgrade_jobs)"
@@ -90,8 +90,8 @@ def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
 
 
 def ending(pods: Iterable[Pod], policy: Policy) -> list[str]:
-    """The pods that a drain evicts though their controller may not replace them, with its kind: the
-    head of a RayCluster, whose eviction ends the work of other nodes too."""
+    """The pods that a drain evicts although their controller may not replace them, with its kind.
+    For example, evicting the head of a RayCluster ends work on other nodes too."""
     evicted = sort_pods(pods, policy).evict
     found = ((pod, owner_of(pod).get("kind", "")) for pod in evicted)
     known = ("", "Job", *REPLACED)
@@ -99,7 +99,7 @@ def ending(pods: Iterable[Pod], policy: Policy) -> list[str]:
 
 
 def uses_gpu(pod: Pod) -> bool:
-    """Whether a pod holds a GPU, or the libraries of the driver."""
+    """True if a pod holds a GPU or uses the driver's libraries."""
     spec = pod["spec"]
     if (spec.get("runtimeClassName") or "").startswith(RUNTIME) or spec.get("resourceClaims"):
         return True
@@ -121,7 +121,7 @@ def _container_uses(container: Mapping[str, Any]) -> bool:
 
 
 def tolerates(pod: Pod, key: str) -> bool:
-    """Whether a pod may be started on a node with a taint of that key and effect NoSchedule."""
+    """True if a pod may start on a node with a taint of that key and effect NoSchedule."""
     for each in pod["spec"].get("tolerations") or ():
         right_key = each.get("key") in (None, "", key)
         right = right_key and each.get("effect") in (None, "", "NoSchedule")

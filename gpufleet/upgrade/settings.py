@@ -35,7 +35,7 @@ def check_share(value: str | int) -> str | int:
 
 
 def hosts_of(share: str | int, total: int) -> int:
-    """The number of hosts, of `total`: rounded down, and at least one."""
+    """The number of hosts out of `total`, rounded down, but at least one."""
     if isinstance(share, int):
         return share
     return max(total * int(share.rstrip("%")) // 100, 1)
@@ -210,7 +210,7 @@ RUN_WIDE = (
 
 
 def load_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | None, list[Finding]]:
-    """The typed settings in the data of a host, or None and all errors."""
+    """The typed settings in a host's data, or None and all errors."""
     wanted = {key: value for key, value in data.items() if str(key).startswith("upgrade_")}
     problems = unknown_keys(wanted, (UpgradeSettings,))
     settings = load_role(UpgradeSettings, data, problems)

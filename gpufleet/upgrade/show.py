@@ -1,6 +1,6 @@
-"""A plan, a run and the states of hosts as text for a terminal. Pure.
+"""Shows a plan, a run and the states of hosts as text for a terminal. Pure.
 
-Hosts and clusters choose parts of each line.
+Parts of each line come from hosts and clusters.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ def plan_text(
     nodes: Mapping[str, str] = NO_NODES,
     ending: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """Groups, waves, hosts that are left out. `work`: what runs on the GPUs, by host; `nodes`: the
-    names of the hosts' nodes; `ending`: pods that the drain of a host evicts and that do not come
-    back."""
+    """Groups, waves and hosts that are left out. `work`: host -> work on its GPUs; `nodes`: host ->
+    name of its node; `ending`: host -> pods that its drain evicts and that do not come back."""
     left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     if not plan.hosts:
         return "\n".join(map(one_line, ["No host to change.", *left]))
@@ -121,7 +120,7 @@ def _status_of(host: Status) -> dict[str, Any]:
 
 
 def status_text(inventory: str, hosts: Sequence[Status]) -> str:
-    """The hosts as a table, after their numbers by state."""
+    """The hosts as a table, after the number of hosts in each state."""
     counts = Counter(host.state.phase for host in hosts if host.state)
     total = ", ".join(f"{counts[each]} {each.value}" for each in Phase if counts[each])
     lines = [f"{inventory}: {total or 'no upgrade has been here'}"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from gpufleet.core.versions import branch_of
 
 Subject = Literal["driver", "toolkit", "reboot"]
-DISABLED: dict[Subject, str] = {  # why a host is left out that a user leaves out of the role
+DISABLED: dict[Subject, str] = {  # why a host is left out if a user disabled the role
     "driver": "driver_enabled is False",
     "toolkit": "toolkit_enabled is False",
     "reboot": "driver_enabled is False",
@@ -22,16 +22,16 @@ SENTENCES: dict[Subject, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The requested change. A version or branch of "" is that of the inventory."""
+    """The requested change. A version or branch of "" means the inventory's."""
 
     subject: Subject = "driver"
     version: str = ""
     branch: str = ""
-    downgrade: bool = False  # a target may be older than what is installed
+    downgrade: bool = False  # a target may be older than the installed version
 
 
 def data_of(subject: Subject, version: str, branch: str = "") -> dict[str, Any]:
-    """The data of a step. `version`: the target; `branch`: of the driver, for its newest
+    """The data of a step. `version`: the target; `branch`: of the driver, to get its newest
     version."""
     permission = f"{'toolkit' if subject == 'toolkit' else 'driver'}_allow_change"
     data: dict[str, Any] = {"upgrade_subject": subject, permission: True}

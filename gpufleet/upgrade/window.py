@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _PART = re.compile(r"(?:(\w{3})(?:-(\w{3}))? +)?(\d\d):(\d\d)-(\d\d):(\d\d)")
-_OFFSETS = 15  # minutes: those of all time zones, and their changes, are multiples of it
+_OFFSETS = 15  # minutes; the offsets of all time zones, and their changes, are multiples of it
 _WEEK = 7 * 24 * 60 * 60  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Minutes of each of these days; one that ends before it begins ends on the next day."""
+    """Minutes of each of these days. A span that ends before it begins ends on the next day."""
 
     days: frozenset[int]
     begins: int
@@ -31,14 +31,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """When hosts may be taken out of service."""
+    """The times when hosts may be taken out of service."""
 
     spans: tuple[Span, ...]
     zone: ZoneInfo
 
     @classmethod
     def parse(cls, text: str, zone: str) -> Window:
-        """Raises ValueError if the text is not a window, or the time zone is unknown."""
+        """Parse a window. Raises ValueError if the text is invalid or the time zone is unknown."""
         try:
             place = ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -46,13 +46,13 @@ class Window:
         return cls(tuple(_span(part.strip()) for part in text.split(",")), place)
 
     def is_open(self, now: float) -> bool:
-        """`now`: seconds since 1970."""
+        """True if hosts may be taken out of service at `now`, in seconds since 1970."""
         local = datetime.fromtimestamp(now, self.zone)
         minute = local.hour * 60 + local.minute
         return any(span.has(local.weekday(), minute) for span in self.spans)
 
     def opens(self, now: float) -> float:
-        """When it is open again, in seconds since 1970; `now` if it is open."""
+        """The next time when it is open, in seconds since 1970, or `now` if it is open."""
         step = 60 * gcd(_OFFSETS, *(span.begins for span in self.spans))
         moment = now
         for _ in range(_WEEK // step + 1):

@@ -1,4 +1,4 @@
-"""Nodes of clusters: why they are not drained, not checked, not marked."""
+"""Findings about cluster nodes: why they are not drained, not checked, not marked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: their settings, and other runs in the way."""
+"""Findings about runs: their settings, and other runs that block them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The steps of an upgrade on hosts, and the run that carries them out."""
+"""The steps of an upgrade on hosts, and the run that executes them."""

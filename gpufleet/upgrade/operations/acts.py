@@ -18,11 +18,11 @@ from gpufleet.upgrade.operations.run import Run, passing
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.settings import UpgradeSettings
 
-PASSING = ("disk", "later")  # conditions that may pass within minutes
+PASSING = ("disk", "later")  # conditions that may end within minutes
 
 
 def policy_of(settings: UpgradeSettings) -> Policy:
-    """The treatment of pods by the settings of a host."""
+    """How to treat pods, by the settings of a host."""
     return Policy(
         every=settings.drain == "all",
         jobs=settings.jobs,
@@ -32,7 +32,7 @@ def policy_of(settings: UpgradeSettings) -> Policy:
 
 
 def pass_over(run: Run, name: str, why: str) -> None:
-    """Leave a host as it is. One that an earlier run left behind stays out of service."""
+    """Leave a host unchanged. One that an earlier run left behind stays out of service."""
     if run.states[name].behind:
         run.write(name, Phase.STUCK, why)
         leave_behind(run, name)
@@ -62,9 +62,9 @@ def prepare(run: Run, name: str) -> None:
 
 
 def _check_refused(run: Run, name: str) -> str:
-    """Why the node could not be checked after its change; "" if it can, as far as known. What a
-    roll-back undoes may keep the pod that pulls the image from starting: only a fault of the image
-    counts there. Raises ClusterProblem."""
+    """Why the node could not be checked after its change, or "" if no reason is known. Before a
+    roll-back only a fault of the image counts: the roll-back may repair whatever else keeps the pod
+    from starting. Raises ClusterProblem."""
     cluster, settings = run.clusters[name], run.settings[name]
     problem = cluster.check_refused(name, settings.gpu_image)
     if not problem:
@@ -77,7 +77,7 @@ def _check_refused(run: Run, name: str) -> str:
 
 
 def begin_drain(run: Run, name: str) -> None:
-    """From here on the host is out of service."""
+    """Begin the drain. From here on the host is out of service."""
     if run.states[name].phase is Phase.PREPARED:
         run.idle.discard(name)
         run.write(name, Phase.DRAINING, out=True)
@@ -100,8 +100,8 @@ def command(run: Run, name: str) -> None:
 
 
 def drain(run: Run, hosts: Sequence[str]) -> None:
-    """One pass over hosts of one cluster, or one host outside of Kubernetes: evict pods, then look
-    for other users of the GPUs."""
+    """One pass over hosts of one cluster, or over one host outside of Kubernetes: evict pods, then
+    look for other users of the GPUs."""
     for name in hosts:
         begin_drain(run, name)
     for name, found in _evicted(run, hosts).items():
@@ -130,7 +130,7 @@ def _evicted(run: Run, hosts: Sequence[str]) -> Mapping[str, Round]:
 
 
 def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> None:
-    """Give a host up that was waited for long enough."""
+    """Give a host up after its wait has ended."""
     if run.now - run.states[name].since >= run.settings[name].wait:
         pass_over(run, name, reason)
     else:
@@ -138,7 +138,7 @@ def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> No
 
 
 def change(run: Run, name: str) -> None:
-    """Change a drained host and check it. A host that was not touched is passed over, not
+    """Change a drained host and check it. An untouched host is passed over, and does not count as
     failed."""
     state = run.states[name]
     if state.phase is Phase.DRAINING:
@@ -169,7 +169,7 @@ def change(run: Run, name: str) -> None:
 
 
 def restore(run: Run, name: str) -> None:
-    """Roll a host back. Work that began on its GPUs is waited for, and never ended."""
+    """Roll a host back. Waits for work that began on its GPUs, and never ends it."""
     state = run.states[name]
     earlier = state.target if run.goes_back else state.before
     result = _cleared(run, name, earlier, ("restore", "change"))
@@ -181,7 +181,7 @@ def restore(run: Run, name: str) -> None:
 
 
 def leave_behind(run: Run, name: str) -> None:
-    """Write to the node of a host why it stays out of service. May be repeated."""
+    """Write to the host's node why it stays out of service. May be repeated."""
     if name in run.clusters:
         try:
             run.clusters[name].leave_behind(name, run.states[name].why)
@@ -190,7 +190,7 @@ def leave_behind(run: Run, name: str) -> None:
 
 
 def _may_succeed(run: Run, name: str, result: Result) -> bool:
-    """Whether a step is tried again later: another run is at work, or the host or its cluster does
+    """True if a step is tried again later: another run is at work, or the host or its cluster does
     not answer."""
     if result.busy:
         wait = 0 if run.asked == "abort" else run.settings[name].wait
@@ -201,8 +201,8 @@ def _may_succeed(run: Run, name: str, result: Result) -> bool:
 
 
 def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
-    """Carry out steps without the clients of the GPUs; those of a node then come back and have a
-    GPU pod run."""
+    """Execute steps without the clients of the GPUs. Then the clients of a node return, and a GPU
+    pod runs."""
     cluster, settings = run.clusters.get(name), run.settings[name]
     try:
         round_ = cluster.clear(name, policy_of(settings)) if cluster else Round(drained=True)
@@ -227,8 +227,8 @@ def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
 
 
 def _without_image(run: Run, name: str) -> str | None:
-    """Why a drained node could not be checked; "" if it can, None while that is not known: the
-    image may not have been pulled before the drain, for lack of room or by this process."""
+    """Why a drained node could not be checked, or "". None while that is not known: the image may
+    not have been pulled before the drain, for lack of room or because of a restart."""
     cluster, settings = run.clusters.get(name), run.settings[name]
     if cluster is None or run.goes_back or name in cluster.has_image:
         return ""
@@ -243,7 +243,7 @@ def _without_image(run: Run, name: str) -> str | None:
 
 
 def leave(run: Run, name: str) -> None:
-    """Give up a drain. After a pause the host is begun again."""
+    """Give up a drain. The host is begun again after a pause."""
     run.idle.discard(name)
     if run.asked == "abort":
         pass_over(run, name, "abort was requested")
@@ -254,9 +254,9 @@ def leave(run: Run, name: str) -> None:
 
 
 def give_back(run: Run, name: str, phase: Phase | None = None) -> None:
-    """Return a host to service, in its phase or another one. If its cluster refuses or the command
-    fails, the other hosts are finished first and the next process tries again; an abort ignores the
-    command."""
+    """Return a host to service, in its phase or in another one. If its cluster refuses or the
+    command fails, the other hosts are finished first and the next process tries again. An abort
+    ignores the command."""
     cluster, settings, said = run.clusters.get(name), run.settings[name], ""
     if cluster is not None:
         try:

@@ -1,4 +1,4 @@
-"""Asks a Prometheus which alerts fire, before a host is taken out of service."""
+"""Asks a Prometheus for firing alerts before a host is taken out of service."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gpufleet.core.visible import one_line
 QUERY = 'ALERTS{alertstate="firing",severity!="info",upgrade!="ignore"}'
 SHOWN = 80  # characters of a name
 HOST_LABELS = ("node", "kubernetes_node", "nodename", "hostname", "Hostname", "host", "instance")
-TIMEOUT = 10.0  # seconds to connect, and between two parts of the answer
+TIMEOUT = 10.0  # seconds to connect, and between parts of the answer
 # 1,000 alerts have less than 1 MB.
 ALERTS = Limit("the alerts of a Prometheus", 16 * MIB, 60)
 
@@ -41,7 +41,7 @@ load_caused = loader(Caused, "upgrade/alerts")
 
 def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
     """The firing alerts about hosts that are not `away`. If Prometheus cannot be asked, the reason
-    takes their place, and no host begins."""
+    is returned as an alert, so that no host begins."""
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': QUERY})}"
 
     def work(given_up: threading.Event) -> tuple[str, ...]:
@@ -62,9 +62,9 @@ def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, 
 
 
 def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
-    """The names of the alerts, without those that `ignored` matches as a whole, and without those
-    about hosts that are `away`: names and addresses of hosts that the upgrade has out of service.
-    Raises ValueError if the text is not an answer of Prometheus."""
+    """The names of the alerts, without full matches of `ignored` and without alerts about hosts
+    that are `away`: names and addresses of hosts that the upgrade has out of service. Raises
+    ValueError if the text is not an answer of Prometheus."""
     out = {name.lower() for name in away}
     caused = load_caused().unnamed if out else ()
     try:
@@ -81,6 +81,6 @@ def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str
 
 
 def _hosts(labels: Mapping[str, str]) -> set[str]:
-    """The hosts that an alert names, in lower case; an instance has a port, which is left out."""
+    """The hosts that an alert names, in lower case, without the port of an instance."""
     texts = (str(labels.get(name) or "").lower() for name in HOST_LABELS)
     return {re.sub(r":\d+$", "", text).strip("[]") for text in texts if text}

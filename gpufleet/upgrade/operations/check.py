@@ -1,5 +1,5 @@
-"""The check of a changed node before its return: its GPUs, its device plugin, and a GPU pod, whose
-image is pulled before the node is disturbed."""
+"""Checks a changed node before its return: its GPUs, its device plugin, and a GPU pod, whose image
+is pulled before the node is disturbed."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ NO_GPU = "the node offers no GPU now"
 PODS = "/api/v1/namespaces/default/pods"
 CHECK = "gpufleet/upgrade-check"  # label of our pods, and the annotation with the node's name
 CONTAINER = "check"  # name of their container
-STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image is there
+STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image was pulled
 LOST = "ContainerStatusUnknown"
-NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node
+NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node's fault
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
 # Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/eviction/helpers.go
-FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before it came
+FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before the image was pulled
 
-OverIn = Callable[[float], bool]  # waits so many seconds; whether the run ends
+OverIn = Callable[[float], bool]  # waits that many seconds; True if the run ends
 
 
 def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
-    """What a node lacks of what it had before its cordon; "" if nothing. `offering`: GPUs, when the
-    run was planned: its annotation may know nothing of them, if a restart came before the cordon.
-    """
+    """Why a node is not as before its cordon, or "". `offering`: it offered GPUs when the run was
+    planned. Its annotation may lack them if a restart preceded the cordon."""
     if not is_ready(node):
         return "the node is not Ready"
     taken, gpus = taken_of(node), gpus_of(node)
@@ -47,8 +46,8 @@ def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
 
 
 def why_refused(api: ClusterApi, node: Node, image: str) -> str:
-    """Why the API would refuse the GPU pod: a quota, or a webhook; "" if it would not, or if the
-    node offers no GPU. Nothing is created."""
+    """Why the API would refuse the GPU pod (a quota, a webhook), or "", also if the node offers no
+    GPU. Creates nothing."""
     gpu = gpu_of(gpus_of(node))
     if not gpu:
         return ""
@@ -60,7 +59,7 @@ def why_refused(api: ClusterApi, node: Node, image: str) -> str:
 
 
 def _final(error: ApiError) -> str:
-    """Why a pod is refused. Raises the error where another answer may follow."""
+    """Why a pod is refused. Raises the error if a retry may get another answer."""
     if not error.is_final:
         raise error
     return one_line("; ".join(error.causes) or error.message or error.reason)
@@ -68,11 +67,11 @@ def _final(error: ApiError) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """What came of pulling an image to a node, and why it is not there.
+    """The result of pulling an image to a node, and the reason for a failure.
 
     "image": a fault of the image or its registry, in the kubelet's words. "node": the pod is
-    refused, or not started in time. "disk": the disk of the node is full. "later": a drain, or
-    time, may help: the node has no memory or starts no further pod, or others deleted the pod.
+    refused, or not started in time. "disk": the node's disk is full. "later": a drain or time may
+    help, as the node has no memory, starts no further pod, or another user deleted the pod.
     """
 
     came: Literal["there", "image", "node", "disk", "later"] = "there"
@@ -105,7 +104,7 @@ def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in:
 
 
 def _pull_ended(pod: Pod, image: str) -> Pull | None:
-    """What a pod that pulls has come to; None while it is on its way."""
+    """The result of a pod that pulls the image. None while it is not finished."""
     status = pod.get("status") or {}
     said, phase = str(status.get("message") or ""), status.get("phase")
     evicted = status.get("reason") == EVICTED
@@ -123,7 +122,7 @@ def _pull_ended(pod: Pod, image: str) -> Pull | None:
 
 
 def _state_of(pod: Pod) -> tuple[Mapping[str, Any], str]:
-    """The state of our container, beside those that a webhook has added, and what it waits for."""
+    """The state of our container, as webhooks may add containers, and the reason why it waits."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
     ours = [each for each in statuses if each.get("name") == CONTAINER]
     state: Mapping[str, Any] = (ours[0].get("state") or {}) if ours else {}
@@ -133,14 +132,14 @@ def _state_of(pod: Pod) -> tuple[Mapping[str, Any], str]:
 def run_pod(
     api: ClusterApi, node: Node, image: str, gpu: str, seconds: float, over_in: OverIn
 ) -> str:
-    """Run a pod that uses a GPU; "" or why it did not end well. It is deleted."""
+    """Run a pod that uses a GPU, and delete it. Returns why it failed, or ""."""
     remove_pods(api, node["metadata"]["name"])
     ends = time.monotonic() + seconds
     pod: Pod | None = None
     while pod is None:
         try:
             pod = api.create(PODS, _gpu_pod(api, node, image, gpu))
-        except ApiError as error:  # a webhook may be on its way back, as the node is
+        except ApiError as error:  # a webhook may be unavailable while the node returns
             said = one_line(error.message or error.reason)
             if time.monotonic() >= ends or over_in(POLL):
                 return f"a GPU pod is refused: {said}"
@@ -160,8 +159,8 @@ def run_pod(
 
 
 def remove_pods(api: ClusterApi, node: str = "") -> None:
-    """Delete the pods that a process which was killed has left: of one node, or of all. The Lease
-    of the cluster keeps other runs away from theirs."""
+    """Delete the pods that a killed process has left, of one node or of all. The Lease of the
+    cluster ensures that no other run is using them."""
     for pod in api.list(PODS, labelSelector=CHECK):
         if node in ("", (pod["metadata"].get("annotations") or {}).get(CHECK)):
             _delete(api, pod)
@@ -189,16 +188,16 @@ def _gpu_pod(api: ClusterApi, node: Node, image: str, gpu: str) -> dict[str, Any
 
 
 def _pull_pod(node: Node, image: str) -> dict[str, Any]:
-    """A pod that does nothing, so that its image is on a node. It sees no GPU, also where the
-    runtime of all containers would offer each of them every GPU. It has its node from the
-    beginning: a scheduler might end other pods to make room for it."""
+    """A pod that does nothing, to get its image onto a node. It sees no GPU, even if the runtime
+    offers every GPU to all containers. It has its node from the start, because a scheduler might
+    preempt other pods."""
     pod = _pod_on(node, image, command=["true"], env=[{"name": VISIBLE, "value": "void"}])
     pod["spec"]["nodeName"] = node["metadata"]["name"]
     return pod
 
 
 def _pod_on(node: Node, image: str, **container: Any) -> dict[str, Any]:
-    """A pod whose image is pulled once: a registry may be away after the change."""
+    """A pod whose image is pulled once, because a registry may be unavailable after the change."""
     tolerated = ["node.kubernetes.io/unschedulable", "nvidia.com/gpu"]
     tolerated += [taint["key"] for taint in taints_of(node)]
     container |= {"name": CONTAINER, "image": image, "imagePullPolicy": "IfNotPresent"}
@@ -217,7 +216,7 @@ def _pod_on(node: Node, image: str, **container: Any) -> dict[str, Any]:
 
 
 def _said(pod: Pod) -> str:
-    """Why a pod is where it is."""
+    """Why a pod is in its state."""
     status = pod.get("status") or {}
     texts = [status.get("reason"), status.get("message")]
     for condition in status.get("conditions") or ():

@@ -1,4 +1,4 @@
-"""Nodes of one cluster during a run: out of service, drained, checked, and back."""
+"""Takes nodes of one cluster out of service, drains, checks and returns them."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ NOTHING: Mapping[str, str] = {}
 
 @dataclass(slots=True)
 class Seen:
-    """The nodes of a cluster. `away`: nodes that are not Ready, though the run has not
-    taken them out of service; `behind`: those that earlier runs left behind; `ours`: hosts whose
-    nodes have a cordon or taint of gpufleet -> the run."""
+    """The nodes of a cluster. `away`: nodes that are not Ready, although the run did not take them
+    out of service; `behind`: nodes that earlier runs left behind; `ours`: hosts whose nodes have a
+    cordon or taint of gpufleet -> the run."""
 
     away: list[str] = field(default_factory=list)
     behind: list[str] = field(default_factory=list)
@@ -64,8 +64,8 @@ class Seen:
 
 
 class ClusterNodes:
-    """The nodes of one cluster that belong to hosts of a run; used by several threads, one for each
-    node at a time. Raises ClusterProblem if the API does not answer."""
+    """The nodes of one cluster that belong to hosts of a run. Several threads use it, but only one
+    at a time for each node. Raises ClusterProblem if the API does not answer."""
 
     def __init__(
         self,
@@ -78,23 +78,23 @@ class ClusterNodes:
         offering: Collection[str] = (),
     ) -> None:
         """`nodes`: host -> name of its node; `others`: nodes of hosts that the run leaves out, and
-        that were Ready when it was planned; `machines`: host -> machine id that its node had then;
-        `offering`: hosts whose nodes offered GPUs then."""
+        that were Ready when it was planned; `machines`: host -> machine id of its node at that
+        time; `offering`: hosts whose nodes offered GPUs at that time."""
         self.api, self.run, self.nodes, self.others = api, run, nodes, others
         self.machines, self.offering = machines, offering
         self.kured = KuredLock(api, run)
         self.evictions = Evictions(api, lambda: self._is_over_in(0))
-        self.goes_back = False  # whether the run undoes another, which may have cost GPUs
-        self.has_image: set[str] = set()  # hosts to which this process has pulled the image
-        self.unchecked: dict[str, str] = {}  # hosts that no GPU pod has checked -> why
-        self.stopping = threading.Event()  # of the run: it waits for nothing any more
+        self.goes_back = False  # True if the run undoes another one, which may have cost GPUs
+        self.has_image: set[str] = set()  # hosts to which this process pulled the image
+        self.unchecked: dict[str, str] = {}  # hosts that no GPU pod checked -> why
+        self.stopping = threading.Event()  # set when the run must stop waiting
         self.is_aborted: Callable[[], bool] = lambda: False
-        self._cordoned: set[str] = set()  # hosts whose nodes this process has cordoned
-        self._asked, self._aborted = 0.0, False  # when it was asked, and the answer
+        self._cordoned: set[str] = set()  # hosts whose nodes this process cordoned
+        self._asked, self._aborted = 0.0, False  # time of the last request, and its answer
 
     def drain(self, policies: Mapping[str, Policy]) -> dict[str, Round]:
-        """One pass over the nodes of several hosts: cordon them, evict pods; last let the clients
-        of DaemonSets go. Hosts that were not looked at before the run ends have no round."""
+        """One pass over the nodes of several hosts: cordon them, evict pods, and last delete the
+        clients of DaemonSets. Hosts not reached before the run ends have no round."""
 
         def look(host: str) -> Round | Leaving | None:
             if self._is_over_in(0):
@@ -112,8 +112,8 @@ class ClusterNodes:
         return found | self.evictions.evict(left)
 
     def _taken_out(self, host: str, policy: Policy) -> Round | Leaving:
-        """Cordon a node, unless it is; the pods that are to leave it first, or what came of it.
-        Raises NotOurs."""
+        """Cordon a node if necessary. Returns the pods that must leave first, or the result of the
+        pass. Raises NotOurs."""
         node, name = self._find(host), self.nodes[host]
         known = taken_of(node)
         if known.run == self.run or host in self._cordoned:
@@ -125,14 +125,14 @@ class ClusterNodes:
                 raise NotOurs(why)
             taken = known if is_ours(node) else Taken(gpus=gpus_of(node))  # by an earlier run
             if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
-                return Round(reasons=[NO_GPU])  # what it is to offer after its change is not known
+                return Round(reasons=[NO_GPU])  # its GPUs after the change could not be compared
             node = cordon(self.api, node, replace(taken, run=self.run))
             self._cordoned.add(host)
         leaving = sort_pods(of_node(self.api, name), policy)
         return self._without_clients(node, leaving) if leaving.empty else leaving
 
     def clear(self, host: str, policy: Policy) -> Round:
-        """Let the clients of DaemonSets go and wait for their end; or why they did not."""
+        """Delete the clients of DaemonSets and wait for their end, or return why that failed."""
         ends = time.monotonic() + LEAVES
         try:
             while True:
@@ -147,7 +147,7 @@ class ClusterNodes:
             return Round(given_up=str(error))
 
     def _without_clients(self, node: Node, leaving: Leaving) -> Round:
-        """Delete the clients of the GPUs. Drained once no client is left on the node."""
+        """Delete the clients of the GPUs. The node is drained when no client is left."""
         taken = taken_of(node)
         clients = {owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)}
         if not clients <= {*taken.clients}:
@@ -158,15 +158,14 @@ class ClusterNodes:
         return Round(drained=not leaving.clients)
 
     def check_refused(self, host: str, image: str) -> str:
-        """Why the pod that is to check the node would be refused; "" if it would not. Nothing is
-        created."""
+        """Why the pod that checks the node would be refused, or "". Creates nothing."""
         try:
             return check.why_refused(self.api, self._find(host), image)
         except NotOurs as error:
             return str(error)
 
     def pull(self, host: str, image: str, seconds: float) -> Pull:
-        """Pull the image of that pod to the node; one that has no GPU to check needs none."""
+        """Pull the image of that pod to the node, unless it has no GPU to check."""
         try:
             node = self._find(host)
         except NotOurs as error:
@@ -179,10 +178,10 @@ class ClusterNodes:
         return found
 
     def check(self, host: str, image: str, seconds: float) -> str:
-        """With the clients back, the node offers what it did, and a pod sees its GPU; "" or why
-        not. The node stays cordoned. Where another user took the node back, nothing is checked on
-        it. Raises ClusterProblem if the API does not answer at the end, which says nothing about
-        the host."""
+        """Wait until clients are back and the node offers its GPUs again, and run a pod that sees
+        one. Returns why that failed, or "". The node stays cordoned. If another user uncordoned it,
+        nothing is checked. Raises ClusterProblem if the API does not answer at the end, which says
+        nothing about the host."""
         self.unchecked.pop(host, None)
         ends = time.monotonic() + seconds
         while True:
@@ -193,7 +192,7 @@ class ClusterNodes:
             except NotOurs as error:
                 self.unchecked[host] = f"no GPU pod ran: {error}"
                 return ""
-            except ClusterProblem as error:  # the API may be on this very host
+            except ClusterProblem as error:  # the API may run on this host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
                 problem, silent = "; ".join(each.message for each in error.findings), error
@@ -202,7 +201,7 @@ class ClusterNodes:
         if silent and not is_final(silent):
             raise silent
         if problem and not (problem == NO_GPU and self.goes_back):
-            return problem  # before a roll-back a user may have removed the plugin
+            return problem  # before a roll-back, a user may have removed the plugin
         gpu = gpu_of(taken_of(node).gpus) or gpu_of(gpus_of(node))
         if not gpu:
             self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
@@ -210,8 +209,8 @@ class ClusterNodes:
         return check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait)
 
     def give_back(self, host: str) -> str:
-        """Remove what the run has written on a node. What is to be said of it: that it is gone, or
-        that another user cordoned it, too; "" if nothing."""
+        """Remove everything that the run wrote to a node. Returns a note, or "": the node is gone,
+        or another user cordoned it too."""
         try:
             node = self._find(host)
         except NotOurs as error:
@@ -223,11 +222,11 @@ class ClusterNodes:
         return STAYS_CORDONED if is_cordoned(node) else ""
 
     def leave_behind(self, host: str, reason: str) -> None:
-        """Keep everything away from the node, and say why on it. One that another user took back
-        loses what the run has written."""
+        """Keep all pods away from the node, and write the reason on it. If another user uncordoned
+        it, everything that the run wrote is removed."""
         try:
             node = self._ours(host)
-            if not is_left_behind(node):  # else a user may be at work on it
+            if not is_left_behind(node):  # else a user may be working on it
                 node = swap_taint(self.api, node, self.run)
                 cordon(self.api, node, taken_of(node), reason)
         except NotKept:
@@ -236,7 +235,7 @@ class ClusterNodes:
             self.give_back(host)
 
     def look(self) -> Seen:
-        """At all nodes of the cluster."""
+        """Read all nodes of the cluster."""
         hosts = {node: host for host, node in self.nodes.items()}
         seen = Seen()
         for node in every_node(self.api):
@@ -256,7 +255,7 @@ class ClusterNodes:
         self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
 
     def _ours(self, host: str) -> Node:
-        """The node, while it is cordoned by gpufleet. Raises NotOurs."""
+        """The node, if it is cordoned by gpufleet. Raises NotOurs."""
         node = self._find(host)
         self._check_ours(host, node)
         return node
@@ -266,14 +265,14 @@ class ClusterNodes:
             raise NotOurs(why)
 
     def _find(self, host: str) -> Node:
-        """Raises NotOurs for a node that is gone."""
+        """The host's node. Raises NotOurs if it is gone."""
         node = self.api.find(f"/api/v1/nodes/{self.nodes[host]}")
         if node is None:
             raise NotOurs(GONE)
         return node
 
     def _is_over_in(self, seconds: float) -> bool:
-        """Wait; whether nothing more is to be evicted: the run ends, or is to be aborted."""
+        """Wait. True if no more pods must be evicted, because the run ends or is aborted."""
         if self.stopping.wait(seconds):
             return True
         now = time.monotonic()

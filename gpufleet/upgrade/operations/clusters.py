@@ -1,4 +1,4 @@
-"""The clusters of a run: which node is which host, and who may be changed."""
+"""Finds the node of each host in the clusters of a run, and opens the clusters."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ Places = Mapping[str, "NodeAt"]
 
 @dataclass(frozen=True, slots=True)
 class NodeAt:
-    """A node, and where its cluster is. `uid`: several contexts may lead to one cluster; `reason`:
-    why it is not to be changed."""
+    """A node, and the access to its cluster. `uid`: identifies the cluster, as several contexts may
+    lead to it; `reason`: why the node must not be changed."""
 
     node: str
     access: KubeAccess
     ready: bool = True
-    machine: str = ""  # its machine id
+    machine: str = ""  # machine id
     offers: bool = False  # GPUs
-    ours: bool = False  # it has a cordon of ours
+    ours: bool = False  # it has our cordon
     uid: str = ""
     reason: str = ""
 
@@ -54,10 +54,9 @@ class NodeAt:
 def find_nodes(
     views: Sequence[HostView], accesses: Iterable[KubeAccess], known_as: KnownAs
 ) -> tuple[list[HostView], dict[str, NodeAt]]:
-    """The views with what the clusters say of their nodes, and the nodes by host: its machine id is
-    what the host says of itself. A node may be one whose kubelet is stopped, or runs as a unit that
-    no fact knows: where a cluster does not answer, each host that is no node of another one may be
-    its node."""
+    """The views with findings about their nodes, and the nodes by host, matched by machine id. A
+    host may be a node although its kubelet is stopped or runs in an unknown unit. So if a cluster
+    does not answer, every host without a node in another cluster may be one of its nodes."""
     candidates = dict[str, list[NodeAt | Finding]]()
     silent = list[Finding]()
     with_id = [view for view in views if view.machine]
@@ -96,20 +95,20 @@ def find_nodes(
 def _find_in(
     api: ClusterApi, access: KubeAccess, views: Sequence[HostView], known_as: KnownAs
 ) -> dict[str, NodeAt | Finding]:
-    """By host, its node in one cluster, or why it is not known. Raises ClusterProblem."""
+    """Host -> its node in one cluster, or why it is not known. Raises ClusterProblem."""
     nodes = dict[str, list[Node]]()
     for node in every_node(api):
         nodes.setdefault(machine_of(node), []).append(node)
     owner = findings.OPERATOR_DRIVER(context=api.context).text if owns_driver(api) else ""
     count = Counter(view.machine for view in views)
     same_id = {view.name: view for view in views if view.machine in nodes}
-    named = side_by_side(  # DNS is asked
+    named = side_by_side(  # uses DNS
         lambda host: _same(known_as[host], nodes[same_id[host].machine]), list(same_id)
     )
     found = dict[str, NodeAt | Finding]()
     for host, same in named.items():
         there = nodes[same_id[host].machine]
-        if count[same_id[host].machine] > 1 or len(there) > 1:  # several say that they are it
+        if count[same_id[host].machine] > 1 or len(there) > 1:  # several hosts claim it
             if same:
                 found[host] = findings.NODE_UNKNOWN(reason="several machines share its ID")
         elif same:
@@ -131,8 +130,8 @@ def _find_in(
 
 
 def _chosen(candidates: Sequence[NodeAt | Finding]) -> NodeAt | Finding | None:
-    """The node that a host is, or why it is not known: a machine that moved to another cluster may
-    be left in its first one, where it is not ready."""
+    """The node of a host, or why it is not known. A machine that moved to another cluster may
+    remain in its first one, where it is not Ready."""
     every = [each for each in candidates if isinstance(each, NodeAt)]
     nodes = list({each.uid or each.access: each for each in reversed(every)}.values())[::-1]
     ready = [each for each in nodes if each.ready]
@@ -146,7 +145,7 @@ def _chosen(candidates: Sequence[NodeAt | Finding]) -> NodeAt | Finding | None:
 
 
 def _same(names: Sequence[str], nodes: Sequence[Node]) -> Node | None:
-    """The node that has one of these names or addresses, or an address that one of them has."""
+    """The node that has one of these names or addresses, or an address that a name resolves to."""
     wanted = {name.lower() for name in names}
     if found := _known(wanted, nodes):
         return found
@@ -163,7 +162,7 @@ def _known(wanted: Collection[str], nodes: Sequence[Node]) -> Node | None:
 
 
 def addresses_of(name: str) -> list[str]:
-    """The addresses of a host by its name; none where only ssh knows it."""
+    """The addresses that a host's name resolves to. Empty if only ssh knows the name."""
     try:
         return [str(found[4][0]).lower() for found in socket.getaddrinfo(name, None)]
     except (OSError, UnicodeError):
@@ -171,7 +170,7 @@ def addresses_of(name: str) -> list[str]:
 
 
 def owns_driver(api: ClusterApi) -> bool:
-    """Whether a GPU Operator installs the drivers of a cluster."""
+    """True if a GPU Operator installs the drivers of a cluster."""
     try:
         found = api.list("/apis/nvidia.com/v1/clusterpolicies")
     except ApiError as error:
@@ -185,8 +184,8 @@ def owns_driver(api: ClusterApi) -> bool:
 def open_clusters(
     places: Places, run: str, hosts: Collection[str], say: Callable[[str], None]
 ) -> dict[str, ClusterNodes]:
-    """The cluster of each of the hosts that is a node, with its Lease, which is held until this
-    process ends. Raises ClusterProblem."""
+    """The cluster of each host that is a node. Its Lease is held until this process ends. Raises
+    ClusterProblem."""
     found: dict[str, ClusterNodes] = {}
     for access in dict.fromkeys(places[host].access for host in hosts if host in places):
         there = {host: place for host, place in places.items() if place.access == access}
@@ -194,7 +193,7 @@ def open_clusters(
         api = ClusterApi(access)
         say(f"taking the lock of cluster {api.context}; a dead process's lock expires soon")
         take_lease(api, LOCK_TIMEOUT, say)
-        remove_pods(api)  # of a process that was killed
+        remove_pods(api)  # of a killed process
         cluster = ClusterNodes(
             api,
             run,
@@ -208,8 +207,8 @@ def open_clusters(
 
 
 def ending_pods(places: Places, policies: Mapping[str, Policy]) -> dict[str, Sequence[str]]:
-    """By host, the pods that the drain of its node evicts and that may not come back. `policies`:
-    of the hosts of which every pod leaves. Raises ClusterProblem."""
+    """Host -> the pods that the drain of its node evicts and that may not come back. `policies`: of
+    hosts that every pod leaves. Raises ClusterProblem."""
     found: dict[str, Sequence[str]] = {}
     for access in dict.fromkeys(places[host].access for host in policies):
         hosts = [host for host in policies if places[host].access == access]

@@ -1,7 +1,7 @@
-"""The cordon of a node by server-side apply, and its taint by compare-and-swap.
+"""Cordons a node by server-side apply, and taints it by compare-and-swap.
 
-The API server keeps who owns a field: what another user wrote, too, stays when a run removes its
-own. A server without server-side apply, before Kubernetes 1.16, refuses the cordon.
+The API server records the owners of a field: if a run removes its own fields, those that another
+user also owns stay. A server without server-side apply (before Kubernetes 1.16) refuses the cordon.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gpufleet.upgrade.nodes import (
 )
 
 CONFLICT, UNLIKE = 409, 422  # the latter: a `test` of a JSON patch failed
-TRIES = 40  # of a write that others were faster than
+TRIES = 40  # attempts of a write that conflicts with other writers
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between them
 NOT_KEPT = (
     "the cluster did not keep the cordon of the node as it was written, as where an admission "
@@ -38,15 +38,15 @@ NOT_KEPT = (
 
 
 class NotOurs(Exception):
-    """A node is not the run's; why, in words."""
+    """The run does not own the node. The text says why."""
 
 
 class NotKept(NotOurs):
-    """The cluster changed what was written."""
+    """The cluster changed the written fields."""
 
 
 def cordon(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
-    """Cordon a node, or change what is written with its cordon. `failed`: why it is left behind.
+    """Cordon a node, or change the data written with its cordon. `failed`: why it is left behind.
     Raises NotKept and ApiError."""
     annotations = {MARK: taken.as_text()} | ({FAILED: failed[:MAX_REASON]} if failed else {})
     foreign = {"annotations": {SCALE_DOWN: "true"}, "labels": {UNMANAGED: "false"}}
@@ -64,7 +64,7 @@ def cordon(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
 
 
 def uncordon(api: ClusterApi, node: Node) -> Node:
-    """Remove what a run has written, but for its taint; what others own, too, stays."""
+    """Remove all that a run wrote, except its taint. Fields that other managers also own stay."""
     return api.apply(_path(node), _body(node), manager=MANAGER)
 
 
@@ -74,12 +74,12 @@ def _apply(
     body = _body(node)
     body["metadata"] |= {"annotations": dict(annotations), "labels": dict(labels)}
     body["spec"] = {"unschedulable": True}
-    # without keys of others, what is in the way can only be our own, in the words of another client
+    # without other managers' keys, a conflict is with our own fields, set by another client
     return api.apply(_path(node), body, manager=MANAGER, force=not labels)
 
 
 def _body(node: Node) -> dict[str, Any]:
-    """The uid keeps the API from creating a node that was deleted."""
+    """With the uid, the API does not create a node that was deleted."""
     about = {key: node["metadata"][key] for key in ("name", "uid")}
     return {"apiVersion": "v1", "kind": "Node", "metadata": about}
 
@@ -89,8 +89,8 @@ def _path(node: Node) -> str:
 
 
 def swap_taint(api: ClusterApi, node: Node, run: str | None) -> Node:
-    """Give a node the taint of a run, or with None remove it: the list of taints is written if it
-    is still what was read, else read again. Raises ApiError, also for a node that was deleted or
+    """Add a run's taint to a node, or remove it if `run` is None. Writes the list of taints if it
+    is unchanged, else reads it again. Raises ApiError, also for a node that was deleted or
     registered again since."""
     uid = node["metadata"]["uid"]
     ours = [] if run is None else [{"key": TAINT, "value": run, "effect": "NoSchedule"}]
@@ -112,7 +112,7 @@ def swap_taint(api: ClusterApi, node: Node, run: str | None) -> Node:
 
 def _swapped(api: ClusterApi, node: Node, wanted: list[Any]) -> Node:
     about, there = node["metadata"], taints_of(node)
-    if not there:  # a JSON patch cannot test that there is no list
+    if not there:  # a JSON patch cannot test that the list is missing
         version = {key: about[key] for key in ("uid", "resourceVersion")}
         return api.merge(_path(node), {"metadata": version, "spec": {"taints": wanted}})
     return api.patch(

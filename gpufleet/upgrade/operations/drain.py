@@ -1,4 +1,4 @@
-"""Pods leave their nodes by the Eviction API, which keeps PodDisruptionBudgets; pass by pass."""
+"""Evicts pods from nodes in passes, by the Eviction API, which keeps PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import MANAGER
 from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 
-AT_ONCE = 16  # requests that a cluster is sent side by side
+AT_ONCE = 16  # parallel requests to a cluster
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
-PASS = 20.0  # seconds of one pass; then the nodes are looked at, and it goes on with the others
-PATIENT = 8.0  # the pause from which on it is looked why a budget may never allow an eviction
+PASS = 20.0  # seconds of one pass, after which the other nodes are checked
+PATIENT = 8.0  # pause from which on a budget is checked for never allowing an eviction
 CONFLICT, LATER = 409, 429
 
 Value = TypeVar("Value")
@@ -25,8 +25,8 @@ Value = TypeVar("Value")
 
 @dataclass(slots=True)
 class Round:
-    """What one pass over a node found. `given_up`: it cannot be drained; `evicted`: how many of its
-    pods are on their way since."""
+    """The result of one pass over a node. `given_up`: it cannot be drained; `evicted`: number of
+    pods that began to leave in this pass."""
 
     drained: bool = False
     given_up: str = ""
@@ -44,7 +44,7 @@ class _Turn:
 
 
 class Evictions:
-    """Of the pods of one cluster, one pass at a time."""
+    """Evictions of the pods of one cluster, one pass at a time."""
 
     def __init__(
         self,
@@ -52,14 +52,14 @@ class Evictions:
         is_over: Callable[[], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`is_over`: whether nothing more is to be evicted, because the run ends."""
+        """`is_over`: True if no more pods must be evicted, because the run ends."""
         self.api, self._is_over, self._clock = api, is_over, clock
         self._turns: dict[str, _Turn] = {}  # by uid of the controller
         self._policy = ""
 
     def evict(self, leaving: Mapping[str, Leaving]) -> dict[str, Round]:
-        """Evict those pods of these nodes that it is time for, of each controller until it is
-        refused, those first that are not Ready, which it does without already. Raises
+        """Evict pods of these nodes whose next try is due: those of each controller until one is
+        refused, first those that are not Ready, which it already does without. Raises
         ClusterProblem."""
         found = {node: Round(reasons=_standing(each)) for node, each in leaving.items()}
         groups: dict[str, list[tuple[str, Pod]]] = {}
@@ -67,7 +67,7 @@ class Evictions:
             for pod in each.evict:
                 owner = owner_of(pod).get("uid") or pod["metadata"]["uid"]
                 groups.setdefault(owner, []).append((node, pod))
-        if groups and not self._policy:  # Kubernetes has policy/v1 from 1.22 on
+        if groups and not self._policy:  # Kubernetes has policy/v1 since 1.22
             newer = self.api.find("/apis/policy/v1") is not None
             self._policy = "policy/v1" if newer else "policy/v1beta1"
         ends = self._clock() + PASS
@@ -86,8 +86,8 @@ class Evictions:
     def _evict_group(
         self, owner: str, group: Sequence[tuple[str, Pod]], ends: float
     ) -> tuple[list[tuple[str, Pod]], list[tuple[str, str]]]:
-        """The pods of one controller that are on their way, each with its node, and for each of the
-        others its node and why. Raises ClusterProblem."""
+        """The pods of one controller that leave, each with its node, and the pods that stay, as
+        node and reason. Raises ClusterProblem."""
         turn = self._turns.setdefault(owner, _Turn())
         waiting = sorted(group, key=lambda each: is_pod_ready(each[1]))
         gone = []
@@ -102,7 +102,7 @@ class Evictions:
         return gone, [(node, f"{name_of(pod)}: {why}" if why else "") for node, pod in waiting]
 
     def _why_refused(self, pod: Pod, pause: float) -> str:
-        """Ask for one eviction; why it is refused, "" if the pod is on its way, or gone."""
+        """Request one eviction. Returns why it is refused, or "" if the pod leaves or is gone."""
         about = pod["metadata"]
         path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}/eviction"
         body: dict[str, Any] = {"apiVersion": self._policy, "kind": "Eviction"}
@@ -110,7 +110,7 @@ class Evictions:
         try:
             self.api.attempt(path, body | {"deleteOptions": this_pod(pod)})
         except ApiError as error:
-            if error.is_missing or error.status == CONFLICT:  # another of its name is there
+            if error.is_missing or error.status == CONFLICT:  # another pod has its name
                 return ""
             said = one_line("; ".join(error.causes) or error.message or error.reason)
             if error.status != LATER:
@@ -120,7 +120,7 @@ class Evictions:
         return ""
 
     def _hint(self, pod: Pod) -> str:
-        """Why a budget may never allow the eviction: the successor of a pod has no node; or ""."""
+        """Why a budget may never allow the eviction, or "": the pod's successor fits no node."""
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
         for other in self.api.list(path, fieldSelector="status.phase=Pending"):
             for condition in (other.get("status") or {}).get("conditions") or ():
@@ -129,7 +129,7 @@ class Evictions:
         return ""
 
     def delete_clients(self, clients: Sequence[Pod]) -> None:
-        """Delete pods of DaemonSets: an eviction would only count them. Raises ApiError."""
+        """Delete pods of DaemonSets: budgets would only count their eviction. Raises ApiError."""
         for pod in clients:
             about = pod["metadata"]
             if about.get("deletionTimestamp"):
@@ -143,13 +143,13 @@ class Evictions:
 
 
 def _standing(leaving: Leaving) -> list[str]:
-    """Why pods stay that are not evicted."""
+    """Why pods that are not evicted stay."""
     waited = [f"{pod}: {why}" for pod, why in leaving.waited.items()]
     return [*waited, *(f"{pod}: it is ending" for pod in leaving.going)]
 
 
 def this_pod(pod: Pod) -> dict[str, Any]:
-    """DeleteOptions for this very pod, and none of its name that came since."""
+    """DeleteOptions for exactly this pod, not for a newer pod of the same name."""
     preconditions = {"uid": pod["metadata"]["uid"]}
     return {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions}
 
@@ -160,12 +160,12 @@ def of_node(api: ClusterApi, name: str) -> list[Any]:
 
 
 def pods_of(api: ClusterApi, nodes: Mapping[str, str]) -> dict[str, list[Any]]:
-    """By host, the pods of its node."""
+    """Host -> the pods of its node."""
     return side_by_side(lambda host: of_node(api, nodes[host]), list(nodes))
 
 
 def every_node(api: ClusterApi) -> list[Any]:
-    """All nodes, without their lists of images and of what others changed."""
+    """All nodes, without their lists of images and of managed fields."""
     return api.list("/api/v1/nodes", "application/json", _lean)
 
 
@@ -178,6 +178,6 @@ def _lean(node: dict[str, Any]) -> dict[str, Any]:
 
 
 def side_by_side(call: Callable[[str], Value], names: Sequence[str]) -> dict[str, Value]:
-    """Call a function for each of these names."""
+    """Call a function for each of these names in parallel."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return dict(zip(names, pool.map(call, names), strict=True))

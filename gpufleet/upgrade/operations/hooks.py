@@ -1,4 +1,4 @@
-"""Commands of the user's on this machine, for one host each."""
+"""Runs the user's commands on this machine, each for one host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpufleet.core.visible import one_line
 
 SHOWN = 200  # characters of the last line that a command printed
 MOST = 1024 * 1024  # bytes that it may print
-POLL = 0.1  # seconds between two looks at a command
+POLL = 0.1  # seconds between checks of a command
 
 
 def never() -> bool:
@@ -23,8 +23,8 @@ def never() -> bool:
 def run_command(
     command: str, host: str, timeout: float, is_over: Callable[[], bool] = never
 ) -> str | None:
-    """Run a command to its end. Returns why it failed, or None. `{host}` in it is replaced by the
-    host's name; `is_over`: whether the command must be ended."""
+    """Run a command to its end. Returns why it failed, or None. Replaces `{host}` in it by the
+    host's name. `is_over`: True if the command must be ended."""
     words = [word.replace("{host}", host) for word in shlex.split(command)]
     environment = {**os.environ, "GPUFLEET_HOST": host}
     try:

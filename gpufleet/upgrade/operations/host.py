@@ -21,7 +21,7 @@ def keep(
     settings: UpgradeSettings, job: PackageTransaction, version: str, packages: Mapping[str, str]
 ) -> Commands:
     """
-    Fetch the installed packages, and note the health of the host.
+    Fetch the installed packages, and record the health of the host.
 
     + settings: of the run
     + job: of the driver's transaction
@@ -38,7 +38,7 @@ def keep(
 @operation
 def note() -> Commands:
     """
-    Note what a change of the host is compared with, right before it.
+    Record the state of the host right before its change, for the comparison afterwards.
     """
     yield script("upgrade/note", FOLDER, explain(host.name, findings.NOT_PREPARED(folder=FOLDER)))
 
@@ -59,7 +59,7 @@ def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Comm
     Compare the host with its state before the change.
 
     + settings: of the run
-    + version: of the driver, now
+    + version: the driver's current version
     + toolkit: version of the container toolkit, if the run changed it
     """
     message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
@@ -77,7 +77,7 @@ def restore(
     + version: the earlier one
     + manager: of packages
     + lock_timeout: seconds to wait for another package manager
-    + installed: packages of the driver that are there
+    + installed: installed packages of the driver
     """
     yield wait_for_lock(lock_timeout)
     message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))

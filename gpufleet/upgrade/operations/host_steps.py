@@ -1,4 +1,4 @@
-"""Access of a run to its hosts: steps, and the state file on each host."""
+"""A run's access to its hosts: steps, and the state file on each host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import Status
 from gpufleet.upgrade.subjects import Subject, data_of
 
-HARMLESS = ("look", "prepare", "take")  # steps that leave the driver at work alone
+HARMLESS = ("look", "prepare", "take")  # steps that do not affect the running driver
 WRITING, READING = "while its state was written", "while its state was read"
 AT_ONCE = 100
 
@@ -49,11 +49,11 @@ class HostSteps:
     def __init__(
         self, session: Session, deploy: Path, subject: Subject = "driver", run: str = ""
     ) -> None:
-        """`deploy`: the file that carries out a step; `subject`: driver, toolkit or reboot."""
+        """`deploy`: the file that executes a step; `subject`: driver, toolkit or reboot."""
         self.session, self.deploy, self.subject, self.run = session, deploy, subject, run
 
     def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
-        """Call a function for hosts side by side."""
+        """Call a function for hosts in parallel."""
         names = list(names)
         self.session.connect(names)
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -63,13 +63,13 @@ class HostSteps:
         return self._step(name, "look", data_of(self.subject, version, branch))
 
     def step(self, name: str, step: str, version: str, reboot: str = "") -> Result:
-        """Carry out a step. `version`: of the subject; `reboot`: node_reboot, "" for that of the
-        inventory."""
+        """Execute a step. `version`: of the subject; `reboot`: node_reboot, or "" for the
+        inventory's."""
         how = {"node_reboot": reboot} if reboot else {}
         return self._step(name, step, {**how, **data_of(self.subject, version)})
 
     def _step(self, name: str, step: str, data: Mapping[str, Any]) -> Result:
-        """GPU work blocks every step except those that leave the driver alone."""
+        """GPU work blocks every step except those that do not affect the driver."""
         run = {"upgrade_run": self.run} if self.run else {}
         mine = {"upgrade_step": step, "driver_allow_disruption": step in HARMLESS, **run, **data}
         found, touched = self.session.step(name, self.deploy, mine)
@@ -89,7 +89,7 @@ class HostSteps:
         return Status(name, problem=found.text)
 
     def write(self, name: str, state: HostState) -> None:
-        """Keep the state on the host, with its lock, which is held from then on. Raises Stopped."""
+        """Write the state to the host and keep its lock from then on. Raises Stopped."""
         self.session.call(name, lambda host: _write(host, state_text(state)))
 
 

@@ -1,9 +1,9 @@
 """Holds the lock of kured, which reboots nodes, while nodes are out of service.
 
-The lock is an annotation of kured's DaemonSet: one lock, or a list of them with --concurrency above
-1. Sources (2026-11): https://github.com/kubereboot/kured/blob/main/pkg/daemonsetlock/daemonsetlock.go,
-kured-ds.yaml and kured-ds-signal.yaml there. Users who may create DaemonSets may name one kured:
-one counts that runs with the host's processes, as a reboot requires.
+The lock is an annotation of kured's DaemonSet: one lock, or a list with --concurrency above 1.
+Sources (2026-11): https://github.com/kubereboot/kured/blob/main/pkg/daemonsetlock/daemonsetlock.go,
+kured-ds.yaml and kured-ds-signal.yaml there. Any user who may create DaemonSets can name one kured.
+Only one that uses the host's processes counts, because a reboot requires that.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NAME = "kured"
 ANNOTATION = "weave.works/kured-node-lock"  # its default
 LASTS = 24 * 3600.0  # seconds after which our lock expires without the run
 NANO = 1_000_000_000
-MAX_LOCKS = 100  # of one DaemonSet
+MAX_LOCKS = 100  # in one DaemonSet
 FORBIDDEN, CONFLICT = 403, 409
-TRIES = 5  # of a write that others were faster than
+TRIES = 5  # attempts of a write that conflicts with other writers
 
 Fields = Mapping[str, Any]  # of a DaemonSet, or of a lock
 
@@ -47,13 +47,13 @@ class KuredLock:
         self._write(self._giving_back)
 
     def _holders(self, daemonsets: Sequence[Fields]) -> tuple[str, ...]:
-        """The nodes that hold the lock. One that cannot be read is held."""
+        """The nodes that hold the lock. A lock that cannot be read counts as held."""
         locks = [lock for found in daemonsets for lock in _locks(found)]
         others = [lock for lock in locks if lock["nodeID"] != self.owner]
         return tuple(one_line(lock["nodeID"]) for lock in others if not self._is_over(lock))
 
     def _is_over(self, lock: Fields) -> bool:
-        """Whether a lock has expired. A lock without a time is held until it is released."""
+        """True if a lock has expired. A lock without a time is held until it is released."""
         ttl, text = lock.get("TTL"), lock.get("created")
         if not isinstance(ttl, int) or ttl <= 0 or not isinstance(text, str):
             return False
@@ -88,7 +88,7 @@ class KuredLock:
         return json.dumps({"maxOwners": _concurrency(found), "locks": others}) if others else ""
 
     def _all(self) -> list[Fields]:
-        """A user who may not list them runs beside a kured that it does not know of."""
+        """The DaemonSets of kured. Empty if the user may not list them: kured is then ignored."""
         try:
             return [each for each in self.api.list("/apis/apps/v1/daemonsets") if _is_kured(each)]
         except ApiError as error:
@@ -97,7 +97,7 @@ class KuredLock:
             return []
 
     def _write(self, make: Callable[[Fields], str | None], tries: int = TRIES) -> None:
-        """Write the changed annotations; read and write again after a conflict."""
+        """Write the changed annotations. Reads and writes again after a conflict."""
         try:
             for found in self._all():
                 if (text := make(found)) is not None:
@@ -121,7 +121,7 @@ def _is_kured(found: Fields) -> bool:
 
 
 def _locks(found: Fields) -> list[Fields]:
-    """The locks there. One that cannot be read is of nobody, and has no end."""
+    """The locks of a DaemonSet. One that cannot be read has no owner and no end."""
     key = _argument(found, "--lock-annotation") or ANNOTATION
     text = (found["metadata"].get("annotations") or {}).get(key)
     try:

@@ -1,4 +1,4 @@
-"""Carries out a run: looks, decides, acts, until nothing is left to do."""
+"""The loop of a run: looks, decides and acts until nothing is left to do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Job = Callable[[], None]
 
 
 def carry_on(run: Run, pool: Executor | None = None) -> str:
-    """Carry a run out until it ends or is paused. Returns the reason. `pool`: of workers. Raises
+    """Execute a run until it ends or is paused. Returns the reason. `pool`: of workers. Raises
     ClusterProblem if it cannot continue."""
     at_work: dict[Work, tuple[str, ...]] = {}
     ours = _ours(run)
@@ -57,7 +57,7 @@ def carry_on(run: Run, pool: Executor | None = None) -> str:
 
 
 def _is_over(run: Run, decision: Decision, ours: set[str]) -> bool:
-    """Whether nothing is left that this process may do, now or later."""
+    """True if this process has nothing left to do, now or later."""
     if decision.acts or decision.waits:
         return False
     later = decide([replace(each, due=True) for each in run.hosts(set(), ours)],
@@ -75,7 +75,7 @@ def _around(run: Run) -> Around:
 
 
 def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
-    """The decision. Clusters and alerts are asked only before a host is taken out of service."""
+    """The decision. Clusters and alerts are queried only before a host is taken out of service."""
     hosts, around = run.hosts(busy, ours), _around(run)
     decision = decide(hosts, run.plan.limits, around)
     begins = [n for n, do in decision.acts.items()
@@ -116,7 +116,7 @@ def _alerts(run: Run, out: set[str]) -> tuple[str, ...]:
 
 
 def _let_reboot(run: Run) -> None:
-    """kured may begin again, but in clusters with hosts that are still out of service."""
+    """Release kured's lock, except in clusters with hosts that are still out of service."""
     held = _of(run, [name for name, state in run.states.items() if state.out])
     for cluster in set(run.clusters.values()) - held:
         try:
@@ -147,8 +147,8 @@ def _work(run: Run, decision: Decision) -> list[tuple[tuple[str, ...], Job]]:
 
 
 def _bounded(run: Run, hosts: tuple[str, ...], work: Job) -> None:
-    """Do something with hosts. One that does not answer is tried again, for a time; then this
-    process gives it up, as one that is another's."""
+    """Work on hosts. One that does not answer is tried again for a time. Then, or if another run
+    owns it, this process gives it up."""
     try:
         work()
     except ClusterProblem:  # the Lease is lost: another run is at work

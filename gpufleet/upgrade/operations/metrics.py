@@ -15,7 +15,7 @@ PREFIX = "gpufleet_upgrade"
 def metrics_text(
     plan: Plan, states: Mapping[str, HostState], inventory: str, *, running: bool
 ) -> str:
-    """The metrics of a run. `running`: whether a process carries it out."""
+    """The metrics of a run. `running`: True if a process executes it."""
     run = {"run": plan.run, "kind": plan.kind, "subject": plan.subject}
     counts = Counter(state.phase for state in states.values())
     out = sum(state.out_of_service for state in states.values())

@@ -28,7 +28,7 @@ from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
 from gpufleet.upgrade.show import Status
 from gpufleet.upgrade.subjects import Subject, Wanted
 
-LOOKS, PAUSE = 6, 1.0  # at a lock whose process may have just ended; seconds between two
+LOOKS, PAUSE = 6, 1.0  # tries at a lock whose process may have just ended; seconds between them
 
 T = TypeVar("T")
 
@@ -58,14 +58,14 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """A run as it is planned."""
+    """A planned run."""
 
     plan: Plan
     settings: Mapping[str, UpgradeSettings]
     places: Mapping[str, NodeAt]
     work: Mapping[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs
     ending: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
-    reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot that steps keep
+    reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot for the steps
 
 
 def read_fleet(
@@ -79,9 +79,9 @@ def read_fleet(
     ends: bool = False,
     release: bool = False,
 ) -> Fleet:
-    """The unfinished run over these hosts, or a new one. `name`: of a new run; `ends`: as of
-    make_plan; `release`: only check and return what earlier runs left behind, in the version that
-    it has. Raises Stopped and ClusterProblem."""
+    """The unfinished run over these hosts, or a new one. `name`: of a new run; `ends`: see
+    make_plan; `release`: only check hosts that earlier runs left behind and return them, with their
+    current version. Raises Stopped and ClusterProblem."""
     statuses = reader.each(reader.read, [target.name for target in targets])
     states = {each.name: each.state for each in statuses.values() if each.state}
     if kind == "rollback":
@@ -139,8 +139,8 @@ def _at_present(behind: Mapping[str, HostView], reader: Reader) -> list[HostView
 
 
 def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
-    """Write to every host that it is in the run, and hold its lock from here on. A host that is not
-    reached now is not in a new run. Raises Stopped if another process is at work."""
+    """Record the run on every host, and take the host's lock. A host that does not answer now is
+    not in a new run. Raises Stopped if another process is at work."""
     plan = fleet.plan
     for look in range(LOOKS):
         holders = {n: s.holder for n, s in reader.each(reader.read, plan.hosts).items() if s.holder}
@@ -175,7 +175,7 @@ def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
 
 
 def _view(status: Status, result: Result | None) -> HostView:
-    """A host as its file and its step `look` have it."""
+    """A host's view, from its file and its step `look`."""
     name, state = status.name, status.state
     if status.problem:
         return HostView(name, refusals=(status.problem,), reached=False)
@@ -190,12 +190,12 @@ def _view(status: Status, result: Result | None) -> HostView:
 
 
 def _settings(target: Target, subject: Subject) -> UpgradeSettings:
-    """The settings of a host. Which pods leave depends on node_reboot. Raises Stopped."""
+    """The settings of a host. node_reboot decides which pods leave. Raises Stopped."""
     settings, problems = load_settings(target.data)
     if settings is None:
         text = " ".join(each.text for each in problems)
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
-    if subject == "reboot":  # it ends every pod: none may stay to be ended by it
+    if subject == "reboot":  # a reboot ends every pod, so every pod must leave first
         return settings.model_copy(update={"drain": "all"})
     if settings.drain != "auto":
         return settings
@@ -206,14 +206,13 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
 def _never_reboots(
     target: Target, settings: Mapping[str, UpgradeSettings], nodes: Mapping[str, NodeAt]
 ) -> bool:
-    """Whether no step may reboot a host: it is not allowed, or pods stay on its node, which were
-    not waited for."""
+    """True if no step may reboot a host: reboots are not allowed, or pods stay on its node."""
     stays = target.name in nodes and settings[target.name].drain == "gpu"
     return stays or _reboot_of(target) == "never"
 
 
 def _reboot_of(target: Target) -> str:
-    """The node_reboot of a host; "" for an invalid one."""
+    """The node_reboot of a host, or "" if it is invalid."""
     settings = load_role(HostSettings, target.data, [])
     return settings.reboot if settings else ""
 

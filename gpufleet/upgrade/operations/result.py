@@ -22,25 +22,25 @@ STOPPED = "GF012"  # says only that another finding stops the host
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a step on one host."""
+    """The result of a step on one host."""
 
     ok: bool
     reason: str = ""
     plan: Mapping[str, Any] = field(default_factory=dict)  # output of the step `look`
     code: str = ""  # of the finding that stopped it
-    busy: bool = False  # others use the GPUs or the host: it may succeed later
+    busy: bool = False  # host or GPUs are in use: it may succeed later
     reached: bool = True  # else the host does not answer: it may succeed later
     silent: bool = False  # its cluster does not answer: it may succeed later
     touched: bool = False  # a command of the step was begun: the host may have been changed
 
     def of(self, *, touched: bool) -> Result:
-        """The result of several steps of which this is the last one."""
+        """The result of several steps, of which this is the last."""
         return replace(self, touched=touched)
 
 
 def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
-    """The result, from the report of a step or the finding about an unreached host. `touched`: an
-    operation of the step was begun."""
+    """The result, from the report of a step or from the finding about an unreachable host.
+    `touched`: an operation of the step was begun."""
     if isinstance(found, Finding):
         return Result(False, _text(found), code=found.code, reached=False)
     seen: Mapping[str, Any] = found.plan.get("upgrade") or {}
@@ -60,7 +60,7 @@ def _text(found: Finding) -> str:
 
 
 def _said(errors: list[str]) -> str:
-    """The output of a failed operation, below its name."""
+    """The output of a failed operation, without its name."""
     first = errors[0] if errors else "it gave no reason"
     text = " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first
     return one_line(text)[:REASON]

@@ -1,4 +1,4 @@
-"""A run while a process carries it out."""
+"""A run in the process that executes it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Work = Future[None]
 
 
 def first_done(works: Collection[Work], seconds: float) -> set[Work]:
-    """The finished futures, as soon as one is finished or the time is over."""
+    """The finished futures, as soon as one finishes or the time is over."""
     return wait(works, seconds, return_when=FIRST_COMPLETED)[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds. `poll`, `longest`: between two tries with a host; `silence`: at least, to wait for a
-    host or a cluster that does not answer."""
+    """Seconds. `poll`, `longest`: between tries with a host; `silence`: minimum wait for a host or
+    a cluster that does not answer."""
 
     poll: float = 3.0
     longest: float = 30.0
@@ -61,13 +61,13 @@ class Steps(Protocol):
     def step(self, name: str, step: str, version: str, reboot: str) -> Result: ...
 
     def write(self, name: str, state: HostState) -> None:
-        """Write the state to the host. Raises Stopped if it does not answer, or another run holds
-        it."""
+        """Write the state to the host. Raises Stopped if it does not answer, or if another run
+        holds it."""
 
 
 def passing(error: ClusterProblem) -> str:
-    """Why a cluster does not answer, if it may answer later. Raises the error if the Lease is lost:
-    another run is at work there."""
+    """Why a cluster does not answer, if it may answer later. Raises the error if the Lease is lost,
+    as another run is then at work there."""
     if any(each.code == LEASE_LOST.code for each in error.findings):
         raise error
     return one_line("; ".join(each.message for each in error.findings))
@@ -89,20 +89,20 @@ class Run:
         metrics: Path | None = None,
         inventory: str = "",
     ) -> None:
-        """`clusters`: of the hosts that are nodes; `reboots`: node_reboot that steps keep."""
+        """`clusters`: of hosts that are nodes; `reboots`: node_reboot for the steps."""
         self.plan, self.settings, self.steps, self.say = plan, settings, steps, say
         self.clusters, self.timing, self.reboots = clusters, timing, reboots or {}
         self.metrics, self.inventory = metrics, inventory
         self.states = dict(plan.hosts)
         self.asked = ""  # "pause" or "abort"
         self.idle: set[str] = set()  # drained hosts that nothing uses
-        self.commanded: set[str] = set()  # whose upgrade_drain_command has succeeded
+        self.commanded: set[str] = set()  # hosts after a successful upgrade_drain_command
         self.silent: set[str] = set()  # hosts that do not answer
-        self.given_up: dict[str, Finding] = {}  # hosts that this process cannot finish, and why
-        self.fresh: set[str] = set()  # hosts whose change this process began, and no earlier one
+        self.given_up: dict[str, Finding] = {}  # hosts that this process cannot finish -> why
+        self.fresh: set[str] = set()  # hosts whose change this process began, not an earlier one
         self._guard = threading.Lock()
-        self._shown: dict[str, str] = {}  # host -> what it waits for, as last said
-        self._waits: dict[str, float] = {}  # host -> since when, by a clock that cannot be set
+        self._shown: dict[str, str] = {}  # host -> last printed reason of its wait
+        self._waits: dict[str, float] = {}  # host -> start of its wait, by the steady clock
         self._later: dict[str, tuple[float, float]] = {}  # host -> next try, and the pause after it
         self._posts = True
         for cluster in set(clusters.values()):
@@ -111,7 +111,7 @@ class Run:
 
     @property
     def goes_back(self) -> bool:
-        """Whether it is a roll-back of another run."""
+        """True if it rolls another run back."""
         return self.plan.kind == "rollback"
 
     @property
@@ -119,8 +119,7 @@ class Run:
         return self.timing.now()
 
     def write(self, name: str, phase: Phase, why: str = "", **more: Any) -> None:
-        """Keep the state of a host, on the host, before anything else is done with it. Raises
-        Stopped."""
+        """Write a host's state to the host before any act on it. Raises Stopped."""
         state = self.states[name].moved(phase, self.now, why, **more)
         self.steps.write(name, state)
         before, self.states[name] = self.states[name], state
@@ -146,8 +145,8 @@ class Run:
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 
     def _post(self, name: str, phase: Phase, why: str) -> None:
-        """Create an event. A run continues without events; if they are forbidden, it tries no
-        more."""
+        """Create an event. A run continues without events. If they are forbidden, it stops
+        trying."""
         cluster = self.clusters[name]
         body = event_of(cluster.nodes[name], self.plan.run, phase, why, self.now)
         if not (body and self._posts):
@@ -159,7 +158,7 @@ class Run:
             self._posts = not isinstance(error, ApiError)
 
     def hosts(self, busy: set[str], ours: set[str]) -> list[Host]:
-        """The hosts as they are now. `busy`: at work; `ours`: whose nodes have our cordon."""
+        """The current state of the hosts. `busy`: at work; `ours`: their nodes have our cordon."""
         now = self.timing.steady()
         return [
             Host(
@@ -179,8 +178,8 @@ class Run:
         return self.steps.step(name, step, version, self.reboots.get(name, ""))
 
     def waits(self, name: str, reason: str, seconds: float) -> bool:
-        """Whether a host may be waited for any longer, since the first look of this process that
-        had to wait; it is tried again later. The reason is said once."""
+        """True if a host may be waited for any longer, counted from this process's first wait for
+        it. It is then tried again later. The reason is printed once."""
         now = self.timing.steady()
         with self._guard:
             if now - self._waits.setdefault(name, now) >= seconds:
@@ -189,7 +188,7 @@ class Run:
         return True
 
     def later(self, name: str, reason: str, *, soon: bool = False) -> None:
-        """Try a host again, after a pause that grows unless something will happen `soon`."""
+        """Try a host again after a pause, which grows unless a change is expected `soon`."""
         reason = one_line(reason)
         with self._guard:
             last = 0.0 if soon else self._later.get(name, (0.0, 0.0))[1]

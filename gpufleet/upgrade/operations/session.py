@@ -1,8 +1,8 @@
-"""Steps on hosts in this process: the connections stay open, all else is new for each step.
+"""Executes steps on hosts in this process. Connections stay open, all else is new for each step.
 
 A step is one host with a separate pyinfra State, so that no host waits for another one. Several
-greenlets each carry out one, on different hosts. The lock on a host is held from its first change
-to the end of the process.
+greenlets each execute one, on different hosts. The lock on a host is held from its first change to
+the end of the process.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
 CONFIG = "config.py"
-PYINFRA: Any = command_line  # its command: untyped
-CUT = (SSHException, OSError, EOFError)  # a connection that ends while it is used
+PYINFRA: Any = command_line  # pyinfra's command; untyped
+CUT = (SSHException, OSError, EOFError)  # a connection ended during use
 T = TypeVar("T")
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
 class _StateOfHost:
-    """What `pyinfra.state` is. pyinfra has one for a process; two steps at a time need one each."""
+    """Stands for `pyinfra.state`. pyinfra has one per process, but parallel steps need one each."""
 
     otherwise: Any = None
 
@@ -68,7 +68,7 @@ class _StateOfHost:
 
 
 class _StepReport(RunReport):
-    """The report of a step, without the progress of a run of pyinfra's command."""
+    """The report of a step, without the progress output of pyinfra's command."""
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         pass
@@ -78,7 +78,7 @@ class _StepReport(RunReport):
 
 
 class _Masked(logging.Formatter):
-    """The time and the message of pyinfra, without secrets."""
+    """Formats pyinfra's log with time and message, without secrets."""
 
     def format(self, record: logging.LogRecord) -> str:
         return hide_secrets(super().format(record))
@@ -88,8 +88,8 @@ class Session:
     """The hosts of an inventory."""
 
     def __init__(self, path: str, options: Sequence[str] = ()) -> None:
-        """`options`: of pyinfra's command line. Raises Stopped for an inventory that pyinfra cannot
-        load."""
+        """`options`: of pyinfra's command line. Raises Stopped if pyinfra cannot load the
+        inventory."""
         os.environ["PYINFRA_PROGRESS"] = "off"
         logger.setLevel(logging.INFO)
         logger.propagate = False
@@ -108,7 +108,7 @@ class Session:
             prepare_connections(self.config)
             self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
         except Exception as error:
-            cause = getattr(error, "exception", error)  # which pyinfra wraps
+            cause = getattr(error, "exception", error)  # pyinfra wraps it
             named = f"{type(cause).__name__}: {printed(cause, str)}"
             why = cause.message if isinstance(cause, ClickException) else named
             raise Stopped(INVENTORY(path=path, why=one_line(why))) from error
@@ -118,13 +118,13 @@ class Session:
         self.hosts: dict[str, Host] = {}
 
     def log_to(self, path: Path) -> None:
-        """Write what pyinfra logs to a file of this user's alone. Raises OSError."""
+        """Write pyinfra's log to a file that only this user can read. Raises OSError."""
         handler = logging.StreamHandler(os.fdopen(os.open(path, APPEND, 0o600), "a"))
         handler.setFormatter(_Masked("%(asctime)s %(message)s"))
         logger.addHandler(handler)
 
     def connect(self, names: Iterable[str]) -> None:
-        """Connect these hosts side by side; one that is not reached says so in its steps."""
+        """Connect these hosts in parallel. For one that is not reached, its steps report that."""
         wanted = [self.inventory.get_host(name) for name in names if name not in self.hosts]
         if not wanted:
             return
@@ -139,14 +139,14 @@ class Session:
         self.hosts |= {host.name: host for host in wanted}
 
     def close(self) -> None:
-        """End the connections, and with them the locks on the hosts."""
+        """Close the connections, which releases the locks on the hosts."""
         hang_up(self.hosts.values())
 
     def step(
         self, name: str, deploy: Path, data: Mapping[str, Any]
     ) -> tuple[HostReport | Finding, bool]:
-        """Plan and carry out a file of deploys/ on one host, with this data: its report, or why the
-        host is not reached; and whether an operation was begun. Raises nothing."""
+        """Plan and execute a file of deploys/ on one host with this data. Returns its report, or
+        why the host is not reached, and True if an operation was begun. Raises nothing."""
         self.connect([name])
         state, host = self._fresh(name, data)
         report = _StepReport(state)
@@ -164,16 +164,16 @@ class Session:
             state.set_stage(StateStage.Disconnect)  # its report is complete
         except ConnectError:
             return unreached(host), False
-        except PyinfraError as error:  # no host is left: the report says why
+        except PyinfraError as error:  # no host is left; the report says why
             logger.debug(f"{name}: {error}")
         finally:
             ctx_host.reset()  # `use` and run_ops leave them set after an exception
             ctx_state.set(None)
-            self.hosts[name].connected = host.connected  # after a reboot it is another connection
+            self.hosts[name].connected = host.connected  # a new connection after a reboot
         return report.gather()[0], name in report.touched
 
     def call(self, name: str, function: Callable[[Host], T]) -> T:
-        """Call a function that asks one host, outside of a step. Raises Stopped if the host is
+        """Call a function that queries one host, outside of a step. Raises Stopped if the host is
         not reached, and the exceptions of the function."""
         self.connect([name])
         state, host = self._fresh(name, {})
@@ -191,8 +191,8 @@ class Session:
             self.hosts[name].connected = host.connected
 
     def _fresh(self, name: str, data: Mapping[str, Any]) -> tuple[State, Host]:
-        """A new State and Host with the open connection: State.init() makes a new connector without
-        one. Roles also look at the other hosts."""
+        """A new State and Host with the open connection, because State.init() creates a new
+        connector without one. Roles also read the other hosts."""
         known = self.hosts[name]
         inventory = copy(self.inventory)
         inventory.override_data = {**self.inventory.override_data, **data}
@@ -214,7 +214,7 @@ class Session:
 
 
 def _reconnect(host: Host) -> None:
-    """Raises ConnectError."""
+    """Reconnect a host. Raises ConnectError."""
     if not is_connected(host):
         host.connected = False
         forget_loss(host)
@@ -222,14 +222,14 @@ def _reconnect(host: Host) -> None:
 
 
 def _parsed(path: str, options: Sequence[str]) -> dict[str, Any]:
-    """The options as pyinfra's own parser has them. Raises click.UsageError."""
+    """The options, parsed by pyinfra's own parser. Raises click.UsageError."""
     words = [*options, as_argument(path), "deploy.py"]
     context = command_line.cli.make_context("pyinfra", words)
     return dict(context.params)
 
 
 def _config(asked: Mapping[str, Any]) -> Any:
-    """pyinfra's configuration, as its command makes it: config.py of the folder, then options."""
+    """pyinfra's configuration, as its command creates it: config.py of the folder, then options."""
     config = Config()
     ctx_config.set(config)
     file = asked["config_filename"]
@@ -244,7 +244,7 @@ def _config(asked: Mapping[str, Any]) -> Any:
 
 
 def _data(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The data of --data and of options about the connection."""
+    """The data from --data and from options about the connection."""
     names = ("data", "ssh_user", "ssh_key", "ssh_key_password", "ssh_port", "ssh_password")
     found: dict[str, Any] = PYINFRA._set_override_data(*(asked[name] for name in names))
     return found

@@ -1,4 +1,4 @@
-"""The steps of a run on one host, which deploys/upgrade_driver.py carries out."""
+"""The steps of a run on one host, executed by deploys/upgrade_driver.py."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NO_LOGINS: Mapping[str, Logins] = {}
 
 
 class Gpus(FactBase[int]):
-    """The GPUs that nvidia-smi lists within some seconds."""
+    """The GPUs that nvidia-smi lists within a few seconds."""
 
     default = int
 
@@ -64,7 +64,7 @@ class Gpus(FactBase[int]):
 
 
 def take_part(install: Install) -> None:
-    """Carry out the step of this process on the host of this deploy. `install`: the steps of all
+    """Execute the step of this process on the host of this deploy. `install`: the steps of all
     roles of a node."""
     report = RunReport.of(state)
     if is_cluster(host.groups):
@@ -88,7 +88,7 @@ def take_part(install: Install) -> None:
 
 
 def look(settings: UpgradeSettings) -> None:
-    """Read the host and report what the plan of a run has to know; change nothing."""
+    """Read the host and report what a run must know for its plan. Changes nothing."""
     report = RunReport.of(state)
     report.plan_only = True
     known = settings_and_facts()
@@ -100,7 +100,7 @@ def look(settings: UpgradeSettings) -> None:
         report.block(host, problems)
         return
     gpus = read(Gpus, settings.validation_timeout) if known[1].gpus else 0
-    host_lock.arm(host, known[1])  # a new run holds the lock of the host from here on
+    host_lock.arm(host, known[1])  # a new run holds the host's lock from here on
     place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
     view = view_of(_seen(known, gpus, logins), place, settings.subject)
     report.host(host.name).plan["upgrade"] = asdict(view)
@@ -116,7 +116,7 @@ def take(settings: UpgradeSettings) -> None:
 
 
 def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS) -> Seen:
-    """The host as it was read."""
+    """The facts of the host for the view of a run."""
     of_node, facts = known
     RunReport.of(state).host(host.name).examined = True
     return Seen(
@@ -126,7 +126,7 @@ def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS)
 
 
 def prepare(settings: UpgradeSettings) -> None:
-    """Prepare the change while the host works."""
+    """Prepare the change while the host keeps working."""
     node = current_node(preflights=False)
     family = family_of(settings.subject, node) if node else None
     if node and family:
@@ -150,13 +150,13 @@ def change(settings: UpgradeSettings, install: Install) -> None:
 
 
 def _nothing_to_change(node: Node) -> None:
-    """The host had a driver and GPUs when the run was planned. Losing them is a failure."""
+    """The finding of a host that lost its driver or GPUs after planning, which is a failure."""
     wanted = len(node.facts.gpus)
     RunReport.of(state).block(host, [findings.GPUS_MISSING(found=0, wanted=wanted)])
 
 
 def restore(settings: UpgradeSettings) -> None:
-    """Install the earlier packages from the host's own folder, if nothing uses the GPUs; the next
+    """Install the earlier packages from the host's own folder, if nothing uses the GPUs. The next
     step loads them."""
     report = RunReport.of(state)
     known = settings_and_facts()
@@ -174,7 +174,7 @@ def restore(settings: UpgradeSettings) -> None:
         report.block(host, [findings.IN_USE(work=names(work))])
         return
     host_lock.arm(host, facts)
-    if settings.subject == "reboot":  # nothing was installed: it may have come back late
+    if settings.subject == "reboot":  # nothing was installed: the host may have come back late
         on_host.validate("Check driver, GPUs and services", settings, facts.loaded_driver or "?")
         return
     on_host.restore(
@@ -187,7 +187,7 @@ def restore(settings: UpgradeSettings) -> None:
 
 
 def _wanted(settings: UpgradeSettings, of_node: NodeSettings) -> str | None:
-    """The version that this step is for."""
+    """The target version of this step."""
     if settings.subject == "toolkit":
         return of_node.of(TOOLKIT).version
     return of_node.of(DRIVER).version

@@ -34,7 +34,7 @@ class Family:
     job: PackageTransaction
     before: str
     installed: tuple[str, ...]
-    components: FileWrite | None = None  # of the distribution's own archive
+    components: FileWrite | None = None  # components of the distribution's own archive
 
 
 def family_of(subject: Subject, node: Node) -> Family | None:
@@ -54,7 +54,7 @@ def family_of(subject: Subject, node: Node) -> Family | None:
 
 
 class NotedBoot(FactBase[str]):
-    """The boot ID when the change began; "" if none is noted."""
+    """The boot ID from the start of the change, or ""."""
 
     default = str
 
@@ -66,8 +66,8 @@ class NotedBoot(FactBase[str]):
 
 
 def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
-    """Fetch the packages of the target and the installed ones, and try the transaction. Running
-    work is not touched. For a reboot, only note the health of the host."""
+    """Fetch the packages of the target and the installed ones, and try the transaction. Does not
+    disturb running work. For a reboot, only records the host's health."""
     job, there = family.job, {}
     if settings.subject != "reboot":
         archives.use(
@@ -89,7 +89,7 @@ def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
 
 
 def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
-    """Change the host by the steps of the roles, or reboot it, then compare it with its state
+    """Change the host by the steps of its roles, or reboot it, then compare it with its state
     before."""
     on_host.note("Note the state of the host")
     if settings.subject == "reboot":
@@ -109,8 +109,8 @@ def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
 
 
 def _reboot_reason(node: Node) -> str:
-    """Why the host is rebooted; "" if it was since the change began: by a process that was killed,
-    or in a boot that took longer than node_reboot_timeout."""
+    """Why the host is rebooted. "" if it was rebooted since the change began: by a killed process,
+    or by a boot that took longer than node_reboot_timeout."""
     noted = read(NotedBoot)
     return "it was requested" if noted in ("", node.facts.boot_id) else ""
 
@@ -126,7 +126,7 @@ def driver_version(subject: Subject, node: Node) -> str | None:
 
 
 def installed_of(subject: Subject, plan: NodePlan) -> Sequence[str]:
-    """The packages of it that are installed."""
+    """The installed packages of the subject."""
     if subject == "toolkit":
         toolkit = plan.of(TOOLKIT)
         return toolkit.transaction.installed if toolkit else ()
