@@ -1,1 +1,1 @@
-"""The exporter of GPU metrics on a host, and the list of counters that it reads."""
+"""The exporter of GPU metrics on a host, and its list of counters."""

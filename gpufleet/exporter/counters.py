@@ -19,7 +19,7 @@ class CounterField(Entry):
     """One line of the list. `help` is one CSV field, without comma and quote."""
 
     field: FieldName
-    id: int | None = None  # of DCGM; the exporter's own counters have none
+    id: int | None = None  # DCGM's id; the exporter's own counters lack one
     type: Literal["gauge", "counter", "label"]
     help: Annotated[str, StringConstraints(pattern=r'^[^,"\n]+$')]
     since: ExporterVersion | None = None
@@ -29,7 +29,7 @@ class CounterField(Entry):
 
 
 class Topic(Entry):
-    """Related fields; `generations`: of the GPUs that have them."""
+    """Related fields. `generations`: GPU generations that have them."""
 
     topic: str
     generations: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Builtin(Sourced):
 
 
 class Choosing(Sourced):
-    """How an exporter is given a list. See counters.yaml for the fields."""
+    """How an exporter gets a list. Fields: see counters.yaml."""
 
     folder: str
     own_files: Mapping[str, str]
@@ -72,12 +72,12 @@ load_counters = loader(CounterCatalog, "exporter/counters")
 
 
 def has_list(catalog: CounterCatalog, version: str) -> bool:
-    """Whether the catalog has a list for exporters of `version`."""
+    """True if the catalog has a list for exporters of `version`."""
     return version_tuple(catalog.first) <= version_tuple(version)[:3] < version_tuple(catalog.until)
 
 
 def renames(catalog: CounterCatalog, version: str) -> bool:
-    """Whether exporters of `version` use other metric names."""
+    """True if exporters of `version` use other metric names."""
     return version_tuple(version)[:3] >= version_tuple(catalog.until)
 
 
@@ -87,7 +87,7 @@ def counters_csv(
     """The list for an exporter of `version` as its CSV: `field, type, help` lines and # titles.
 
     `generations`: of the host's GPUs, as in gpus.yaml; empty if unknown. Returns None if the
-    catalog has no list for that version: the exporter's own applies.
+    catalog has no list for that version: the exporter then uses its own.
     """
     if not has_list(catalog, version):
         return None
@@ -116,8 +116,8 @@ def own_fields(catalog: CounterCatalog, version: str) -> frozenset[str]:
 def unknown_fields(
     catalog: CounterCatalog, version: str, fields: Collection[str]
 ) -> dict[str, str]:
-    """Those of `fields` that an exporter of `version` does not know, each with the versions that
-    do. Fields that the catalog lacks are not judged."""
+    """The `fields` that an exporter of `version` does not know, each with the versions that know
+    it. Fields that the catalog lacks are not judged."""
     number, found = version_tuple(version), {}
     for entry in [entry for topic in catalog.topics for entry in topic.fields]:
         since, (gone, again) = entry.since or "0", entry.gone or ("9999", "9999")

@@ -1,4 +1,4 @@
-"""The exporter's files on a host, and which of the host's collectors are gpufleet's."""
+"""The exporter's files on a host, and the collectors that gpufleet started there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def drop_in(catalog: ExporterCatalog) -> str:
 
 
 def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
-    """The units of a mode in start order; the last one is the exporter."""
+    """The units of a mode in start order. The last one is the exporter."""
     services = catalog.exporter.services
     return (services.engine, services.exporter) if mode == "systemd" else (UNIT,)
 
@@ -64,7 +64,7 @@ def exporter_files(
 
 
 def digest(files: Sequence[FileWrite]) -> str:
-    """A digest of the configuration; the record has that of the running one."""
+    """A digest of the configuration. The record has the running configuration's digest."""
     whole = hashlib.sha256()
     for file in files:
         whole.update(file.path.encode() + b"\0" + file.data + b"\0")
@@ -77,9 +77,9 @@ def own_pids(facts: NodeFacts, catalog: ExporterCatalog) -> frozenset[int]:
 
 
 def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
-    """The collectors that gpufleet started.
+    """The collectors that gpufleet started, found by files and by the record.
 
-    By files as well as by the record, which is written last.
+    The record alone is not enough, because it is written last.
     """
     record = facts.provenance.entry(ExporterEntry)
     packaged = record.mode == "systemd" or drop_in(catalog) in facts.texts

@@ -1,4 +1,4 @@
-"""Findings of the exporter on hosts."""
+"""Findings about the exporter on hosts."""
 
 from __future__ import annotations
 

@@ -32,13 +32,13 @@ class ExporterPackages(Sourced):
     """Package names; `family`: a regular expression (full match) of all of them."""
 
     exporter: tuple[str, ...]
-    dcgm: tuple[str, ...]  # at DCGM's version; others in Exporter.cuda
+    dcgm: tuple[str, ...]  # at DCGM's version; more in Exporter.cuda
     family: str
     conflicts: tuple[str, ...]
 
 
 class CudaPackages(Sourced, BranchRange):
-    """DCGM's packages for the drivers of a range of branches; with `generations`: such GPUs."""
+    """DCGM's packages for drivers of a range of branches. `generations`: only for such GPUs."""
 
     names: tuple[str, ...]
     generations: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Exporter(Entry):
 
 
 class ExporterCatalog(DriverCatalog):
-    """The catalog for exporter decisions: its packages depend on driver and GPUs."""
+    """The catalog for exporter decisions. Its packages depend on driver and GPUs."""
 
     exporter: Exporter
 
@@ -96,7 +96,7 @@ class ExporterEntry(RoleEntry):
     listen: str = ""  # host:port
     metrics: str = ""  # URL on the host itself
     units: list[str] = Field(default_factory=list)
-    configuration: str | None = None  # digest of its files; None: it never ran
+    configuration: str | None = None  # digest of its files; None if it never ran
     driver: str | None = None  # version at its start
 
     @property

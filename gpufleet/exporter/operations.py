@@ -1,4 +1,4 @@
-"""The exporter's services: start, wait for metrics, stop."""
+"""Operations on the exporter's services: start, wait for metrics, stop."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def start(plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]
     Restart the exporter, and wait until it has metrics of every GPU.
 
     + plan: how the exporter runs
-    + gpus: how many GPUs the host has
+    + gpus: number of GPUs of the host
     + needed: the exporter does not run as planned, or its driver was reloaded
-    + ready: whether the driver is loaded, which the exporter needs
+    + ready: True if the driver is loaded, which the exporter needs
     """
     if not needed or not ready():
         host.noop("the exporter runs" if not needed else "it starts after the reboot")

@@ -41,12 +41,12 @@ _LOCAL = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}
 
 @dataclass(frozen=True, slots=True)
 class ExporterPlan:
-    """The steps of the exporter role for one host; an empty step does nothing."""
+    """The steps of the exporter role for one host. An empty step does nothing."""
 
     choice: ExporterChoice
     mode: Mode
     address: str  # host:port of /metrics
-    packages: tuple[PackageTransaction, ...]  # DCGM's, then the exporter's; none for a container
+    packages: tuple[PackageTransaction, ...]  # DCGM's, then the exporter's; empty for a container
     before: str | None  # version of the installed exporter's packages
     prerequisites: tuple[str, ...]  # version lock, if missing
     hold: tuple[str, ...]
@@ -55,7 +55,7 @@ class ExporterPlan:
     units: tuple[str, ...]  # in start order
     retire: tuple[str, ...]  # units of the other mode that gpufleet started
     restart: bool  # the exporter does not run, or not as planned
-    waits: bool  # its unit file is new and systemd does not read it while containers have GPUs
+    waits: bool  # systemd does not read its new unit file yet, because containers use GPUs
     reasons: tuple[str, ...]
 
     @property
@@ -74,16 +74,16 @@ class ExporterPlan:
 
     @property
     def converged(self) -> bool:
-        """Whether there is nothing to do."""
+        """True if there is nothing to do."""
         return not (self.changes_packages or self.hold or self.files or self.retire or self.restart)
 
 
 def plan_exporter(
     settings: ExporterSettings, context: RoleContext
 ) -> tuple[ExporterPlan | None, tuple[Finding, ...]]:
-    """The exporter plan of one host, and findings. Never raises.
+    """Plan the exporter of one host, with findings. Never raises.
 
-    There is no plan if the settings disable it, or if an obstacle prevents it: a blocker with
+    Returns no plan if the settings disable it, or if an obstacle prevents it: a blocker with
     exporter_enabled = True, at most a warning with "auto".
     """
     facts = context.facts
@@ -119,7 +119,7 @@ def plan_exporter(
 def _counters(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog, choice: ExporterChoice
 ) -> str | None:
-    """The list for this exporter and these GPUs; None: the exporter's own."""
+    """The list for this exporter and these GPUs, or None for the exporter's own list."""
     if settings.counters != OUR_COUNTERS:
         return settings.counters
     found = {gen.name for gpu in facts.gpus if (gen := catalog.generation(gpu.device))}
@@ -165,7 +165,7 @@ def _mode(
 def _rivals(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog
 ) -> tuple[Finding, ...]:
-    """Blockers if another process collects metrics, or listens on the exporter's address."""
+    """Blockers if another process collects metrics or listens on the exporter's address."""
     others = other_daemons(facts, catalog)
     if others:
         return (found.COLLECTED_ALREADY(who=in_words(others, catalog)),)
@@ -179,7 +179,7 @@ def _rivals(
 
 
 def _overlap(there: str, wanted: str) -> bool:
-    """Whether two addresses conflict on one port; :: includes IPv4."""
+    """True if two addresses conflict on one port. :: includes IPv4."""
     first, second = ip_address(there), ip_address(wanted)
     if first == second:
         return True
@@ -208,7 +208,7 @@ def _plan(
     files = tuple(file for file in wanted if not file.is_on(facts))
     runs = all(_runs(facts, unit) for unit in units(mode, catalog))
     service = facts.services.get(units(mode, catalog)[-1])
-    # in this run, or before and systemd has not read it
+    # changed in this run, or earlier without a reload of systemd
     changed = bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
     waits = changed and runs and not moves and in_containers(facts, context.spared)
     return ExporterPlan(
@@ -241,7 +241,7 @@ def _runs(facts: NodeFacts, unit: str) -> bool:
 def _packages(
     settings: ExporterSettings, choice: ExporterChoice, context: RoleContext
 ) -> tuple[PackageTransaction, ...]:
-    """DCGM's packages and the exporter's; installed newer ones stay unless a version is set."""
+    """DCGM's packages and the exporter's. Installed newer ones are kept unless a version is set."""
     facts, names = context.facts, choice.exporter_packages
     there = _version(names, facts)
     asked = settings.version or settings.dcgm_version
@@ -275,7 +275,7 @@ def _packages(
 
 
 def _is_there(wanted: PackageTransaction) -> bool:
-    """Whether the host has all of the packages at a version that is asked for."""
+    """True if the host has all of the packages at a requested version."""
     there = [wanted.facts.packages.get(name) for name in wanted.packages]
     return all(p and p.state == "installed" and wanted.accepts(p.upstream) for p in there)
 

@@ -18,11 +18,11 @@ class ExporterChoice:
     """The exporter for a host, as packages and as a container, and why."""
 
     version: str
-    dcgm: str  # the matching version of DCGM; "" if unknown
+    dcgm: str  # the matching version of DCGM, or ""
     dcgm_packages: tuple[str, ...]  # all at DCGM's version
     exporter_packages: tuple[str, ...]  # at the exporter's version, or one with that prefix
     image: str
-    no_packages: str  # why there are no packages for the host; "" if there are
+    no_packages: str  # why the host can have no packages, or ""
     reason: str
     findings: tuple[Finding, ...] = ()
 
@@ -35,7 +35,7 @@ def resolve_exporter(
     devices: Sequence[int],
     settings: ExporterSettings,
 ) -> ExporterChoice:
-    """The exporter for one host with a driver of `branch`; `devices`: PCI ids of its GPUs."""
+    """Resolve the exporter for a host with a driver of `branch`. `devices`: PCI ids of its GPUs."""
     exporter = catalog.exporter
     version = settings.version or exporter.newest
     known = exporter.version(version)
@@ -57,7 +57,7 @@ def resolve_exporter(
 
 
 def _packages_refused(distribution: Distribution | str) -> tuple[str, str]:
-    """Why there are no packages ("" if there are), and what is uncertain about them."""
+    """Why no packages exist, or "", and a note if they are only documented."""
     if isinstance(distribution, str):
         return f"none is known for {distribution}", ""
     title, packaging = distribution.title, distribution.exporter

@@ -21,7 +21,7 @@ from gpufleet.role.result import RoleResult, digests
 
 @dataclass(frozen=True, slots=True)
 class ExporterRemoval(Removal):
-    """What is removed besides the exporter's packages and files."""
+    """The removal of the exporter, in addition to its packages and files."""
 
     units: tuple[str, ...] = ()  # to stop and disable
     images: bool = False  # docker may have pulled some
@@ -118,11 +118,11 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
     def removal(
         self, settings: ExporterSettings, context: RemovalContext[ExporterEntry]
     ) -> ExporterRemoval:
-        """The exporter's units of every mode that it had; the exporter before its DCGM."""
+        """The removal of the exporter's units of every mode that it had. Removes DCGM last."""
         entry, catalog = context.entry, context.catalog
         if not entry.exists:
             return ExporterRemoval()
-        packaged = context.recorded or entry.added  # otherwise they are the user's
+        packaged = context.recorded or entry.added  # otherwise the user's
         systemd = reversed(units("systemd", catalog)) if packaged else ()
         mine = (*units("docker", catalog), *systemd)
         there = tuple(unit for unit in mine if unit in context.facts.services)
@@ -138,7 +138,7 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         images: tuple[str, ...],
         catalog: ExporterCatalog,
     ) -> bool:
-        """A container needs no packages."""
+        """True if an interrupted run began the installation. A container needs no packages."""
         return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
 
 
@@ -150,8 +150,8 @@ def conclude(
     waits: bool,
     found: Sequence[PackageTransaction | None] = (),
 ) -> RoleResult:
-    """What the host has now. `driver`: the loaded version; `waits`: a reboot must load it;
-    `found`: of each transaction of the plan, what ran."""
+    """The host's result. `driver`: the loaded version; `waits`: a reboot must load it; `found`: for
+    each transaction of the plan, the transaction that ran."""
     old, there = facts.provenance.entry(ExporterEntry), facts.packages
     names = [name for each in plan.packages for name in each.packages if name in there]
     packages = {name: there[name].version for name in names}
@@ -168,10 +168,10 @@ def conclude(
         listen=plan.address,
         metrics=f"http://{plan.reachable}/metrics",
         units=list(plan.units),
-        # what runs, and with which driver: unset until the exporter is started
+        # the running configuration and its driver; unset until the exporter is started
         configuration=None if waits or plan.waits else plan.configuration,
         driver=driver,
-        # packages of an exporter that is a container now stay until the removal
+        # packages of an exporter that is now a container stay until the removal
         packages=packages or old.packages,
         held=bool(settings.hold and packages) or still_held(old, facts, moved=any(found)),
     )

@@ -17,7 +17,7 @@ _FIELD = re.compile(r"DCGM_[A-Z0-9_]+")
 
 
 def _check_counters(text: str) -> str:
-    """Lines `DCGM field, type, help` of dcgm-exporter; empty lines and # comments are allowed."""
+    """Accepts dcgm-exporter's lines `DCGM field, type, help`, empty lines and # comments."""
     fields = 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -35,7 +35,7 @@ def _check_counters(text: str) -> str:
 
 
 def _check_counter_setting(text: str) -> str:
-    """`gpufleet`, or a list."""
+    """Accepts `gpufleet`, or a list."""
     return OUR_COUNTERS if text.strip() == OUR_COUNTERS else _check_counters(text)
 
 
