@@ -34,7 +34,7 @@ class Record(Entry):
 
 
 class Alert(Entry):
-    """One rule. `reason`: why its threshold is what it is; `source`: the page that it is from."""
+    """One rule. `reason`: why it has this threshold; `source`: the page that it is from."""
 
     name: Annotated[str, StringConstraints(pattern=r"^Gpu[A-Za-z]+$")]
     topic: str
@@ -86,7 +86,7 @@ class AlertCatalog(Entry):
         return tuple({entry.name: entry.codes for entry in self.xids}[name])
 
     def alert(self, name: str) -> Alert:
-        """The alert of that name. Raises KeyError if there is no such alert."""
+        """The alert of that name. Raises KeyError for an unknown name."""
         return {alert.name: alert for alert in self.alerts}[name]
 
     def fields(self, expr: str) -> tuple[str, ...]:

@@ -84,10 +84,10 @@ def noded(catalog: AlertCatalog, selector: str) -> str:
 
 
 def owned(catalog: AlertCatalog, selector: str) -> str:
-    """`noded`, and with the workload's `namespace` and `pod`, where there is one.
+    """`noded`, with the `namespace` and `pod` of the workload, if any.
 
-    The exporter's own pod is none: it is the one that `up` has for the same target, and where that
-    is gone already, it has a usual name.
+    The exporter's own pod does not count as a workload. It is the pod of `up` for the same target,
+    or, if that series is gone, it has a usual name.
     """
     expr = noded(catalog, selector)
     for label, places in catalog.workload_labels.items():

@@ -1,8 +1,8 @@
-"""Which parts of a control plane kube-prometheus-stack can scrape, and its values for them. Pure.
+"""Decides which parts of a control plane kube-prometheus-stack can scrape. Pure.
 
-Its Services select pods by labels and scrape them at an address of their node. If a part
-has no such pod (managed control planes, k3s), or listens on loopback (kubeadm's default), alerts of
-the chart fire for ever.
+Its Services select pods by labels and scrape them at an address of their node. If a part has no
+such pod (managed control planes, k3s), or listens on loopback (kubeadm's default), alerts of the
+chart fire for ever.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.system_pods import SystemPod
 from gpufleet.monitoring import findings
 
-# With one of these values, the user decides about the part.
+# If one of these values is set, the user decides about the part.
 SAID = ("enabled", "endpoints", "service")
 
 
@@ -82,7 +82,7 @@ def _can_be_scraped(pod: SystemPod, part: Part) -> bool:
 
 
 def _listens(address: str, wanted: int, default: str) -> bool:
-    """Whether others reach an address, with or without scheme and port, at that port."""
+    """True if other machines reach an address, with or without scheme and port, at that port."""
     text = address.strip()
     if "://" not in text:
         text = f"//[{text}]" if text.count(":") > 1 and "[" not in text else f"//{text}"

@@ -42,7 +42,7 @@ def plan_dashboards(
 
 
 def loads_dashboards(facts: ClusterFacts) -> bool:
-    """Whether a Grafana runs with the sidecar that loads ConfigMaps."""
+    """True if a Grafana runs with the sidecar that loads ConfigMaps."""
     images = set(load_grafana().images)
     return any(work.wanted and images <= set(work.image_names) for work in facts.workloads)
 

@@ -1,4 +1,4 @@
-"""Which Prometheus scrapes the exporter, and how it finds it. Pure."""
+"""Decides which Prometheus scrapes the exporter, and how it finds it. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 
 @dataclass(frozen=True, slots=True)
 class MonitorPlan:
-    """`install`: whether kube-prometheus-stack is ours to install. `labels`: of a ServiceMonitor.
+    """`install`: True to install kube-prometheus-stack. `labels`: of a ServiceMonitor.
 
     `prometheus`, `selector`: the Prometheus that selects it; a selector of None selects nothing.
     `discovery`: the role by which Prometheus' own job finds the exporter.
@@ -64,9 +64,9 @@ def plan_monitors(
     adopt: bool = False,
     operated: bool = False,
 ) -> MonitorPlan:
-    """Whether to install a Prometheus, and how it finds the exporter. `offered`: whether the chart
-    of the exporter makes a ServiceMonitor; `adopt`: a release under our name is ours to take over;
-    `operated`: another Prometheus Operator runs."""
+    """Decide if a Prometheus is installed, and how it finds the exporter. `offered`: the exporter's
+    chart creates a ServiceMonitor; `adopt`: take over a release under our name; `operated`: another
+    Prometheus Operator runs."""
     discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
@@ -128,8 +128,8 @@ def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install:
 def prometheus_selector(
     wanted: MonitoringSettings, facts: ClusterFacts, key: str, *, install: bool
 ) -> Mapping[str, Any] | None:
-    """A selector of the existing Prometheus, or of the one that the chart installs with the user's
-    values. None selects nothing."""
+    """A selector of the existing Prometheus, or of the Prometheus that the chart installs with the
+    user's values. None selects nothing."""
     if not install:
         there = facts.prometheus if wanted.prometheus != "none" else None
         return there.spec.get(key) if there else {}
@@ -164,7 +164,7 @@ def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector selects an object with these labels. None selects nothing."""
+    """True if a selector selects an object with these labels. None selects nothing."""
     if selector is None:
         return False
     wanted = dict(selector.get("matchLabels") or {})
@@ -174,7 +174,7 @@ def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bo
 
 
 def _fits(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
-    """Whether labels fit an expression of a selector: In, NotIn, Exists or DoesNotExist."""
+    """True if labels fit an expression of a selector: In, NotIn, Exists or DoesNotExist."""
     value, values = labels.get(expression["key"]), expression.get("values")
     found = value in values if values else value is not None
     return found == (expression["operator"] in ("In", "Exists"))
