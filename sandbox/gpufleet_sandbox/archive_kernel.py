@@ -15,7 +15,7 @@ DRIVER: dict[str, Any] = {  # settings for gpu_node to install the archive's dri
     "driver_source": "distro",
     "driver_branch": "535",
     "driver_persistence": False,  # the daemon needs ioctls that only a real kernel module has
-    "toolkit_enabled": False,  # the archive has none
+    "toolkit_enabled": False,  # not in the archive
 }
 
 

@@ -48,8 +48,8 @@ class Engine:
     ) -> subprocess.CompletedProcess[str]:
         """Run a shell command in a container.
 
-        With podman and runc it calls runc: podman's part of an `exec` takes five times as long as
-        runc's. A container that was recreated meanwhile has another identity.
+        With podman and runc it calls runc, because podman's part of an `exec` takes five times as
+        long. A container that was recreated since has another identity.
         """
         words = ["exec"] if stdin is None else ["exec", "-i"]
         if self.options != RUNC:
@@ -85,7 +85,7 @@ class Engine:
         return done.stdout.strip() == "running"
 
     def is_lost(self, container: str) -> bool:
-        """Whether the engine lists it as running although its first process is gone.
+        """True if the engine lists it as running although its first process is gone.
 
         This happens if a container is killed together with its monitor (podman's conmon), which
         records the exit. The engine can then only remove it, neither start nor stop it.
@@ -121,7 +121,7 @@ class Engine:
         words += self.limit_options()
         if self.name == "podman":
             return [*words, "--security-opt", "unmask=ALL", "--systemd=always"]
-        # With a private cgroup namespace (v1), all hosts would share /system.slice.
+        # If the cgroup namespace (v1) were private, all hosts would share /system.slice.
         words += ["--security-opt", "systempaths=unconfined", "--cgroupns=host"]
         words += ["-v", "/sys/fs/cgroup:/sys/fs/cgroup:rw", "--stop-signal=SIGRTMIN+3"]
         return [*words, "--tmpfs", "/run:exec", "--tmpfs", "/run/lock"]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 KEY_FILES = r"(\.pub|/gpgkey)$"  # in the mirror's tree
 SCRIPTS = Path(__file__).parent / "fault_scripts"
-# runc does not freeze a host that starts processes meanwhile, and leaves trying again to its
-# caller: https://github.com/opencontainers/runc/pull/4388
+# runc fails to freeze a host that is starting processes, and leaves retries to its caller:
+# https://github.com/opencontainers/runc/pull/4388
 BUSY, FREEZES = "unable to freeze", 20
 
 

@@ -19,7 +19,7 @@ MODELS = {
     "t4": 0x1EB8,
     "v100": 0x1DB6,
 }
-# A subsystem is the maker's number of a board: the sandbox repeats the device where none is known.
+# A subsystem is the maker's number of a board. If it is unknown, the device is repeated.
 SUBSYSTEMS = {each.device: each.subsystem for kind in KINDS.values() for each in kind.devices}
 BUSES = (
     0x1B, 0x2A, 0x38, 0x43, 0x52, 0x61, 0x6F, 0x7E, 0x8C, 0x9D, 0xAB, 0xB9, 0xC3, 0xD1, 0xDF, 0xE7,

@@ -47,7 +47,7 @@ def group_data() -> dict[str, Any]:
 
 
 def kubeconfig(sandbox: str) -> Path:
-    """Where the access to the cluster of a sandbox's hosts is written."""
+    """Path of the kubeconfig for the cluster of a sandbox's hosts."""
     return state_dir(sandbox) / "kubeconfig"
 
 
@@ -74,8 +74,8 @@ def stack_data(sandbox: str, charts: str) -> dict[str, Any]:
 
 
 def cluster_data(sandbox: str) -> dict[str, Any]:
-    """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and what a
-    container on control groups of version 1 needs."""
+    """Settings of Kubernetes on sandbox hosts: the mirror's packages and images, and settings that
+    a container on control groups of version 1 needs."""
     from gpufleet_sandbox.cluster.versions import versions
 
     release = load_state(sandbox).kubernetes or versions().kubernetes.releases[NEWEST]

@@ -173,7 +173,7 @@ class Sandbox:
         (self.folder / "known_hosts").write_text("".join(lines))
 
     def _start_all(self, hosts: Sequence[HostState]) -> None:
-        """Start the hosts, the mirror first: the others may use it as soon as they are up."""
+        """Start the hosts, the mirror first: other hosts may use it as soon as they are up."""
         self.progress(f"starting {len(hosts)} hosts")
         with ThreadPoolExecutor(STARTS_AT_ONCE) as pool:
             list(pool.map(self._start, hosts))

@@ -72,8 +72,8 @@ def _mirror_unit(root: Path) -> None:
 
 
 def _kubelet(root: Path) -> None:
-    """What a kubelet needs in a container: no kernel messages, and control groups of its own, which
-    podman does not give hosts on version 1 in every hierarchy."""
+    """Give a kubelet its needs in a container: no kernel messages, and separate control groups,
+    which podman does not give hosts on version 1 in every hierarchy."""
     unified = Path("/sys/fs/cgroup/cgroup.controllers").exists()
     text = KUBELET if unified else KUBELET + OLD_GROUPS
     _put(root, "/etc/systemd/system/kubelet.service.d/sandbox.conf", text)

@@ -58,7 +58,7 @@ def state_file(name: str) -> Path:
 
 
 def _others() -> str:
-    """A sentence that names the sandboxes that are up; "" without one."""
+    """A sentence that names the sandboxes that are up, or ""."""
     files = state_dir(DEFAULT).parent.glob(f"*/{state_file(DEFAULT).name}")
     names = ", ".join(sorted(file.parent.name for file in files))
     return f" These are up: {names} (GPUFLEET_SANDBOX=NAME selects one)." if names else ""

@@ -74,14 +74,14 @@ def program(name: str, home: Path, progress: Progress) -> Path:
 
 
 def have_program(name: str, home: Path) -> bool:
-    """Whether the cache has the program."""
+    """True if the cache has the program."""
     wanted = versions().programs[name]
     source = official.program(name, wanted.version)
     return is_verified(home / f"{name}-{wanted.built_from}" / name, _digest(source))
 
 
 def have_server(name: str, version: str, home: Path) -> bool:
-    """Whether the cache has a server of a Kubernetes release."""
+    """True if the cache has a server of a Kubernetes release."""
     source = official.server(name, version)
     return is_verified(home / f"kubernetes-{version}" / name, _digest(source))
 
@@ -91,7 +91,7 @@ def _digest(source: Binary | None) -> str:
 
 
 def _is_cached(path: Path, source: Binary | None, progress: Progress) -> bool:
-    """Whether the cache has a program; reports one that cannot be used."""
+    """True if the cache has a program; reports one that cannot be used."""
     if is_verified(path, _digest(source)):
         return True
     if path.exists():

@@ -18,10 +18,10 @@ VERSION_ARGUMENTS = {
 
 
 def is_verified(path: Path, official: str = "") -> bool:
-    """Whether it has the recorded size and modification time, or else the recorded content.
+    """True if it has the recorded size and modification time, or else the recorded content.
 
-    `official`: the sha256 of the official binary; False if it was fetched with another one. Neither
-    changes nor runs anything. False for a program without a record.
+    `official`: the sha256 of the official binary. Returns False if it was fetched with another one,
+    or has no record. Neither changes nor runs anything.
     """
     note = _note(path)
     if not (path.exists() and note.exists()):

@@ -49,7 +49,7 @@ class Cluster:
     processes: list[Process] = field(default_factory=list)
     started: bool = False  # all of them
     ours: bool = True
-    etcd: str = ""  # its URL; "" if not `ours`
+    etcd: str = ""  # its URL, or "" if not `ours`
 
     @classmethod
     def up(
@@ -87,7 +87,7 @@ class Cluster:
 
     @classmethod
     def find(cls, name: str = DEFAULT) -> Cluster | None:
-        """The cluster of that name, up or not; None if it does not exist."""
+        """The cluster of that name, up or not, or None."""
         path = _state(name)
         if not path.exists():
             return None
@@ -114,7 +114,7 @@ class Cluster:
 
     @property
     def alive(self) -> bool:
-        """Whether all its processes were started and are running."""
+        """True if all its processes were started and are running."""
         return self.started and all(process.alive for process in self.processes)
 
     @property

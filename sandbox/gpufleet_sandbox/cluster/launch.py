@@ -93,7 +93,7 @@ def require_running(folder: Path, processes: Sequence[Process]) -> None:
 
 
 def _is_ready(layout: Layout, processes: Sequence[Process]) -> bool:
-    """Whether the API server is ready; SandboxError if it or etcd has exited."""
+    """True if the API server is ready; SandboxError if it or etcd has exited."""
     require_running(layout.folder, processes)
     api = api_of(layout.kubeconfig)
     try:  # the server creates both after it starts to respond

@@ -54,7 +54,7 @@ class OwnModule:
         imports = "\n".join(f'\t_ "{package}"' for package in packages)
         (self.folder / "tools.go").write_text(TOOLS.format(imports=imports))
         self.edit(f"-require={require}", *(f"-replace={old}={new}" for old, new in replace.items()))
-        # -e: ignore test packages of dependencies that no proxy serves any more
+        # -e: ignore test packages of dependencies that proxies no longer serve
         self.run("mod", "tidy", "-e")
 
     def edit(self, *edits: str) -> None:
@@ -99,7 +99,7 @@ class OwnModule:
         return {module: version for module, version in found.items() if version}
 
     def folder_of(self, module: str) -> Path | None:
-        """The folder of a module of this build; None if the build does not use it."""
+        """The folder of a module of this build, or None if the build does not use it."""
         found = self.run("list", "-m", "-f", "{{.Dir}}", module, check=False).strip()
         return Path(found) if found else None
 

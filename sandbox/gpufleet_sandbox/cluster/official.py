@@ -103,7 +103,7 @@ def official() -> Official:
 
 
 def server(name: str, version: str) -> Binary | None:
-    """A program of a Kubernetes release (1.36.3); None without a known digest."""
+    """A program of a Kubernetes release (1.36.3), or None without a known digest."""
     data, arch = official().kubernetes, _architecture()
     release = data.releases.get(version)
     digest = getattr(release, arch, {}).get(name)
@@ -113,7 +113,7 @@ def server(name: str, version: str) -> Binary | None:
 
 
 def program(name: str, version: str) -> Binary | None:
-    """A program of versions.yaml at its version (v3.7.2); None without a known digest."""
+    """A program of versions.yaml at its version (v3.7.2), or None without a known digest."""
     data, arch = official().programs.get(name), _architecture()
     if data is None or data.version != version or arch not in data.sha256:
         return None

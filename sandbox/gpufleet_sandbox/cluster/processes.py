@@ -50,7 +50,7 @@ def start(name: str, words: Sequence[str | Path], log: Path, env: Mapping[str, s
 
 
 def birth(pid: int) -> str:
-    """The start time of a process, in the kernel's ticks; "" if it has exited or is a zombie."""
+    """The start time of a process in the kernel's ticks, or "" if it has exited or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):

@@ -29,7 +29,7 @@ class _Reasoned(_Entry):
     below: str = ""
 
     def applies(self, version: str) -> bool:
-        """Whether it applies to this release (1.18.19)."""
+        """True if it applies to this release (1.18.19)."""
         minor = minor_of(version)
         if self.since and minor < minor_of(self.since):
             return False
@@ -132,8 +132,8 @@ class Program(_Entry):
     """A Go program at one version; `prints`: the version in the output of the program.
 
     `static`: linked without libc, so that an image needs nothing else; `needed_by`: "" for all
-    clusters, else those of sandbox hosts alone: kubeadm or stack, for the GPU stack's images;
-    `local`: our own program, a file beside this package, that needs the module.
+    clusters, else only for those of sandbox hosts: kubeadm or stack, for the GPU stack's images;
+    `local`: our own program, a file next to this package, that needs the module.
     """
 
     module: str
@@ -169,7 +169,7 @@ class Versions(BaseModel):
     programs: dict[str, Program]
 
     def kubeadm_tags(self, release: str) -> KubeadmTags:
-        """Of a release, as 1.36.3."""
+        """The image tags of a release such as 1.36.3."""
         return self.kubernetes.kubeadm[release.rpartition(".")[0]]
 
     def etcd_tag(self, release: str) -> str:
@@ -178,7 +178,7 @@ class Versions(BaseModel):
         return f"{program.version.removeprefix('v')}-0"
 
     def programs_of(self, minors: Iterable[str]) -> list[str]:
-        """Programs that kubeadm clusters of these minors need, beside Kubernetes' own."""
+        """Programs that kubeadm clusters of these minors need, in addition to Kubernetes' own."""
         known = self.kubernetes.kubeadm
         etcds = {tags.etcd for tags in known.values()}
         wanted = {known[minor].etcd for minor in minors if minor in known}
