@@ -64,13 +64,13 @@ def authorities(text: str) -> frozenset[str]:
 
 
 def leads_elsewhere(text: str, known: frozenset[str]) -> bool:
-    """Whether a kubeconfig trusts certificate authorities, but no `known` one of a cluster."""
+    """True if a kubeconfig trusts certificate authorities, but no `known` one of a cluster."""
     trusted = authorities(text)
     return bool(known and trusted) and trusted.isdisjoint(known)
 
 
 def may_replace(there: str, new: str) -> bool:
-    """Whether the text of a kubeconfig file is empty, or has access to the same server and to no
+    """True if the text of a kubeconfig file is empty, or has access to the same server and to no
     other."""
     if not there.strip():
         return True

@@ -46,8 +46,8 @@ _IMAGES = "io.containerd.cri.v1.images"  # from version 3 of the file on
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """Settings that the kubelet requires: the cgroup driver, the pause image ("": any), and
-    whether images come from mirrors, which are files below CERTS."""
+    """Settings that the kubelet requires: the cgroup driver, the pause image ("": any), and if
+    images come from mirrors, which are files below CERTS."""
 
     systemd_cgroups: bool
     pause: str
@@ -156,8 +156,8 @@ def _registry_folders(data: Data, place: Path, record: Record) -> dict[Path, Any
 
 
 def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
-    """Path of a file that sets `mirrors`, or "". The CRI plugin does not load with them beside
-    folders of registries."""
+    """Path of a file that sets `mirrors`, or "". The CRI plugin does not load if folders of
+    registries are set too."""
     for path in read_files(texts, main):
         plugins = parsed(texts[path]).get("plugins")
         if any(lookup(plugins, (name, "registry", "mirrors")) for name in (*CRI.values(), _IMAGES)):
@@ -166,7 +166,7 @@ def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
 
 
 def _cni_programs(data: Data, table: Path, context: Context, record: Record) -> dict[Path, Any]:
-    """Where containerd finds the CNI plugins: one folder, or from 2.1 on a list.
+    """The setting of the folder of CNI plugins: one folder, or from 2.1 on a list.
 
     containerd does not start if a file sets `bin_dir` and a list that is not the default.
     """

@@ -26,7 +26,7 @@ class Present:
     blobs: Collection[str]
 
     def has(self, archive: ImageArchive) -> bool:
-        """Whether containerd has all images of an archive, in the same version."""
+        """True if containerd has all images of an archive, in the same version."""
         return all(
             self.images.get(name) == digest or (name in self.images and digest in self.blobs)
             for name, digest in archive.images

@@ -32,12 +32,12 @@ class Member:
 
     @property
     def is_refused(self) -> bool:
-        """Whether its version would change: a node is not upgraded."""
+        """True if its version would change: a node is not upgraded."""
         return self.joined and bool(self.before) and not fits(self.before or "", self.version)
 
 
 def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleContext) -> Member:
-    """By the host's facts and its place in the inventory."""
+    """Read the part from the host's facts and its place in the inventory."""
     facts, paths = context.facts, context.facts.cluster_host.paths
     part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
     joined = {JOINED, KUBELET} <= paths
@@ -65,5 +65,5 @@ def is_installed(facts: NodeFacts, name: str) -> bool:
 
 
 def fits(installed: str, version: str) -> bool:
-    """Whether an installed version is the requested one, or one of the requested minor."""
+    """True if an installed version is the requested one, or one of the requested minor."""
     return installed == version or installed.startswith(f"{version}.")

@@ -42,8 +42,8 @@ def members(nodes: Iterable[Answer], pods: Sequence[Answer]) -> list[Member]:
 
 
 def unknown_hosts(nodes: Iterable[Answer], hosts: Mapping[str, str]) -> list[str]:
-    """Names of the hosts that are no nodes; [] where there are as many nodes as hosts, whatever
-    they are called. `hosts`: their names in the inventory, and addresses."""
+    """Names of the hosts that are not nodes, or [] if there are as many nodes as hosts, whatever
+    their names. `hosts`: their names in the inventory, and addresses."""
     listed = list(nodes)
     if len(listed) >= len(hosts):
         return []

@@ -114,7 +114,7 @@ class Kubernetes(Sourced):
     flannel: Flannel
 
     def requires(self, name: str, minor: str) -> bool:
-        """Whether a minor (1.36) has a requirement."""
+        """True if a minor (1.36) has a requirement."""
         since = next(each.since for each in self.requirements if each.name == name)
         return version_tuple(minor) >= version_tuple(since)
 

@@ -74,7 +74,7 @@ class KubernetesPlan:
 
     @property
     def needed(self) -> bool:
-        """Whether packages are installed or changed."""
+        """True if packages are installed or changed."""
         return self.transaction.needed
 
     def describe(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def _containerd(
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
-    """Whether kubeadm's check of the host is skipped because of control groups of version 1. Minors
+    """True if kubeadm's check of the host is skipped because of control groups of version 1. Minors
     that take these check the kernel by the same name."""
     accepted = settings.kubelet.get("failCgroupV1") is False
     return accepted and known.requires("cgroups-v2", minor)

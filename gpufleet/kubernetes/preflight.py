@@ -128,7 +128,7 @@ def others(
 
 
 def _precedes(path: str) -> bool:
-    """Whether containerd takes a network's file instead of flannel's: the first one by name."""
+    """True if containerd takes a network's file instead of flannel's: the first one by name."""
     folder, _, name = path.rpartition("/")
     return folder == CNI and name.endswith((".conf", ".conflist", ".json")) and name < FLANNEL
 

@@ -180,8 +180,8 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
 
 def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
-    """Whether a node's cluster is another than that of the first control plane: they have no
-    authority in common, or that one has no cluster."""
+    """A finding if a node's cluster is not the first control plane's: they have no authority in
+    common, or that control plane has no cluster."""
     if JOINED not in host.paths or not host.authorities:
         return
     known = plane.authorities if JOINED in plane.paths else frozenset()

@@ -1,4 +1,4 @@
-"""Findings about what is chosen for a host: versions, packages, containerd."""
+"""Findings about the choice for a host: versions, packages, containerd."""
 
 from __future__ import annotations
 

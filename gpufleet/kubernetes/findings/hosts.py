@@ -1,4 +1,4 @@
-"""Findings about what a host has that no node may have, or lacks."""
+"""Findings about a host that cannot become a node as it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Archives of images are sent to a host and imported into its containerd, one after the other."""
+"""Sends image archives to a host and imports them into its containerd, one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A control plane is started, hosts join it."""
+"""Starts a control plane, and joins hosts to it."""
 
 from __future__ import annotations
 
@@ -171,8 +171,8 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
 
 
 def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
-    """Write the file if it differs. A further control plane has another user in it, so its file is
-    written only if there is no file yet. It is never printed, not even at -vvv."""
+    """Write the file if it differs. A further control plane's file names another user, so it is
+    written only if no file exists yet. It is never printed, not even at -vvv."""
     file = expanded(path)
     if path.startswith("~") and str(file) == path:
         raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem="no such user"))

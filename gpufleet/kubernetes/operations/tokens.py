@@ -44,10 +44,9 @@ def token_of(sources: Sequence[str]) -> JoinToken:
 
 
 def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str, JoinToken]:
-    """The control plane's name, and a token for a further control plane.
-
-    The token has a key of its own; the certificates are in the cluster until withdraw() removes
-    them. `api`: of the kubeadm that joins, which is not newer. Raises Stopped."""
+    """The control plane's name, and a token for a further control plane, with a separate key. The
+    certificates are in the cluster until withdraw() removes them. `api`: of the joining kubeadm,
+    which is not newer. Raises Stopped."""
     key = secrets.token_hex(KEY_BYTES)
     register_secret(key)
     text = certificates_configuration(key, version, api)
