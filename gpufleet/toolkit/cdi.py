@@ -35,7 +35,7 @@ class CdiPlan:
     findings: tuple[Finding, ...] = ()
 
     def stale(self, driver: str | None) -> bool:
-        """Whether the spec must be generated for the loaded `driver`; it cannot be without one."""
+        """True if the spec must be generated for the loaded `driver`; it cannot be without one."""
         if self.keeper == "none" or driver is None:
             return False
         spec = next((spec for spec in self.specs if _same(spec.path, self.path)), None)
@@ -62,13 +62,13 @@ def plan_cdi(
 
 
 def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
-    """Whether the host's systemd is too old for the toolkit's units."""
+    """True if the host's systemd is too old for the toolkit's units."""
     systemd = facts.distribution.systemd if facts.distribution else None
     return systemd is not None and systemd.version < catalog.toolkit.cdi.refresh_minimum_systemd
 
 
 def _created(facts: NodeFacts, path: str) -> bool:
-    """Whether gpufleet creates the spec now, or created it in an earlier run."""
+    """True if gpufleet creates the spec now, or created it in an earlier run."""
     recorded = facts.provenance.entry(ToolkitEntry).cdi
     if recorded.path == path:
         return recorded.created

@@ -19,7 +19,7 @@ def conclude(
     driver: str | None,
     found: PackageTransaction | None = None,
 ) -> RoleResult:
-    """The state of the host after the run. `driver`: the loaded version; None before a reboot."""
+    """The host's state after the run. `driver`: the loaded version, or None before a reboot."""
     repository = plan.repository.repository
     old = facts.provenance.entry(ToolkitEntry)
     entry = plan.record(driver, plan.transaction.versions(found, old)).model_copy(

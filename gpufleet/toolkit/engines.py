@@ -10,7 +10,7 @@ SNAP = "snap.docker.dockerd.service"
 MICROK8S = "snap.microk8s.daemon-containerd.service"
 K0S = frozenset({"k0scontroller.service", "k0sworker.service"})
 WITHOUT_GPUS = ("snap", "Docker Desktop")  # as they are
-ENGINES = {  # what is there, and what to do
+ENGINES = {  # name -> description and remedy
     "snap": (
         "docker here is a snap with a container toolkit of its own, which reads "
         "/var/snap/docker/current/config/daemon.json",

@@ -25,12 +25,12 @@ def configure(
     """
     Write and activate a runtime's new configuration; restore the old one on failure.
 
-    Both are one command, which goes on on the host if the controller is killed: a file that is
-    written would otherwise look right to the next run, while the runtime has the old settings.
+    Both are one command, which the host completes even if the controller is killed: otherwise a
+    written file would look right to the next run, while the runtime has the old settings.
 
     + facts: of the host, for the output of --diff
     + wanted: the change and its activation, or a function that returns them when the step runs;
-      None without such a runtime
+    None without such a runtime
     """
     plan = wanted() if callable(wanted) else wanted
     if plan is None or (not plan.changes and plan.activation == "none"):

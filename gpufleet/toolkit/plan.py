@@ -32,7 +32,7 @@ from gpufleet.toolkit.runtime_result import CONFIG
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
-UNKNOWN = kinds.TOOLKIT_UNKNOWN_VERSION.code  # of no interest where it is installed
+UNKNOWN = kinds.TOOLKIT_UNKNOWN_VERSION.code  # harmless if it is already installed
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 
@@ -69,7 +69,7 @@ class ToolkitPlan:
         )
 
     def converged(self, driver: str | None) -> bool:
-        """Whether there is nothing to do while `driver` is loaded."""
+        """True if there is nothing to do while `driver` is loaded."""
         return not (
             self.changes_packages
             or self.repository.needed
@@ -182,7 +182,7 @@ def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
 
 
 def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, facts: NodeFacts) -> bool:
-    """Whether the installed version stays: a run that may not change it completes only what an
+    """True if the installed version stays: a run that may not change it completes only what an
     interrupted one began, and no run moves it down unless a version is set."""
     if settings.allow_change:
         return not settings.version and version_tuple(before) > version_tuple(asked.version)
@@ -192,7 +192,7 @@ def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, facts: 
 
 
 def _kept(settings: ToolkitSettings, before: str | None, asked: str, target: str) -> list[Finding]:
-    """That the installed version stays, unless that is newer and no setting asks for another."""
+    """The finding that the installed version stays, unless it is newer and no version is set."""
     lower = version_tuple(asked) < version_tuple(target)
     if target == asked or before is None or (lower and not settings.version):
         return []

@@ -27,7 +27,7 @@ class ToolkitChoice:
 
     @property
     def blocked(self) -> bool:
-        """Whether a finding says that the choice cannot be carried out."""
+        """True if a finding says that the choice cannot be carried out."""
         return any(finding.blocks for finding in self.findings)
 
 

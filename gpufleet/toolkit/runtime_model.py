@@ -89,7 +89,7 @@ class RuntimePlan:
 
     @property
     def managed(self) -> bool:
-        """Whether the runtime is to support GPUs, by our configuration or its own."""
+        """True if the runtime gets GPU support, from our configuration or its own."""
         return not any(finding.blocks or finding.code == CRI_DISABLED for finding in self.findings)
 
     def describe(self) -> dict[str, Any]:
@@ -129,7 +129,7 @@ class Context:
         return next(r for r in self.catalog.runtimes.runtimes if r.name == self.runtime.name)
 
     def has(self, feature: str) -> bool:
-        """Whether the runtime's version has a feature of runtimes.yaml; an unknown one has not."""
+        """True if the runtime's version has a feature of runtimes.yaml; an unknown one has not."""
         since = self.known.minimum(feature)
         return bool(since) and version_tuple(self.runtime.version) >= version_tuple(since)
 

@@ -93,7 +93,7 @@ def _containerd(path: str, context: Context) -> Target:
 
 
 def _is_in(main: str | None, record: Record) -> bool:
-    """Whether an earlier run, with an older containerd, added our tables to the main file."""
+    """True if an earlier run, with an older containerd, added our tables to the main file."""
     data = parsed(main)
     return bool(record.edits) and all(has(data, edit.path) for edit in record.edits)
 

@@ -216,7 +216,7 @@ def _compare(
 
 
 def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
-    """Whether another value than ours has the same effect."""
+    """True if another value than ours has the same effect."""
     if path == ("options", BINARY):
         return theirs in (ours, posixpath.basename(ours))
     return path == ("runtime_type",) and _is_runc({path[0]: theirs})

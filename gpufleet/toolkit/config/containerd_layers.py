@@ -137,7 +137,7 @@ def _converted(old: Data, new: Data) -> Data:
 
 
 def cri_disabled(text: str | None) -> bool:
-    """Whether the file disables the CRI plugin: no kubelet uses this containerd."""
+    """True if the file disables the CRI plugin: no kubelet uses this containerd."""
     disabled = parsed(text).get("disabled_plugins", [])
     return isinstance(disabled, list) and any(
         isinstance(name, str) and name in CRI_NAMES for name in disabled

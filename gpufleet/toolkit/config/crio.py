@@ -118,7 +118,7 @@ def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
 
 
 def _is_runc(name: str, entry: Any) -> bool:
-    """Whether an entry runs runc or crun: CRI-O looks for its name in PATH if it has no path."""
+    """True if an entry runs runc or crun: CRI-O looks for its name in PATH if it has no path."""
     if not isinstance(entry, dict) or entry.get("runtime_type") not in (None, "", "oci"):
         return False
     return posixpath.basename(str(entry.get("runtime_path") or name)) in ("runc", "crun")
@@ -131,7 +131,7 @@ def _monitor(entries: Iterable[Any]) -> Data:
 
 
 def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:
-    """Whether another value than ours has the same effect.
+    """True if another value than ours has the same effect.
 
     Without a path CRI-O looks for conmon in PATH.
     """

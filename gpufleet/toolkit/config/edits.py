@@ -50,7 +50,7 @@ class Format:
 
 
 def deeper(data: Any, levels: int) -> bool:
-    """Whether tables and lists are nested deeper than `levels`."""
+    """True if tables and lists are nested deeper than `levels`."""
     layer = [data]
     while levels >= 0 and layer:
         layer = [

@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
 
 
 def is_ours(data: Data, path: Path, record: Record) -> bool:
-    """Whether the setting still has our value."""
+    """True if the setting still has our value."""
     return path in record.values and same(lookup(data, path), record.values[path])
 
 
@@ -126,8 +126,8 @@ def adopted(
 ) -> Finding:
     """The finding about a runtime that is not ours, by every setting that ours would have.
 
-    `equivalent`: whether their value has the effect of ours. Settings that only theirs has are
-    the user's.
+    `equivalent`: True if their value has the effect of ours. Settings that only they have are the
+    user's.
     """
     differing = [
         f"{'.'.join(path)} is {_shown(value)}, not {_shown(own)}"
