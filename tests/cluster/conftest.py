@@ -47,7 +47,7 @@ def cluster(request: pytest.FixtureRequest, pool: Pool) -> Cluster:
 
 @pytest.fixture
 def simulated(cluster: Cluster) -> Cluster:
-    """The same, for tests that need the sandbox's simulated nodes, pods and processes."""
+    """The cluster, for tests that need the sandbox's simulated nodes, pods and processes."""
     if not cluster.ours:
         pytest.skip(f"{EXISTING} was not started by the sandbox: no simulated nodes")
     return cluster
@@ -79,7 +79,7 @@ def pods_of(cluster: Cluster, namespace: str) -> Callable[[str], list[Any]]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`make test` runs helm 4 only where it differs; its other tests are `extended`."""
+    """Mark tests with helm 4 as `extended`, except those in which helm 4 differs from helm 3."""
     different = ("test_a_field_changed_by_hand", "test_a_second_run_changes_nothing")
     for item in items:
         parameters = item.callspec.params if hasattr(item, "callspec") else {}
@@ -102,7 +102,7 @@ def site(cluster: Cluster, namespace: str, helm: Path, tmp_path: Path) -> Site:
 
 @pytest.fixture
 def place(cluster: Cluster, namespace: str, tmp_path: Path) -> Site:
-    """The same with helm 3 only, for tests that do not depend on helm."""
+    """A site with helm 3 only, for tests that do not depend on helm."""
     return Site(cluster, namespace, cluster.helm, tmp_path)
 
 
@@ -126,11 +126,11 @@ def bench(request: pytest.FixtureRequest, pool: Pool, charts: Path) -> Iterator[
 
 @pytest.fixture
 def current(pool: Pool, charts: Path) -> Bench:
-    """The same, only on the newest version."""
+    """A bench on the newest Kubernetes only."""
     return Bench(pool.bare(KUBERNETES[0]), charts)
 
 
 @pytest.fixture
 def unlabelled(pool: Pool, charts: Path) -> Bench:
-    """The same, with nodes that lack NFD's labels."""
+    """A bench on the newest Kubernetes, whose nodes lack NFD's labels."""
     return Bench(pool.bare(KUBERNETES[0], labelled=False), charts)

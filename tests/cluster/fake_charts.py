@@ -87,7 +87,8 @@ def archive(chart: FakeChart) -> bytes:
 
 
 def packed(chart: FakeChart, values: dict[str, Any], texts: dict[str, str]) -> bytes:
-    """A chart of templates and CRDs, with the keys of the real one; `values`: what is not null."""
+    """A chart of templates and CRDs. It has the real chart's keys; `values` sets those that are not
+    null."""
     about = {"apiVersion": "v2", "name": chart.chart, "version": chart.version}
     if chart.kube:
         about["kubeVersion"] = chart.kube

@@ -130,8 +130,8 @@ class FakeOperator:
 
 
 def _is_transient(error: ApiException) -> bool:
-    """Whether to retry, as operators do: an object was deleted or changed meanwhile, or the server
-    is overloaded or temporarily unavailable."""
+    """Whether to retry, as operators do: the object was deleted or changed by another client, or
+    the server is overloaded or temporarily unavailable."""
     return error.status in (404, 409, 429) or error.status >= 500
 
 

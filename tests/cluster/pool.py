@@ -40,8 +40,8 @@ class Pool:
         """Three simulated nodes with eight GPUs each and nothing else; `labelled` as by NFD.
 
         Invalidates the cluster that was returned before. Tests that stop servers start their own.
-        TimeoutError if the reset does not finish; SandboxError GF652 if one of its programs exits
-        meanwhile.
+        Raises TimeoutError if the reset does not finish, and SandboxError GF652 if one of the
+        cluster's programs exits during it.
         """
         found = self.running.get(minor)
         if found is None or not found.cluster.alive:

@@ -33,7 +33,7 @@ RUNNING = {
 
 
 def write_running_charts(folder: Path) -> None:
-    """Write each as CHART-VERSION.tgz, and the device plugin's fake, whose pods run too."""
+    """Write each chart as CHART-VERSION.tgz. Pods of the device plugin's fake chart run too."""
     folder.mkdir(parents=True, exist_ok=True)
     for chart in CHARTS:
         name = folder / f"{chart.chart}-{chart.version}.tgz"

@@ -224,7 +224,8 @@ class Site:
             yield found
 
     def access(self, folder: Path) -> dict[str, Any]:
-        """What a Prometheus in a pod has by default: the API's address, its account's token."""
+        """The access that a Prometheus pod has by default: the API's address and the account's
+        token."""
         configuration = self.bench.cluster.api.configuration
         token = folder / "token"
         token.write_text(self._token())
@@ -266,9 +267,9 @@ def allow_prometheus(site: Site) -> None:
 def monitor_job(monitor: dict[str, Any]) -> dict[str, Any]:
     """The scrape job for the ServiceMonitor that the exporter's chart renders from such values.
 
-    Written by hand after the operator's documentation: a target is a ready port of an Endpoints
-    whose Service matches the selector; job is the Service's name; namespace, service, pod,
-    container and endpoint are labels; then follow the monitor's relabelings in Prometheus' format.
+    It follows the operator's documentation: a target is a ready port of an Endpoints object whose
+    Service matches the selector. `job` is the name of the Service; namespace, service, pod,
+    container and endpoint are labels; the monitor's relabelings follow in Prometheus' format.
     https://prometheus-operator.dev/docs/api-reference/api/
     """
 

@@ -33,7 +33,7 @@ REAL_CHARTS = os.environ.get("GPUFLEET_CHARTS")  # a folder of the real charts' 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run printed and reported; `seconds` of wall time."""
+    """The exit status, output and report of a run, with its wall time in `seconds`."""
 
     returncode: int
     output: str
@@ -155,7 +155,7 @@ class Bench:
 
 
 def prefer(pid: int, nice: int = -10) -> None:
-    """Set the priority of a process' session, where the kernel schedules by session.
+    """Set the priority of a process' session, if the kernel schedules by session.
 
     Only root can; without it, measured times include the load of other processes.
     """

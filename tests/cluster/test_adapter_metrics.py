@@ -43,7 +43,7 @@ pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
 def loop(
     request: pytest.FixtureRequest, simulated: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Loop]:
-    """With each way in which Prometheus can label the series of an exporter."""
+    """A running stack for each way in which Prometheus can label the series of an exporter."""
     honored = request.param == "honored labels"
     with running(simulated, tmp_path_factory.mktemp("loop"), honor_labels=honored) as found:
         yield found

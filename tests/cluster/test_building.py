@@ -14,7 +14,7 @@ from gpufleet_sandbox.cluster.programs import SERVERS
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As without a connection: no official binary, and go cannot download modules."""
+    """Simulate a missing connection: no official binaries, and go cannot download modules."""
     monkeypatch.setenv(SITE, "http://127.0.0.1:1")
     monkeypatch.setenv("GOPROXY", "off")
 

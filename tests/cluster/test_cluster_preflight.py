@@ -41,7 +41,7 @@ def everything(bench: Bench) -> dict[str, str]:
 
 
 def settled(bench: Bench) -> dict[str, str]:
-    """The same, once the controllers are idle."""
+    """All objects of the cluster, once the controllers are idle."""
     seen: list[dict[str, str]] = []
 
     def unchanged() -> bool:

@@ -1,4 +1,4 @@
-"""deploys/remove.py on real control planes: gpufleet goes, what others need stays."""
+"""deploys/remove.py on real control planes: gpufleet's objects are removed, users' objects stay."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def clean(bench: Bench, done: Outcome) -> None:
 
 
 def create_left_behind(bench: Bench) -> None:
-    """What the real chart's operator and hooks create; the fake one runs neither."""
+    """Create the objects that the real chart's operator and hooks create. The fake chart has
+    neither."""
     kubelet = {"metadata": {"name": "kube-prometheus-stack-kubelet"},
                "spec": {"clusterIP": "None", "ports": [{"port": 10250}]}}  # fmt: skip
     bench.core.create_namespaced_service("kube-system", kubelet)
@@ -104,7 +105,7 @@ def helm(bench: Bench, *words: str) -> None:
 
 
 def users_objects(bench: Bench) -> dict[str, str]:
-    """A rule, a volume's claim and a release of users, created beside the stack: name -> uid."""
+    """Create a rule, a volume claim and a release of a user. Returns name -> uid."""
     core, custom = bench.core, client.CustomObjectsApi(bench.cluster.api)
     rule: Any = custom.create_namespaced_custom_object(
         "monitoring.coreos.com", "v1", "default", "prometheusrules",
@@ -123,7 +124,7 @@ def users_objects(bench: Bench) -> dict[str, str]:
 
 
 def remaining(bench: Bench) -> dict[str, str]:
-    """The same, as they are now."""
+    """The current name -> uid of the user's rule and claim."""
     custom: Any = client.CustomObjectsApi(bench.cluster.api)
     rules = ("monitoring.coreos.com", "v1", "default", "prometheusrules")
     rule = custom.get_namespaced_custom_object(*rules, "theirs")

@@ -1,5 +1,5 @@
-"""What dcgm-exporter is started with, by charts that take no list of counters: on 1.18 the one
-that gpufleet chooses, on newer clusters the same by its version."""
+"""The arguments of dcgm-exporter from charts without a value for counters: on 1.18 the chart that
+gpufleet selects, on newer clusters the same chart by its version."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_a_config_map_of_others_is_not_overwritten(bench: Bench) -> None:
 
 @pytest.mark.extended
 def test_a_release_that_fails_leaves_its_exporters_with_a_list_and_a_scrape(bench: Bench) -> None:
-    """On 1.18 and with its chart: others have the ServiceMonitor in the release."""
+    """Only the chart of 1.18 needs this: newer charts have the ServiceMonitor in the release."""
     waiting = {"podAnnotations": {"sandbox.gpufleet/waiting": "ErrImagePull"}}
     data = {**old_chart(bench), "monitoring_exporter_values": waiting, "cluster_timeout": 10}
     done = bench.deploy(**data)

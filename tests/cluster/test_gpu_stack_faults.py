@@ -69,7 +69,7 @@ def test_unlabelled_nodes_are_reported_with_the_missing_label(unlabelled: Bench)
 
 
 def without_gpus(bench: Bench, *names: str) -> None:
-    """As if the plugin runs and NVML finds no GPU."""
+    """Simulate a plugin that runs but finds no GPU."""
     gone = {"status": {kind: {"nvidia.com/gpu": "0"} for kind in ("capacity", "allocatable")}}
     for name in names:
         bench.core.patch_node_status(name, gone)

@@ -27,8 +27,8 @@ entries:
 
 @dataclass
 class Site:
-    """A server. `logins`: path -> whether the request had a login; `moved`: where it redirects
-    requests for its archive; `padding`: bytes after the archive."""
+    """A chart repository. `logins`: path -> whether the request had a login; `moved`: target of the
+    redirect for its archive; `padding`: number of bytes after the archive."""
 
     chart: bytes
     moved: str = ""

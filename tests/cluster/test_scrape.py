@@ -145,9 +145,9 @@ def test_an_alert_names_node_gpu_and_pod(
 
 
 def panel(prometheus: Prometheus, title: str) -> list[dict[str, Any]]:
-    """The series of a panel of the committed dashboards, where no series has a label `cluster`.
+    """The series of a panel of the committed dashboards. No series has a label `cluster`.
 
-    Waits for the first ones: recording rules run after the scrape that they read.
+    Waits for the first series, because recording rules run after the scrape that they read.
     """
     [(dashboard, found)] = [pair for pair in PANELS if pair[1].title == title]
     [(expression, _)] = shipped(dashboard, found)

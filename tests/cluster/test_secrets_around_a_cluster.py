@@ -97,7 +97,7 @@ def plant(bench: Bench, marks: Marks) -> None:
 
 
 class MonitoredRuns:
-    """Runs with a separate home, whose output, files and processes must show no secret."""
+    """Runs with a separate home. Their output, files and processes must not show a secret."""
 
     def __init__(self, bench: Bench, marks: Marks, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.bench, self.folder = bench, folder
@@ -208,7 +208,7 @@ def test_a_stack_shows_no_secret(
 def mixed(
     offered: dict[str, Any], charts: Path, current: Bench, tmp_path: Path
 ) -> Iterator[dict[str, Any]]:
-    """The same, and a registry with a login for one of the charts."""
+    """The inventory of `offered`, plus a registry that requires a login for one of the charts."""
     program = debian_program("docker-registry", "docker-registry")
     folder = tmp_path / "registry"
     folder.mkdir()

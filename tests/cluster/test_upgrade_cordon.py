@@ -1,4 +1,4 @@
-"""Whose cordon a node has, by the real API server: users before, during and after a run."""
+"""Ownership of a cordon on a real API server: users cordon before, during and after a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 
 TAKEN = Taken("run-1", {"nvidia.com/gpu": "8"})
-ROUNDS = 30  # of the taint beside writers that never rest
+ROUNDS = 30  # of the taint while other clients write
 
 
 class User:
@@ -127,7 +127,7 @@ def test_a_user_who_uncordons_is_seen(api: ClusterApi, node: Read, user: User) -
 def test_a_user_who_cordons_a_cordoned_node_writes_nothing(
     api: ClusterApi, node: Read, user: User
 ) -> None:
-    """What the API server does not see."""
+    """A limit: the API server does not record a cordon of a node that is already cordoned."""
     cordon(api, node(), TAKEN)
     user.cordon()
     uncordon(api, node())
@@ -201,7 +201,7 @@ def test_a_node_that_is_gone_is_not_created(api: ClusterApi, name: str, node: Re
 def test_a_cordon_that_the_cluster_rewrites_is_refused(
     api: ClusterApi, node: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a mutating webhook does; the API server's answer has what it made of it."""
+    """A mutating webhook rewrites the request, and the API server's answer has the result."""
     apply = api.apply
 
     def rewritten(path: str, body: Any, **how: Any) -> dict[str, Any]:

@@ -24,13 +24,13 @@ PHASES = ("Preflight", "Hosts", "Nodes", "GPU stack", "Checks")  # of a creation
 MINORS = tuple(reversed(versions().kubernetes.kubeadm))  # the newest first
 SECONDS = 600
 LONGEST = 1800  # of one command
-LEFT = ("/boot/initr", "/etc/machine-id")  # what a removal leaves: docs/how-to/removal.md
+LEFT = ("/boot/initr", "/etc/machine-id")  # files that a removal changes
 
 
 @contextmanager
 def bare_hosts(name: str, hosts: Mapping[str, int], minor: str = NEWEST) -> Iterator[Sandbox]:
-    """A sandbox of kinds of hosts, each so many times, and the mirror with what kubeadm of a minor
-    installs."""
+    """A sandbox with the given number of hosts per kind, and a mirror with the packages and images
+    that kubeadm of a minor installs."""
     box = Sandbox(name, progress=print, images="imitation")
     box.down()
     prepare(minor, print)
@@ -103,7 +103,7 @@ class Site(Api):
         killed(self.words(verb, "--yes", *options), seconds, self.environment)
 
     def members(self) -> list[dict[str, Any]]:
-        """Nodes as `gpufleet cluster status` has them; [] where it knows none."""
+        """The nodes that `gpufleet cluster status` reports."""
         done = self.run("status", "--json")
         found: list[dict[str, Any]] = json.loads(done.stdout)["nodes"] if done.stdout else []
         return found

@@ -1,4 +1,4 @@
-"""Hosts for the tests: one sandbox per session, whose hosts start when a test needs them."""
+"""Hosts for the tests: one sandbox per session. A host starts when a test needs it."""
 
 from __future__ import annotations
 

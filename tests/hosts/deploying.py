@@ -35,7 +35,7 @@ for name in {groups!r}:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run printed and reported."""
+    """The exit status, output and report of a run."""
 
     returncode: int
     output: str  # standard output and error, interleaved

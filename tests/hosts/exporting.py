@@ -73,7 +73,7 @@ def import_exporter(host: Host, image: str = IMAGE) -> None:
 
 
 def scrape(host: Host, address: str = "127.0.0.1:9400") -> str:
-    """The text of /metrics; "" if nothing responds."""
+    """The text of /metrics, or "" if the exporter does not respond."""
     done = host.run(f"curl -fsS --max-time 5 http://{address}/metrics", check=False)
     return done.stdout if done.returncode == 0 else ""
 

@@ -15,8 +15,8 @@ def killed(
     words: Sequence[str], seconds: float, environment: Mapping[str, str] | None = None,
     cwd: Path | None = None, begun: Callable[[], bool] = lambda: True,
 ) -> bool:  # fmt: skip
-    """Start a run and kill it with all of its processes some seconds after it has `begun`; False if
-    it ended."""
+    """Start a run and kill all of its processes some seconds after it has `begun`. Returns whether
+    the run was killed before it ended."""
     with subprocess.Popen(
         words, env=environment, cwd=cwd, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Plant secrets in configurations of container runtimes; search where a run leaks them."""
+"""Plant secrets in the configurations of container runtimes, then search for leaks of a run."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 
 def needed(name: str, seen: set[str] | None = None) -> Iterator[Distribution]:
-    """What a distribution needs here, without itself and without its extras."""
+    """The dependencies of a distribution in this environment, without those of its extras."""
     seen = {name} if seen is None else seen
     for text in distribution(name).requires or ():
         wanted = Requirement(text)

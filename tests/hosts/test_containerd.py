@@ -24,16 +24,16 @@ pytestmark = [pytest.mark.hosts, pytest.mark.extended]
 KIND = "ubuntu2404"
 SECONDS = 600
 CONFIG = "/etc/containerd/config.toml"
-# what a removal leaves: docs/how-to/removal.md
+# files that a removal changes: docs/how-to/removal.md
 LEFT = ("/boot/initr", "/etc/machine-id")
-# what the purge of the sandbox's containerd leaves, and a new one uses again
+# also removes the configuration, which a new installation would use again
 PURGE = "apt-get -qq -y purge containerd runc && rm -rf /etc/containerd"
 NODES = "kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes -o wide --no-headers"
 
 
 @pytest.fixture(scope="module")
 def host(worker_id: str) -> Iterator[Host]:
-    """A host without containerd, whose distribution has one."""
+    """A host without containerd. Its distribution has a package of containerd."""
     box = Sandbox(f"{RUN}-containerd-{worker_id}", progress=print, images="imitation")
     box.down()
     prepare("1.36", print)

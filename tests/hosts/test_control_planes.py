@@ -82,7 +82,7 @@ class Planes(Site):
         return self.nodes() == dict.fromkeys(HOSTS, True) and self.etcds() == list(HOSTS)
 
     def etcd_members(self, host: Host) -> int:
-        """How many members etcd has, by what its own API says on a host."""
+        """The number of members that the etcd API of a host reports."""
         pki = "/etc/kubernetes/pki/etcd"
         keys = f"--cert {pki}/server.crt --key {pki}/server.key --cacert {pki}/ca.crt"
         url = "https://127.0.0.1:2379/v3/cluster/member/list"
@@ -142,7 +142,7 @@ def test_the_certificates_of_the_joins_are_gone(site: Planes, created: None) -> 
 
 
 def test_the_api_answers_without_one_of_them(site: Planes, created: None) -> None:
-    """The first is killed; another one cannot be taken away meanwhile."""
+    """While the first control plane is down, another one cannot be removed."""
     lost, _, other = site.hosts
     lost.engine("kill", lost.state.container)
     try:

@@ -99,7 +99,8 @@ def test_packages_are_held(fleet: dict[str, Host]) -> None:
 
 
 def test_an_exact_version_is_installed_and_held(fleet: dict[str, Host]) -> None:
-    """An exact version downgrades where that is allowed; a later run without one leaves it."""
+    """An exact version downgrades the driver if changes are allowed. A later run without a version
+    keeps it."""
     host = fleet["ubuntu2204"]
     kept = run_deploy("gpu_node", [host], driver_version=OLD_580, **ONLY_DRIVER)
     assert (kept.returncode, kept.changes()) == (0, {"ubuntu2204": 0}), kept.output

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.hosts
 
 KILLS = 20
 OPERATIONS = 7  # that take long enough to kill the run: up to the installation and its checks
-AFTER_HOLD = 8  # the operation after the one that holds the packages
+AFTER_HOLD = 8  # the operation that follows the hold of the packages
 LONGEST = 2.5  # seconds after the start of an operation
 SEED = 20261120
 
@@ -38,7 +38,7 @@ def settings_for(branch: str) -> dict[str, str | None]:
 def run_and_kill(host: Host, folder: Path, branch: str, operation: int, delay: float) -> bool:
     """Start a change to `branch`, and SIGKILL it `delay` seconds after an operation starts.
 
-    Returns whether it was killed; False if it had already ended.
+    Returns whether it was killed before it ended.
     """
     per_host = {host.name: settings_for(branch)}
     command = deploy_command("gpu_node", [host], folder, per_host, CHANGE_DRIVER)

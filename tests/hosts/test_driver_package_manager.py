@@ -141,7 +141,7 @@ def test_a_run_waits_for_a_lock_with_progress(debian12: Host) -> None:
 
 @pytest.mark.extended
 def test_an_interrupted_installation_of_ours_is_finished(hosts: list[Host]) -> None:
-    """As after a power cut between unpacking and configuring."""
+    """The state after a power cut between unpacking and configuring."""
     host = hosts[0]
     names = " ".join(driver_packages(host))
     host.run(f"apt-mark unhold {names} && cd /tmp && apt-get -q download {names}")

@@ -117,7 +117,7 @@ def test_a_wrong_key_is_not_trusted_and_other_hosts_continue(hosts: list[Host]) 
 
 @pytest.mark.extended
 def test_an_unreadable_archive_is_removed_again(hosts: list[Host]) -> None:
-    """Every use of apt on the host would fail as long as the file is there."""
+    """Otherwise the file would make every apt command on the host fail."""
     host = hosts[0]
     host.reset()
     host.put("/etc/apt/sources.list.d/debian.sources", UNREADABLE)

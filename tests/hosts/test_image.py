@@ -1,7 +1,7 @@
 """The controller's container image is built from the wheel and works, without a network.
 
-Its base is a sandbox host's image with Python and ssh, as the published one cannot be pulled where
-the tests run; what pip installs are the packages of this environment.
+The base is a sandbox host's image with Python and ssh, because the tests have no registry to pull
+the published base from. pip installs the packages of this environment.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def site(
 
 @pytest.fixture(scope="module")
 def before(site: Trio) -> dict[str, dict[str, list[str]]]:
-    """Hosts with a rule of the user's, whose comment names a chain of Kubernetes."""
+    """Snapshots of hosts with a user's iptables rule whose comment names a chain of Kubernetes."""
     for host in site.hosts:
         host.run(f"iptables {RULE}")
     return {host.name: snapshot(host, *LEFT) for host in site.hosts}

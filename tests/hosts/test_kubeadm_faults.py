@@ -1,4 +1,5 @@
-"""What goes wrong while hosts become nodes: it is said, the others go on, the next run ends it."""
+"""Faults while hosts join: each is reported, other hosts continue, the next run completes the
+join."""
 
 from __future__ import annotations
 
@@ -237,7 +238,7 @@ def test_images_are_gone_before_the_control_plane_starts(site: Site) -> None:
 
 
 def test_an_image_of_the_network_is_missing(site: Site) -> None:
-    """Hosts join, and are not Ready: what their pods wait for is named."""
+    """Hosts join but are not Ready. The error names the image that their pods wait for."""
     with site.serving({"mode": "404", "path": "^/v2/ghcr.io/.*flannel"}):
         done = site.apply()
     assert kinds(done) == {name: {"GF949"} for name in HOSTS}
@@ -329,7 +330,7 @@ def test_the_api_is_away_while_a_host_joins(site: Site) -> None:
 
 
 def test_two_runs_at_once(site: Site) -> None:
-    """One goes on; the other finds nothing to do, or is refused and changes nothing."""
+    """One run continues. The other has nothing to do, or is refused and changes nothing."""
     others: list[subprocess.Popen[bytes]] = []
     words = [str(PYINFRA), "-y", str(site.inventory()), "deploys/gpu_node.py"]
 

@@ -65,7 +65,7 @@ def test_it_is_in_the_live_line_of_a_terminal(slow_host: HostFactory, tmp_path: 
                 printed += line
                 if COMPILES in line:
                     host.run(f"touch {GO_ON}")
-        except OSError:  # how Linux ends the output of a terminal that nobody writes to any more
+        except OSError:  # Linux reports EIO at the end of a terminal's output
             pass
     status = run.wait()
     watchdog.cancel()

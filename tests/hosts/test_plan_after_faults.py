@@ -1,4 +1,4 @@
-"""What a plan says of a node that something broke is what the run then does."""
+"""After a node was broken, a run makes exactly the changes that the plan announced."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Planted:
     def __init__(
         self, hosts: list[Host], folder: Path, password: str, patch: pytest.MonkeyPatch
     ) -> None:
-        patch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))  # where the sandbox is
+        patch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))  # the sandbox's folder
         self.home = home_apart(folder, patch)
         self.hosts, self.folder = hosts, folder
         self.marks = [Marks(host.name) for host in hosts]

@@ -45,7 +45,7 @@ gpu_cluster = (_found["gpu_cluster"][0], {{**_found["gpu_cluster"][1], **{data!r
 
 @dataclass(slots=True)
 class Receiver:
-    """An HTTP server of the test's own that Alertmanager sends to; what it got, with the time."""
+    """An HTTP server for Alertmanager's notifications, which it keeps with the time."""
 
     address: str
     got: list[tuple[float, dict[str, Any]]] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Receiver:
             self.server.server_close()
 
     def alerts(self, name: str, status: str) -> list[dict[str, Any]]:
-        """The alerts of a name and status that came so far."""
+        """The alerts received so far with a name and status."""
         return [
             alert
             for _, message in list(self.got)
@@ -128,7 +128,7 @@ class Site:
         return found
 
     def note(self, text: str) -> None:
-        """Print a time, and keep it where the caller's GPUFLEET_TIMES says."""
+        """Print a time, and append it to the file that GPUFLEET_TIMES names."""
         print(text)
         if path := os.environ.get("GPUFLEET_TIMES"):
             with open(path, "a") as file:
@@ -198,7 +198,7 @@ def test_every_pod_of_the_stack_runs(site: Site, created: dict[str, Any]) -> Non
 
 
 def test_the_state_of_nodes_and_daemonsets_is_scraped(site: Site, created: dict[str, Any]) -> None:
-    """What alerts about missing GPUs are made of, with the labels that they select."""
+    """The series of the alerts about missing GPUs have the labels that the alerts select."""
     labels = 'kube_node_labels{label_nvidia_com_gpu_present="true"}'
     capacity = 'kube_node_status_capacity{resource="nvidia_com_gpu"}'
     wanted = 'kube_daemonset_status_desired_number_scheduled{daemonset="nvidia-device-plugin"}'

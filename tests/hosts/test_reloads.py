@@ -63,7 +63,7 @@ def test_a_converged_run_reloads_nothing(host: Host) -> None:
 
 
 def test_changes_wait_for_a_container_that_has_gpus(host: Host) -> None:
-    """It holds no device open: what its runtime gave it counts."""
+    """The container holds no device open. The devices that its runtime passed to it count."""
     host.run(RUNS_WITHOUT)
     start(host, "idle", WITH_GPUS)
     before = reloads(host)
@@ -80,7 +80,7 @@ def test_changes_wait_for_a_container_that_has_gpus(host: Host) -> None:
 
 
 def test_package_scripts_reload_nothing_beside_it(host: Host) -> None:
-    """Those of the toolkit run `systemctl daemon-reload` when it moves to another version."""
+    """The toolkit's package scripts run `systemctl daemon-reload` when the version changes."""
     before = reloads(host)
     deploy(host, exporter_port=9500, toolkit_version=OLDER, toolkit_allow_change=True)
     assert OLDER in host.output("nvidia-ctk --version")

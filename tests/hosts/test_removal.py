@@ -1,4 +1,4 @@
-"""`deploys/remove.py` restores the host and keeps what users changed meanwhile."""
+"""`deploys/remove.py` restores the host and keeps changes that users made since."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ version = 2
   runtime_type = "io.containerd.runc.v2"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
     SystemdCgroup = true"""
-# what a removal leaves: docs/how-to/removal.md
+# files that a removal changes: docs/how-to/removal.md
 LEFT = (
     "/boot/initr",  # rebuilt, so its bytes differ
     "/etc/dnf/plugins/versionlock.list",  # dnf drops the comments; the locks are compared
@@ -143,7 +143,7 @@ def test_a_removal_on_el7(bare_host: HostFactory) -> None:
     host = bare_host("el7")
     configure(host)
     host.run("yum -q -y versionlock add bash")
-    like = "my-nvidia-container-toolkit-0:1.0-1.*"  # the end of its name is that of one of ours
+    like = "my-nvidia-container-toolkit-0:1.0-1.*"  # ends like a gpufleet package
     host.run(f"echo '{like}' >>/etc/dnf/plugins/versionlock.list")
     before = snapshot(host, *LEFT)
     assert run_deploy("gpu_node", [host]).returncode == 0

@@ -23,7 +23,7 @@ ExecStartPre=/bin/sh -c "! grep -q nvidia /etc/docker/daemon.json"
 """
 NO_PROGRAM = f"tar -c -T /dev/null | docker import --change 'ENTRYPOINT [\"/none\"]' - {IMAGE}"
 SOURCES = "/etc/apt/sources.list.d"
-# the administrator's package, whose removal deletes its data
+# a package of the administrator; its removal deletes its data
 DEB = """
 mkdir -p /root/db/DEBIAN /root/db/var/lib/customers && cd /root
 printf 'Package: customers-db\nVersion: 1\nArchitecture: all\n' >db/DEBIAN/control

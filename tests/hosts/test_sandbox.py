@@ -124,7 +124,7 @@ def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -
 def test_a_host_killed_with_its_monitor_is_recreated(
     sandbox: Sandbox, sandbox_host: HostFactory
 ) -> None:
-    """As when all processes of a CI job are killed: podman still reports the host as running."""
+    """This happens when a CI job is killed: podman still reports the host as running."""
     host = sandbox_host("nogpu")
     if sandbox.engine.name != "podman":
         pytest.skip("docker's daemon notices the end of a container")

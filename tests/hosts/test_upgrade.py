@@ -114,7 +114,8 @@ def test_a_run_is_rolled_back_without_a_repository(
 def test_a_canary_whose_module_is_not_built_is_rolled_back(
     fleet: Fleet, hosts: list[Host], mirror_host: Host
 ) -> None:
-    """The mirror is gone by then: the packages come from the host. The other host is not begun."""
+    """The repair uses the packages on the host, because the mirror is gone. The other host is not
+    started."""
     canary = hosts[0]
 
     def repair() -> None:
@@ -215,7 +216,7 @@ def test_requests_end_a_run_after_what_it_has_begun(fleet: Fleet, hosts: list[Ho
 
 @pytest.mark.extended
 def test_a_killed_run_goes_on(fleet: Fleet, hosts: list[Host]) -> None:
-    """SIGKILL of the controller at random moments; what was done is not done again."""
+    """The controller is killed at random moments. Later runs do not repeat completed steps."""
     moments = random.Random(SEED)
     assert fleet.killed(moments.uniform(1, 3), "start", "--to", NEW, "--yes", events=1)
     for _ in range(KILLS):

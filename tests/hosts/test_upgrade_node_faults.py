@@ -159,7 +159,8 @@ def test_nodes_whose_driver_the_operator_installs_are_left_out(nodes: Nodes) -> 
 
 
 def created(objects: Any, body: dict[str, Any]) -> bool:
-    """Whether the object is there: its kind is served a moment after its definition."""
+    """Whether the object could be created. The API server serves a kind shortly after its CRD
+    exists."""
     try:
         objects.create_cluster_custom_object("nvidia.com", "v1", "clusterpolicies", body)
     except client.ApiException as error:
@@ -186,7 +187,8 @@ def test_a_node_that_another_user_returns_is_given_up(nodes: Nodes) -> None:
 
 
 def test_another_controller_is_refused(nodes: Nodes, tmp_path: Path) -> None:
-    """It has a log folder of its own: the hosts and the cluster know of the run."""
+    """The other controller has a separate log folder, so only hosts and cluster show the first
+    run."""
     start_job(nodes)
     other = Nodes([], tmp_path / "other", box=nodes.box, charts=nodes.charts)
     other.folder.mkdir()

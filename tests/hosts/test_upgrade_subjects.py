@@ -21,7 +21,7 @@ DATA = {"driver_branch": "580", "driver_version": DRIVER, "toolkit_version": OLD
 
 @pytest.fixture(scope="module")
 def host(bare_host: HostFactory) -> Host:
-    """With the driver and the older toolkit."""
+    """A host with the driver and the older toolkit."""
     found = bare_host(NAME)
     done = run_deploy("gpu_node", [found], **DATA)
     assert done.returncode == 0, done.output

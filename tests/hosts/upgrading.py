@@ -56,8 +56,8 @@ class Fleet:
         )  # fmt: skip
 
     def killed(self, seconds: float, verb: str, *options: str, events: int = 0) -> bool:
-        """SIGKILL of the run and all of its processes, some seconds after its start, or after its
-        log had so many events."""
+        """Kill the run and all of its processes, some seconds after its start or after its log has
+        a number of events."""
 
         def begun() -> bool:
             return len(self.events()) >= events
@@ -90,7 +90,8 @@ class Fleet:
         return found
 
     def states(self) -> dict[str, str]:
-        """Of the hosts of the newest run; others keep the state of the run before."""
+        """The states of the hosts of the newest run. Other hosts keep the state of an earlier
+        run."""
         hosts = self.status()["hosts"]
         newest = max((host["run"] or "" for host in hosts), default="")
         return {host["name"]: host["state"] for host in hosts if newest and host["run"] == newest}

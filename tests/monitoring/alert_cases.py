@@ -36,9 +36,9 @@ class Case:
     """Series, and whether the alert fires at `at`.
 
     `gpu`: field -> values of GPU 0; `also`: whole series -> values; samples are a minute apart.
-    `labels`: the firing alert's, beside those of what it is about (`of`). `workload`: whether a pod
-    has the GPU. `pods`: the pods that the alert names. `value`: $value. `said`: annotations that
-    come out otherwise than their text with labels put in.
+    `labels`: labels of the firing alert in addition to those of its subject (`of`). `workload`:
+    whether a pod has the GPU. `pods`: the pods that the alert names. `value`: $value. `said`:
+    annotations that differ from their template with the labels filled in.
     """
 
     name: str
@@ -77,9 +77,9 @@ def _number(value: float) -> str:
 
 
 def series(case: Case) -> Iterator[dict[str, str]]:
-    """`input_series` of one case; a GPU has its utilization too.
+    """`input_series` of one case, including the utilization of each GPU.
 
-    An exporter that restarts goes on as another pod after a gap.
+    An exporter that restarts continues as another pod after a gap.
     """
     for text, values in case.also.items():
         yield {"series": text, "values": " ".join(samples(values))}

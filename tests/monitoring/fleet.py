@@ -1,18 +1,18 @@
-"""A fleet of 8 nodes with 8 GPUs each, as a Prometheus sees it: the same for every run.
+"""A fleet of 8 nodes with 8 GPUs each, as Prometheus sees it. It is the same in every run.
 
-What is odd about it, node by node:
+The nodes differ as follows:
 
 - gpu-1, gpu-2   dcgm-exporter 4.8.3 or newer (`hostname`), pods as `exported_pod`
-- gpu-1          its exporter runs in a pod whose name says nothing
+- gpu-1          its exporter runs in a pod with an arbitrary name
 - gpu-2          GPU 3 had XID 79 ten minutes ago; GPU 6 has no spare rows
-- gpu-3          down for the last twenty minutes: no series of its exporter, its pod is still there
-- gpu-4          a pod holds GPU 0 and does nothing; GPU 7 works and no pod has it
+- gpu-3          down for the last twenty minutes: no exporter series, its pod still exists
+- gpu-4          a pod holds GPU 0 and is idle; GPU 7 is busy without a pod
 - gpu-5          a model without profiling counters, NVLink and row remapping, `Hostname`
 - gpu-6          `Hostname`; a cordoned node; GPU 7 is in MIG mode with two instances
 - gpu-7          honorLabels: the workload's labels are `namespace` and `pod`, and a GPU without a
                  workload has the exporter's own
-- gpu-8          an exporter outside of pods, `node` set by the scrape configuration alone; nobody
-                 uses it; GPU 7 is unhealthy: its node offers 7 of 8
+- gpu-8          an exporter outside of pods, `node` set by the scrape configuration; its GPUs are
+idle, GPU 7 is unhealthy, the node offers 7
 
 A second cluster has the same nodes and pods; it was scraped for the last forty minutes only.
 """
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BEGIN = 1_767_225_600  # 2026-01-01T00:00:00Z, where a block of Prometheus begins
+BEGIN = 1_767_225_600  # 2026-01-01T00:00:00Z, the start of a block of Prometheus
 MINUTES = 115  # within one block of two hours
 STEP = 60  # seconds between two scrapes
 END = BEGIN + MINUTES * 60
@@ -110,7 +110,7 @@ class Gpu:
 
     @property
     def instances(self) -> int:
-        """How many MIG instances it is split into; 1 where it is not."""
+        """The number of MIG instances of the GPU: 1 if MIG is off."""
         return 2 if (self.node.name, self.index) == ("gpu-6", 7) else 1
 
     @property

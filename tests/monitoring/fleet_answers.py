@@ -34,12 +34,12 @@ def grouped(
 
 
 def gpus(choice: Choice) -> list[Gpu]:
-    """Those that report."""
+    """The selected GPUs that report metrics."""
     return [gpu for gpu in GPUS if gpu.node.ready and choice.takes(gpu)]
 
 
 def held(choice: Choice) -> list[tuple[Gpu, Pod]]:
-    """Those that report and belong to a pod, with it."""
+    """The selected GPUs that report metrics and belong to a pod, with that pod."""
     pairs = [(gpu, gpu.pod) for gpu in gpus(choice) if gpu.pod]
     return [(gpu, pod) for gpu, pod in pairs if choice.takes_pod(pod)]
 
@@ -49,7 +49,7 @@ def nodes(choice: Choice) -> list[Node]:
 
 
 def pods(choice: Choice) -> list[Pod]:
-    """Those that hold GPUs."""
+    """The selected pods that hold GPUs."""
     return [pod for pod in PODS if pod.gpus and choice.takes_pod(pod)]
 
 
@@ -83,7 +83,7 @@ def by_gpu(
     test: Callable[[Gpu], Any] = lambda gpu: True,
     identity: bool = False,
 ) -> Answer:
-    """Of GPUs that pass a test; `identity`: with UUID and model."""
+    """The rows of GPUs that pass a test. `identity`: include UUID and model."""
 
     def key(gpu: Gpu) -> Key:
         more = (gpu.uuid, gpu.node.model) if identity else ()

@@ -1,4 +1,4 @@
-"""What node_exporter reports about the fleet's machines, which differ only in InfiniBand."""
+"""Metrics of node_exporter for the fleet's machines, which differ only in InfiniBand."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ GIB = 2**30
 Sample = tuple[str, dict[str, str], tuple[float, float]]
 
 EXPORTER_MEMORY, EXPORTER_TIME = 400 * 2**20, 0.05  # bytes, processors
-# shares and bytes per second that the dashboards are to show
+# shares and bytes per second that the dashboards must show
 PROCESSORS, MEMORY, FULLEST = 0.25, 0.4, 0.9
 READ, WRITTEN, RECEIVED, SENT, PORT = 5e6, 7e6, 11e6, 13e6, 17e9
 
 
 def exporter(node: str) -> Iterator[Sample]:
-    """What the kubelet reports about the exporter's pod, whose sandbox is a container too."""
+    """Metrics of the kubelet for the exporter's pod. The pod's sandbox is a container too."""
     about = {
         "job": "kubelet",
         "node": node,

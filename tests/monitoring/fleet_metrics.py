@@ -43,7 +43,7 @@ def openmetrics() -> Iterator[str]:
 
 
 def _machines(cluster: str, since: int) -> Iterator[str]:
-    """The series of node_exporter, of GPU nodes and of one that has none."""
+    """The series of node_exporter for GPU nodes and for a node without GPUs."""
     pods = {node.name for node in NODES if node.has_exporter_pod}
     down = {node.name for node in NODES if not node.ready}
     found = [(node.name, node.infiniband) for node in NODES] + [("control-1", False)]
@@ -164,7 +164,7 @@ def exporter_labels(gpu: Gpu) -> dict[str, str]:
 
 
 def kubernetes() -> Iterator[tuple[str, dict[str, str], int]]:
-    """What kube-state-metrics says, the same all the time."""
+    """Metrics of kube-state-metrics, which do not change."""
     for node in NODES:
         about = {"node": node.name}
         resource = {**about, "resource": "nvidia_com_gpu", "unit": "integer"}

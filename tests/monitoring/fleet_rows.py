@@ -1,4 +1,4 @@
-"""What the dashboards' queries must return for the fleet, worked out from the fleet itself."""
+"""The results that the dashboards' queries must return, computed from the fleet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Labels = dict[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a person chose for each variable; an empty set is All, and there is one cluster."""
+    """The user's selection for each variable. An empty set is All. The cluster is fixed."""
 
     node: frozenset[str] = frozenset()
     gpu: frozenset[str] = frozenset()
@@ -25,7 +25,7 @@ class Choice:
         return Choice(**kept)
 
     def text(self, name: str) -> str:
-        """As Grafana writes the variable into a query."""
+        """The value of a variable as Grafana inserts it into a query."""
         chosen = sorted(getattr(self, name))
         return "(" + "|".join(chosen) + ")" if len(chosen) > 1 else (chosen or [".*"])[0]
 
@@ -94,7 +94,7 @@ def _nodes_that(test: Callable[[Node], bool]) -> Callable[[Choice], Iterator[Lab
 
 
 def _waiting(choice: Choice) -> Iterator[Labels]:
-    """A pod without a node: what was chosen as the node does not matter."""
+    """Pods without a node. The selected node does not matter."""
     return _pods(lambda pod: not pod.node)(Choice(namespace=choice.namespace))
 
 

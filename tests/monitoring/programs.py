@@ -49,10 +49,11 @@ def start_prometheus(
     address: str = "127.0.0.1",
     port: int = 0,
 ) -> tuple[Process, Prometheus]:
-    """Start it with files in `folder`; `data` as of `write_blocks`. Its user ends the process.
+    """Start Prometheus with files in `folder` and `data` as from `write_blocks`. The caller ends
+    the process.
 
-    It listens on an `address` of this machine; on a free port where none is given. `program`: one
-    other than the distribution's.
+    It listens on `address`, on a free port unless `port` is set. `program`: another program than
+    the distribution's.
     """
     (folder / "prometheus.yml").write_text(config)
     port = port or free_ports(1)[0]

@@ -31,9 +31,9 @@ GRAFANA = {"__rate_interval": "4m", "__range": "1h", "__range_s": "3600", "__int
 
 
 def filled_in(text: str, choice: Choice, cluster: str = CLUSTER) -> str:
-    """A query with its variables as Grafana fills them in; an unknown one is an error.
+    """A query with its variables filled in as Grafana does. An unknown variable is an error.
 
-    `$1` of label_replace is no variable.
+    `$1` of label_replace is not a variable.
     """
     values = {name: choice.text(name) for name in ("node", "gpu", "namespace")}
     values |= {"cluster": cluster, **GRAFANA}
@@ -41,7 +41,7 @@ def filled_in(text: str, choice: Choice, cluster: str = CLUSTER) -> str:
 
 
 def shipped(dashboard: Dashboard, panel: Panel) -> Iterator[tuple[str, Query]]:
-    """The expressions of a panel in the committed JSON, each with what we say about it."""
+    """The expressions of a panel in the committed JSON, each with its description."""
     committed = json.loads((FOLDER / f"{dashboard.name}.json").read_text())
     [found] = [part for part in committed["panels"] if part["title"] == panel.title]
     assert len(found["targets"]) == len(panel.queries)

@@ -1,4 +1,4 @@
-"""Alertmanager's configuration on the real program: whom an alert reaches, what silences what."""
+"""Alertmanager's configuration in the real program: receivers of alerts, and inhibitions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gpufleet_sandbox.waiting import wait_until
 NAMES = ("default", "critical", "warning", "info")
 ALERTS = {alert.name: alert for alert in load_alerts().alerts}
 SECONDS = 900
-# Debian's program looks for its templates in /usr/share, and its package is not installed: in a
-# mount namespace of its own they seem to be there.
+# Debian's program reads its templates from /usr/share, but its package is not installed. A mount
+# namespace overlays them there.
 WITH_TEMPLATES = (
     'mount -t overlay overlay -o "lowerdir=$SHARE:/usr/share" /usr/share && exec "$0" "$@"'
 )

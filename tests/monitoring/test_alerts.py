@@ -37,7 +37,7 @@ def needed(exprs: list[str]) -> list[Rule]:
 
 
 def promtool_says(folder: Path, rules: list[Rule], tests: list[dict[str, Any]]) -> str:
-    """What promtool finds against the tests; "" where all pass."""
+    """The failures that promtool reports, or "" if all tests pass."""
     records = needed([rule["expr"] for rule in rules])
     content = {"groups": [{**GROUP, "rules": [*records, *rules]}]}
     (folder / "rules.yml").write_text(json.dumps(content))

@@ -28,7 +28,7 @@ from tests.unit.monitoring.control_planes import CLUSTERS, proxy_config
 CHART = "kube-prometheus-stack"
 MINUTES = 90
 VERSIONS = {36: "88.5.3", 24: "72.9.1", 18: "45.10.1"}
-# what every cluster has: absent series of these are alerts about the monitoring itself
+# series of every cluster; if they are absent, alerts about the monitoring fire
 ALWAYS = [
     'up{job="apiserver", namespace="default", instance="192.0.2.1:6443"}',
     'up{job="kubelet", metrics_path="/metrics", instance="192.0.2.1:10250"}',
@@ -82,7 +82,7 @@ def scraped(objects: list[Any], pods: list[dict[str, Any]]) -> Iterator[tuple[st
 
 
 def firing(folder: Path, objects: list[Any], pods: list[dict[str, Any]]) -> str:
-    """What promtool finds other than silence; "" where nothing fires."""
+    """The alerts that fire according to promtool, or "" if no alert fires."""
     groups = [
         group
         for each in objects

@@ -38,7 +38,7 @@ def test_a_panel_shows_the_right_numbers(
 
 
 def test_clusters_are_kept_apart(fleet_server: Prometheus) -> None:
-    """With all clusters chosen each thing is there once per cluster, and numbers are sums."""
+    """If all clusters are selected, each row appears once per cluster, and numbers are sums."""
     for dashboard, panel in PANELS:
         for expression, query in shipped(dashboard, panel):
             one = fleet_server.query(filled_in(expression, Choice()), at=END)

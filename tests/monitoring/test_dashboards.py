@@ -45,7 +45,7 @@ def test_a_panel_shows_what_it_is_made_for(
 
 
 def options(fleet_server: Prometheus, variable: dict[str, Any], choice: Choice) -> set[str]:
-    """What Grafana offers for a variable: it knows label_values and query_result."""
+    """The options that Grafana offers for a variable, by label_values or query_result."""
     kind, inner = re.fullmatch(r"(\w+)\((.*)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
     inner = filled_in(inner, choice)
     if kind == "label_values":

@@ -1,4 +1,4 @@
-"""What public reports did to rules and queries, in promtool with those that are shipped."""
+"""Cases from public reports, run in promtool against the shipped rules and queries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SERIES = dict[str, str]
 def differing(
     folder: Path, series: SERIES, expected: dict[str, dict[str, float]], at: str = "60m"
 ) -> str:
-    """What promtool finds other than expected, query -> labels -> value; "" where nothing is."""
+    """The differences from `expected` (query -> labels -> value) that promtool reports, or ""."""
     tests = [
         {
             "expr": expression.replace("$cluster", ".*"),

@@ -1,4 +1,5 @@
-"""What the rules record, on a real Prometheus that holds a fleet with every way to label it."""
+"""The series that the rules record, on a real Prometheus with a fleet that has all label
+variants."""
 
 from __future__ import annotations
 

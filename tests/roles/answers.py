@@ -1,4 +1,4 @@
-"""What hosts on the fake connector print."""
+"""Output of hosts on the fake connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run sends to pyinfra's fake connector."""
+"""Records the commands that a run sends to pyinfra's fake connector."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyinfra.connectors.fake import FakeConnector
 
 
 class Calls:
-    """`calls`: what ran where, as "script host", in order; `words`: the commands; `inputs`: what
-    was sent on standard input. `scripts` finds the name of a script in a command."""
+    """`calls`: "script host" of each command, in order; `words`: the commands; `inputs`: their
+    standard inputs. `scripts` matches the name of a script in a command."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, scripts: re.Pattern[str]) -> None:
         self.calls: list[str] = []

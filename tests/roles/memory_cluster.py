@@ -37,7 +37,7 @@ def kinds(names: dict[str, str], namespaced: bool = True) -> dict[str, Any]:
 
 
 class MemoryApi:
-    """One API server. `done`: the writes, and what others note there."""
+    """One API server in memory. `done`: its writes, and steps that tests add."""
 
     context, clock, kubeconfig = "memory", 1_800_000_000, None
 
@@ -61,7 +61,7 @@ class MemoryApi:
         self.advertise("0")
 
     def advertise(self, gpus: str) -> None:
-        """Give each node so many allocatable GPUs of its 8."""
+        """Set the number of allocatable GPUs of each node, which has 8."""
         numbers = {"capacity": "8", "allocatable": gpus}
         status: dict[str, Any] = {"conditions": [{"type": "Ready", "status": "True"}]}
         status |= {key: {"nvidia.com/gpu": number} for key, number in numbers.items()}

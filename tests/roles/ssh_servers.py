@@ -17,7 +17,8 @@ Address = tuple[str, int]
 
 @dataclass
 class Server:
-    """`users`: who logged in. `forwarded`: where connections were forwarded to."""
+    """An SSH server. `users`: the users that logged in. `forwarded`: the targets of forwarded
+    connections."""
 
     key: paramiko.PKey
     listener: socket.socket
@@ -53,7 +54,7 @@ class Server:
 
 
 class Session(paramiko.ServerInterface):
-    """What one connection may do: log in by any key, run commands, have connections forwarded."""
+    """Permissions of a connection: log in with any key, run commands, forward connections."""
 
     def __init__(self, server: Server) -> None:
         self.server = server
@@ -89,8 +90,8 @@ def _pump(source: socket.socket | paramiko.Channel, sink: socket.socket | parami
 
 
 def _run(channel: paramiko.Channel, command: str) -> None:
-    # The client's answer is read by the thread that has confirmed the command by then: one that
-    # ends before it is confirmed is a closed channel to the client.
+    # The thread that confirms the command also reads the client's answer, so the answer shows that
+    # the command is confirmed. If a command ends before that, the client sees a closed channel.
     channel.get_transport().global_request("confirmed", wait=True)
     done = subprocess.run(
         ["sh", "-c", command], stdin=subprocess.DEVNULL, capture_output=True, check=False
@@ -103,7 +104,7 @@ def _run(channel: paramiko.Channel, command: str) -> None:
 
 @contextmanager
 def ssh_server() -> Iterator[Server]:
-    """A server at a free port, with a key of its own."""
+    """Start a server with a new key at a free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = Server(paramiko.ECDSAKey.generate(), listener)
         threading.Thread(target=server.serve, daemon=True).start()

@@ -36,7 +36,7 @@ def deploy() -> None:
 
 
 def blockers(facts: str, data: dict[str, Any]) -> list[str]:
-    """The codes of what blocks a host with these facts, where no operation is begun."""
+    """The codes of the blockers of a host with these facts. No operation must start."""
     answers = {"uname -nrm": facts_of(facts)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
     state = State(Inventory((["@fake/host"], {**common, **MIRROR, **data}), {}), Config())

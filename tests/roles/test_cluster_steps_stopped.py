@@ -44,7 +44,7 @@ def writes(steps: list[str]) -> list[str]:
 def test_a_write_that_is_refused_ends_the_run(
     bench: ClusterBench, deploy: Callable[[], None], refused: str, message: str
 ) -> None:
-    """The server's own words are left out where they may quote a Secret."""
+    """The server's message is omitted if it may quote a Secret."""
     if deploy is take_away:
         bench.run(install, **RICH)
     bench.api.refused = refused
@@ -76,7 +76,7 @@ def test_a_call_of_helm_that_fails_ends_the_run(
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_an_upgrade_that_fails_is_rolled_back(bench: ClusterBench, gone: bool) -> None:
-    """A repair is not: its last revision is the one that lacks something."""
+    """A repair is not rolled back, because the last revision is the broken one."""
     bench.run(install, **RICH)
     if gone:
         del bench.api.objects[f"{DAEMONS}/dcgm-exporter"]

@@ -112,7 +112,7 @@ def test_a_session_is_refused_while_that_of_the_command_before_ends(
 
 
 def reached(monkeypatch: pytest.MonkeyPatch, known: Path, **data: Any) -> Finding | None:
-    """Why pyinfra does not reach a host whose key it looks for in a file; None where it does."""
+    """Why pyinfra does not reach a host whose key it looks up in `known`, or None if it does."""
     monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
     connection.stop_alone()
     keys = {"ssh_known_hosts_file": str(known), "ssh_strict_host_key_checking": "yes"}

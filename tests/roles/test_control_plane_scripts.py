@@ -26,7 +26,7 @@ SMALL = {
     "kubelet": "#!/bin/sh\necho Kubernetes v1.36.3\n",
     "hostname": "#!/bin/sh\necho CP-2\n",
     "openssl": "#!/bin/sh\necho key\n",
-    "sleep": "#!/bin/sh\nprintf 0 >{folder}/kubectl.status\n",  # what is waited for happens
+    "sleep": "#!/bin/sh\nprintf 0 >{folder}/kubectl.status\n",  # ends the wait
 }
 
 

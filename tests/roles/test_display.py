@@ -56,7 +56,7 @@ class Recorded(RunReport):
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is printed between the live lines."""
+    """The lines printed between the live lines."""
     said: list[str] = []
     monkeypatch.setattr(LiveProgress, "say", lambda self, line: said.append(line))
     return said
@@ -147,7 +147,7 @@ def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) ->
 
 @pytest.fixture
 def logged() -> Iterator[list[logging.LogRecord]]:
-    """What pyinfra logs."""
+    """The log records of pyinfra."""
     records: list[logging.LogRecord] = []
     handler = logging.Handler(logging.INFO)
     handler.emit = records.append  # type: ignore[method-assign, assignment]

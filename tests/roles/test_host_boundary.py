@@ -106,7 +106,7 @@ def run(broken: dict[Any, Any], monkeypatch: pytest.MonkeyPatch, **data: Any) ->
 
 
 def judged(report: RunReport) -> HostReport:
-    """The report of the broken host, after a check that the others are done."""
+    """The report of the broken host, after a check that the remaining hosts succeeded."""
     parts = {part.name.removeprefix("@fake/"): part for part in report.gather()}
     assert sorted(parts) == HOSTS
     for name in HOSTS:
@@ -266,7 +266,7 @@ def test_any_other_exception_stops_its_host_alone(
 def test_only_pyinfras_own_end_of_the_run_ends_it(
     error: Exception, failed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It raises its error where its limit of failures is exceeded, after it failed the host."""
+    """pyinfra marks the host as failed, then raises if the limit of failures is exceeded."""
     one, blocked = Named("gpu-1"), list[str]()
     report = SimpleNamespace(block=lambda host, _: blocked.append(host.name))
     monkeypatch.setattr(boundary, "host", one)

@@ -1,4 +1,4 @@
-"""What an SSH server sends before it is authenticated is visible, on one line."""
+"""Text that an SSH server sends before authentication is escaped and printed on one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = "\x1b]0;pwned\x07\x1b[2J\u202e"
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """Of a server that says a hostile SSH identification and closes."""
+    """The port of a server that sends a hostile SSH identification and closes."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
@@ -37,7 +37,7 @@ def port() -> Iterator[int]:
 def unreached(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, **data: Any
 ) -> tuple[str, str]:
-    """Why a host is not reached, and what pyinfra prints of it."""
+    """The reason why a host is not reached, and the output of pyinfra."""
     monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)  # restored afterwards
     connection.stop_alone()
     connection.quiet_paramiko()

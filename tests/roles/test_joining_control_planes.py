@@ -61,7 +61,7 @@ class Bench(Calls):
         return self.state.inventory.get_host(f"@fake/{name}")
 
     def run(self, function: Callable[[], None]) -> list[str]:
-        """What ran, as "script host"."""
+        """The commands that ran, as "script host"."""
         add_deploy(self.state, function)
         run_ops(self.state)
         return self.calls
@@ -107,7 +107,8 @@ def test_the_first_begins_and_the_others_join_one_by_one(monkeypatch: pytest.Mon
 
 
 def test_keys_and_tokens_go_through_standard_input_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key is made for each join, and sent to two hosts: where it encrypts, where it decrypts."""
+    """Each join gets a new key, which is sent to the host that encrypts and the host that
+    decrypts."""
     bench = Bench(monkeypatch)
     bench.run(joins(plans("cp-1")))
     stored = [line for line in bench.inputs if line.startswith("certificateKey: ")]
@@ -210,7 +211,8 @@ def test_the_others_are_asked_whether_they_are_nodes(monkeypatch: pytest.MonkeyP
 def test_the_kubeconfig_is_the_first_control_planes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, leads: bool, changed: bool
 ) -> None:
-    """Each has a user of its own; another one's is written only where there is none."""
+    """Each control plane has its user. Another one's access is written only if the file does not
+    exist."""
 
     def access(user: str) -> str:
         data = base64.b64encode(user.encode()).decode()

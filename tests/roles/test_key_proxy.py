@@ -26,7 +26,7 @@ needs_apt = pytest.mark.skipif(not Path(APT).exists(), reason="this machine has 
 
 @contextmanager
 def proxy(credentials: str = "") -> Iterator[tuple[str, list[str]]]:
-    """A proxy: where it listens, and what was asked of it."""
+    """A proxy: its address, and the paths that were requested."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -127,7 +127,7 @@ def test_none_is_no_proxy(tmp_path: Path, value: str) -> None:
 
 
 def test_the_program_is_asked_before_its_file(tmp_path: Path) -> None:
-    """A file of its own, a plugin: what dnf prints is what it does."""
+    """dnf may read other files or use plugins, so its output shows the effective proxy."""
     with proxy() as (place, asked):
         dnf = tmp_path / "programs" / "dnf"
         dnf.parent.mkdir()

@@ -1,4 +1,4 @@
-"""scripts/lock_holder.sh, and waiting for the lock: its holder, and what the run has changed."""
+"""scripts/lock_holder.sh, and the wait for a lock: its holder, and changes made before the wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line that a transaction logs: read on the host beside it, for progress alone."""
+"""The last line of a transaction's log, read on the host in parallel, only to show progress."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_a_line_is_short_and_visible(host: Host) -> None:
 
 
 def text_of(host: Host, read: str) -> str:
-    """What is shown of a read."""
+    """The text shown for a read."""
     line = LastLine(host, lambda: read)
     reading = line.refresh()
     assert reading is not None
@@ -167,7 +167,7 @@ def test_a_secret_at_an_edge_is_not_shown(tmp_path: Path, host: Host, line: str)
     assert SECRET[:6] not in text_of(host, read(tmp_path))
     assert SECRET[:6] not in text_of(host, line + "x" * 10**6)
     assert SECRET[:6] not in text_of(host, "x" * 10**6 + line)
-    write(tmp_path, MAKE, b"begins\nget https://mir")  # it goes on being written
+    write(tmp_path, MAKE, b"begins\nget https://mir")  # an unfinished line
     assert text_of(host, read(tmp_path)) == "begins"
 
 

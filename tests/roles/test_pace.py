@@ -47,7 +47,7 @@ def call_in_turn(function: Callable[[str], bool]) -> Commands:
 
 @pytest.fixture
 def done() -> Done:
-    """What was carried out, in order: host and word."""
+    """The calls in order: host and word."""
     return []
 
 

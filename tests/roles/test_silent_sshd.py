@@ -1,4 +1,4 @@
-"""A host whose kernel accepts connections and whose sshd hangs."""
+"""A host that accepts connections while its sshd hangs."""
 
 from __future__ import annotations
 

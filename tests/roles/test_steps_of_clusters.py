@@ -1,4 +1,4 @@
-"""What runs do with a cluster in memory: every step in order, and its writes."""
+"""Runs on a cluster in memory: each step in order, with its writes."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def test_a_removal_without_a_record_has_every_key() -> None:
 
 
 def test_a_run_is_completed_once_pyinfra_has_run_everything() -> None:
-    """Also where a host was not examined, so that the run is no preview: its stage decides."""
+    """The run's stage decides, even if no host was examined and the run therefore is not a
+    preview."""
     state = State(Inventory((["@fake/host"], {}), {}), Config())
     report = RunReport(state)
     assert not report.dry

@@ -32,7 +32,7 @@ def planned(
     deploy: str = "deploys/preflight.py",
     cwd: Path = ROOT,
 ) -> tuple[str, dict[str, Any]]:
-    """What a run that reaches no host prints, and the hosts of its report."""
+    """The output of a run that reaches no host, and the hosts of its report."""
     inventory, report = folder / "inventory.py", folder / "report.json"
     inventory.write_text(f"gpu_nodes = {hosts!r}\n")
     done = subprocess.run(

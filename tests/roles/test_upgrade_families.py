@@ -1,4 +1,4 @@
-"""What a run changes on a host: nothing that is not installed."""
+"""An upgrade changes only installed components."""
 
 from __future__ import annotations
 

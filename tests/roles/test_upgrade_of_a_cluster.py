@@ -1,4 +1,4 @@
-"""A cluster of the inventory is no host whose driver is changed."""
+"""An upgrade does not treat a cluster of the inventory as a host."""
 
 from __future__ import annotations
 
