@@ -20,7 +20,7 @@ settings.register_profile(
 )
 settings.load_profile("shared-machine")
 
-# What is real on each level: docs/explanation/verification.md
+# docs/explanation/verification.md lists the real components of each level
 LEVELS = {
     "unit": "1 pure functions",
     "roles": "2 roles on pyinfra's fake connector",
@@ -58,7 +58,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup() -> None:
-    secrets.REGISTER = secrets.SecretRegister()  # those of one test are no others'
+    secrets.REGISTER = secrets.SecretRegister()  # a new register for each test
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

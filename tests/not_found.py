@@ -1,4 +1,4 @@
-"""What an API server says of an object that it does not have."""
+"""The response of an API server for a missing object."""
 
 from __future__ import annotations
 

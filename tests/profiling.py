@@ -1,9 +1,9 @@
-"""Where the time of a test run goes, by module: a pytest plugin, `make test-profile`.
+"""Measure the time of a test run by module: a pytest plugin, `make test-profile`.
 
-Every process that a test starts inherits the variable with the name of its worker, and so do its
-children; processes in containers are found by their ancestors. Each worker looks at all
-of its processes four times a second and charges what they have used since to the module that it is
-running. What a process uses after it was last seen is missed, and so is one that lives shorter.
+Every process that a test starts inherits an environment variable with the name of its worker;
+processes in containers are found by their ancestors. Four times a second, each worker reads the CPU
+time of all of its processes and adds the increase to the module that it is running. Time after the
+last sample of a process, and processes that end between two samples, are missed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIMES = ("wall", "tests", "servers", "host processes", "other")
 
 @dataclass(slots=True)
 class Usage:
-    """What one module used, in seconds, and how many processes of a kind it started."""
+    """The seconds that one module used, and the number of processes that it started, by kind."""
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     started: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -152,7 +152,7 @@ class Sampler:
 
 
 class Plugin:
-    """Runs a sampler beside the tests of one worker and leaves what it found in a folder."""
+    """Runs a sampler during the tests of one worker and writes its results to a folder."""
 
     def __init__(self, folder: Path, worker: str) -> None:
         self.folder, self.worker = folder, worker

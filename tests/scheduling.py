@@ -1,8 +1,8 @@
 """Which worker runs which file: hosts and control planes are started once for as many as possible.
 
-Two workers begin with the tests on hosts, two with those on clusters, the fifth with the others: it
-is busy while hosts and clusters are waited for. A worker without any of its kind takes what is
-left. Long files come first; while programs of clusters are being built, clusters come last.
+Two workers begin with the tests on hosts, two with those on clusters, and the fifth with the rest,
+which uses the CPU while hosts and clusters start. A worker without tests of its kind takes any
+other. Long files come first; while programs of clusters are being built, clusters come last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from xdist.scheduler import LoadFileScheduling
 
 HOSTS, CLUSTER = "tests/hosts/", "tests/cluster/"
-KINDS = (HOSTS, CLUSTER, HOSTS, CLUSTER, "tests/unit/")  # what a worker begins with, by its number
+KINDS = (HOSTS, CLUSTER, HOSTS, CLUSTER, "tests/unit/")  # first tests of each worker
 OF_HOSTS = (  # clusters of hosts, of `make test-all`: more than two at once make the machine crawl
     "tests/hosts/test_kubeadm.py",
     "tests/hosts/test_upgrade_node_faults.py",

@@ -1,4 +1,5 @@
-"""Which cases `make test` runs: the others are marked `extended`, and `make test-all` has them."""
+"""Select the cases that `make test` runs. The rest are marked `extended` and run in `make
+test-all`."""
 
 from __future__ import annotations
 

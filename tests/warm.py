@@ -45,7 +45,7 @@ GPUFLEET = (  # no plugin of pytest: it warns of those that were imported before
     "kubernetes.client",
     "rich.table",
 )
-CATALOGS = (  # what every run reads as it is shipped
+CATALOGS = (  # every run loads them unchanged
     "gpufleet.node.catalog.load_catalog",
     "gpufleet.helm.chart_choice.load_charts",
     "gpufleet.monitoring.alert_models.load_alerts",
@@ -58,7 +58,7 @@ HEADER = 8  # bytes of a request's length
 
 
 class Run:
-    """A run that has begun; `pid` leads a session of its own."""
+    """A started run. Its process `pid` leads a new session."""
 
     def __init__(self, ends: socket.socket, pid: int) -> None:
         self._ends = ends
@@ -78,9 +78,10 @@ def begin(
     output: int,
     errors: int | None = None,
 ) -> Run:
-    """Run `words`, the first of which names pyinfra or gpufleet, in `folder`.
+    """Start `words` in `folder`. The first word names pyinfra or gpufleet.
 
-    `output` and `errors` are the descriptors for what it prints; without `errors`, both are one.
+    `output` and `errors` are the descriptors of its output; without `errors`, both streams use
+    `output`.
     """
     ours, theirs = socket.socketpair()
     request = json.dumps(
@@ -120,7 +121,7 @@ def completed(
     *,
     apart: bool = True,
 ) -> subprocess.CompletedProcess[str]:
-    """As `ended`; `apart`: what it writes to standard error is in `stderr`."""
+    """Like `ended`. `apart`: standard error is in `stderr`, not in `stdout`."""
     with TemporaryFile() as printed, TemporaryFile() as complaints:
         errors = complaints.fileno() if apart else None
         run = begin(words, folder, variables, printed.fileno(), errors)
@@ -168,7 +169,7 @@ def _serve(requests: socket.socket) -> None:
         ends, *printed = passed
         head += _exactly(requests, HEADER - len(head))
         request = json.loads(_exactly(requests, int.from_bytes(head, "big")))
-        if fork():  # the middle one waits, so that this one can go on
+        if fork():  # the child waits, so this one continues
             for descriptor in passed:
                 close(descriptor)
             continue

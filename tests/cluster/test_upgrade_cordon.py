@@ -127,7 +127,8 @@ def test_a_user_who_uncordons_is_seen(api: ClusterApi, node: Read, user: User) -
 def test_a_user_who_cordons_a_cordoned_node_writes_nothing(
     api: ClusterApi, node: Read, user: User
 ) -> None:
-    """A limit: the API server does not record a cordon of a node that is already cordoned."""
+    """A limit: if a user cordons a cordoned node, kubectl sends no write, so the run uncordons
+    it."""
     cordon(api, node(), TAKEN)
     user.cordon()
     uncordon(api, node())

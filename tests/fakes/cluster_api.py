@@ -61,7 +61,7 @@ class FakeClusterApi:
         self.nodes = {node["metadata"]["name"]: node for node in nodes or (make_node(),)}
         self.pods = list(pods)
         self.wrote: list[str] = []  # "METHOD path"
-        self.before_write: Callable[[], None] = lambda: None  # what others do meanwhile
+        self.before_write: Callable[[], None] = lambda: None  # another client's changes
         self.problems: dict[str, ClusterProblem] = {}  # end of a path -> the answer to a write
         self.problem: ClusterProblem | None = None  # the answer to every request
         self.spoils: Callable[[dict[str, Any]], None] = lambda node: None  # a webhook
@@ -161,7 +161,7 @@ class FakeClusterApi:
         return self._shown(node["metadata"]["name"]) or {}
 
     def user(self, name: str, patch: Mapping[str, Any]) -> None:
-        """Another user writes to a node: what changes is theirs alone."""
+        """Another user writes to a node and becomes the only owner of the changed fields."""
         node, owners = self.nodes[name], self.owners.setdefault(name, {})
         before = dict(_fields(node))
         self.nodes[name] = node = patched(node, patch)
@@ -177,7 +177,7 @@ class FakeClusterApi:
         self.version += 1
 
     def cordon(self, name: str = "n") -> None:
-        """As `kubectl cordon`, which writes nothing to a node that is cordoned."""
+        """Like `kubectl cordon`, which sends no write if the node is already cordoned."""
         if not self.nodes[name]["spec"].get("unschedulable"):
             self.user(name, {"spec": {"unschedulable": True}})
 

@@ -1,4 +1,4 @@
-"""A fleet in memory: what a run asks of hosts and of one cluster; others act meanwhile."""
+"""A fleet in memory: hosts and one cluster, which other users change during a run."""
 
 from __future__ import annotations
 
@@ -63,16 +63,16 @@ class Machine:
     group: str = "a"
     version: str = OLD
     job: bool = False  # work on its GPUs that is waited for
-    intruder: bool = False  # work that came after the drain
+    intruder: bool = False  # work that started after the drain
     refuses: bool = False  # it cannot be prepared
     broken: bool = False  # its change fails
     lost: bool = False  # its roll-back fails
-    silent: int = 0  # so many requests are not answered
+    silent: int = 0  # number of requests without an answer
     node: bool = False  # of the cluster
     cordon: str = ""  # ours: the run
     user_cordon: bool = False
     marked: str = ""  # why it was left behind
-    held_by: str = ""  # who has its lock
+    held_by: str = ""  # the holder of its lock
     file: str = ""
     installs: list[str] = field(default_factory=list)
     checks: int = 0  # of its node, after a change
@@ -159,7 +159,7 @@ class World:
         return machine.silent > 0
 
     def check(self) -> None:
-        """What must hold at every moment."""
+        """Check the invariants of a run."""
         out = [m.name for m in self.machines.values() if m.cordon or self._is_out(m)]
         total = len(self.machines)
         share = self.settings.max_unavailable
@@ -210,7 +210,7 @@ class World:
         return carry_on(run, self.workers)
 
     def sleep(self, seconds: float) -> None:
-        """Nothing is to be done for a while."""
+        """Advance the clock while the run waits."""
         self.now += 900
         self.moment()
 

@@ -55,7 +55,7 @@ def in_depth(inventory: Path) -> dict[str, Any]:
 
 
 def machine() -> dict[str, str]:
-    """What a plan must not change: packages, files of apt and of module loading."""
+    """The state that a plan must not change: packages, files of apt and of module loading."""
     listed = subprocess.run(["dpkg", "-l"], capture_output=True, text=True, check=False).stdout
     paths = [path for name in ("apt", "modprobe.d", "modules-load.d")
              for path in Path("/etc", name).rglob("*") if path.is_file()]  # fmt: skip
@@ -64,8 +64,8 @@ def machine() -> dict[str, str]:
 
 @pytest.fixture
 def recorded(facts: NodeFacts) -> Iterator[Path]:
-    """A record of the loaded driver, as if gpufleet had installed it, on a machine that does
-    nothing else: what is written for a test would count for its containers and other runs."""
+    """A record of the loaded driver, as if gpufleet had installed it, on a machine without
+    containers or other runs, which would use the record too."""
     path = Path(PROVENANCE_PATH)
     if facts.runtimes or facts.kubelet or facts.cdi_specs or path.exists():
         pytest.skip("this machine runs containers or has a record: `gpufleet verify` checks it")
@@ -179,7 +179,7 @@ def test_node_problem_detector_sees_no_problem(words: tuple[str, ...], facts: No
 
 @pytest.fixture
 def _on_the_path() -> Iterator[None]:
-    """Scripts have a PATH of system folders, where an image may have no nvidia-smi."""
+    """Link nvidia-smi into a system folder if it is not in one: scripts search only these."""
     link, program = Path("/usr/local/bin/nvidia-smi"), shutil.which("nvidia-smi")
     if shutil.which(
         "nvidia-smi", path="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -31,12 +31,12 @@ SLOW = ("tests/hosts/", "tests/cluster/")  # their files run whole
 # They kill mutants that never terminate. Pure tests together take two minutes.
 FAST_SECONDS, SLOW_SECONDS = 600, 1800
 TIMED_OUT = (124, 137)
-NOT_COLLECTED = 4  # also where a named test's file cannot be imported
+NOT_COLLECTED = 4  # also if a test file cannot be imported
 SELECTED = "not extended and not slow and not gpu"
 OUTSIDE = (
     "--ignore=tests/hosts/test_wheel.py",  # the product runs from an installed wheel there
     "--ignore=tests/unit/test_test_tools.py",  # this program itself, in a git checkout
-    "--ignore=tests/unit/test_shipped_files.py",  # what git tracks, which a copy does not have
+    "--ignore=tests/unit/test_shipped_files.py",  # needs git, which a copy lacks
 )
 REACHED = '''\
 """Records the tests that reach each mutant, also while the files of a test may not grow."""
@@ -238,7 +238,7 @@ def main(count: int, seed: int, only: str, fast: bool) -> None:
             copy.restore(path)
         if wrong := copy.wrong_type():
             sys.exit(f"without a mutant: {wrong}")
-        # the bytecode of unchanged modules is there now; that of a mutant must not stay
+        # unchanged modules are compiled; the bytecode of a mutant must not stay
         copy.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         verdicts = []
         for mutant in chosen:

@@ -11,8 +11,8 @@ OPPOSITES = {
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
 }  # fmt: skip
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-# Arguments whose change changes nothing: zip's `strict` where lengths are the same, `n` of
-# get_close_matches where the best of the matches is used.
+# Arguments whose change changes nothing: zip's `strict` if lengths are equal, `n` of
+# get_close_matches if only the best match is used.
 SAME = ("strict", "n")
 
 
@@ -78,7 +78,7 @@ def _outermost(tree: ast.AST) -> Iterator[Function]:
 
 
 def _first_statement(function: Function) -> int | None:
-    """The line to insert a call before; None for a function with only a docstring."""
+    """The line before which to insert a call, or None if the function has only a docstring."""
     body = [one for one in function.body if not _is_docstring(one)]
     if not body or body[0].lineno == function.lineno:
         return None

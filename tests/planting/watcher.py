@@ -3,8 +3,8 @@
     python watcher.py < PATTERNS      (JSON: text that reveals a secret -> its name)
 
 Prints `ready`, a line for every secret found, and on SIGTERM the number of checked processes.
-It checks every exec that the kernel reports; without permission for that it polls /proc. It sees
-what a user sees who is neither root nor the process' owner.
+It checks every exec that the kernel reports; without permission for that, it polls /proc. It sees
+only data that any other user sees, who is neither root nor the process' owner.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def read(pid: int, name: str) -> bytes:
 
 
 def executions() -> Iterator[int]:
-    """The process ID of every exec; 0 periodically. Events are recorded once this returns."""
+    """The process ID of every exec, and 0 periodically. Events are recorded once this returns."""
     try:
         events = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, CONNECTOR)
         events.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)

@@ -64,7 +64,7 @@ def watching(patterns: Mapping[str, str]) -> Iterator[Seen]:
 
 
 def _until_control(watcher: subprocess.Popen[str], secret: str) -> list[Any]:
-    """What the watcher found until it found the control process, which stays until then."""
+    """The secrets that the watcher found before it found the control process."""
     assert watcher.stdout
     secrets: list[Any] = []
     late = Timer(LONGEST, watcher.kill)

@@ -39,7 +39,7 @@ TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def left_out(cluster: Cluster, image: str) -> set[str]:
-    """Nodes without a pod of an image, where the inventory's values narrow its placement."""
+    """GPU nodes without a pod of an image, if the inventory's values restrict its placement."""
     chosen = {pod.spec.node_name for pod in cluster.pods if runs(pod, image)}
     values = cluster.data.get(VALUES_OF[image]) or {}
     narrowed = bool(chosen) and any(values.get(key) for key in PLACEMENT)
@@ -47,7 +47,7 @@ def left_out(cluster: Cluster, image: str) -> set[str]:
 
 
 def missing(cluster: Cluster, image: str) -> str:
-    """GPU nodes without a ready pod of an image, as text; "" where there is none."""
+    """The names of GPU nodes without a ready pod of an image, or ""."""
     fine = cluster.nodes_with(image) | left_out(cluster, image)
     return ", ".join(
         f"{node.metadata.name}{'' if is_ready(node) else ' (not Ready)'}"
@@ -280,7 +280,7 @@ def test_metrics_name_pods(cluster: Cluster) -> None:
         and any(RESOURCE in (part.resources.limits or {}) for part in pod.spec.containers)
     }
     cluster.need(holders, "no pod holds a GPU")
-    # where the exporter's labels are honoured, `pod` is the workload's and not the exporter's
+    # with honorLabels, `pod` is the workload's pod, not the exporter's
     labels = [one["metric"] for one in series]
     named = {found.get("exported_pod") or found.get("pod") for found in labels}
     found = f"none of {len(series)} series names a pod with GPUs, of {counted(len(holders), 'pod')}"

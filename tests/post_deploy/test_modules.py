@@ -12,7 +12,7 @@ RIVALS = ("nouveau", "nova_core", "nova_drm", "nova")
 
 
 def built(node: Node) -> bool:
-    """Whether DKMS did its part for the running kernel, or has none."""
+    """Whether DKMS built the module for the running kernel, or the driver does not use DKMS."""
     if node.driver.get("build", "dkms") != "dkms":
         return True
     states = dkms_states(node.section("dkms").text, node.kernel)

@@ -1,4 +1,4 @@
-"""A cluster's monitoring: what gpufleet installed runs and answers."""
+"""A cluster's monitoring: the installed components run and respond."""
 
 from __future__ import annotations
 

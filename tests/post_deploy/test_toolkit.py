@@ -71,7 +71,7 @@ def test_toolkit_held(node: Node) -> None:
 
 
 def spec_fault(text: str, driver: str, gpus: int) -> str:
-    """The fault of a CDI spec for this driver and number of GPUs; "" if there is none."""
+    """The fault of a CDI spec for this driver and number of GPUs, or "" if it is correct."""
     try:
         spec = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError) as error:
