@@ -1,1 +1,1 @@
-"""How fast gpufleet is, beside a floor and beside Ansible: `make bench`."""
+"""Compare the speed of gpufleet with a lower bound and with Ansible: `make bench`."""

@@ -29,7 +29,7 @@ SERVICES = (
 
 @dataclass(frozen=True, slots=True)
 class Ansible:
-    """ansible-core in an environment of its own; `work` takes what a run needs."""
+    """ansible-core in a virtual environment. `work`: the folder for the files of a run."""
 
     venv: Path
     work: Path
@@ -68,7 +68,7 @@ class Ansible:
         return {"files": files, **variables(known, host.ssh("uname -r").stdout.strip())}
 
     def run(self, forks: int) -> Run:
-        """The playbook once; RunFailed where it changed or failed anything."""
+        """Run the playbook once. Raises RunFailed if a task fails or changes a host."""
         words: list[str | Path] = [self._program("ansible-playbook"), PLAYBOOK]
         words += ["-i", self.work / "hosts.json", "-e", f"@{self.work / 'vars.json'}"]
         done = timed(words, log=self.work / "ansible.log", env=self._settings(forks))

@@ -1,4 +1,4 @@
-"""The budget of docs/explanation/benchmarks.md: what was measured, judged. Pure."""
+"""Compare measurements with the budget of docs/explanation/benchmarks.md. Pure."""
 
 from __future__ import annotations
 
@@ -95,7 +95,8 @@ def _memory(row: Converged) -> Verdict:
 
 
 def _per_host(rows: Sequence[Converged]) -> list[Verdict]:
-    """What one host more costs the controller, in CPU and memory; needs two numbers of hosts."""
+    """The controller's CPU time and memory per additional host. Needs measurements of two fleet
+    sizes."""
     points = {row.hosts: row for row in rows}
     if len(points) < 2:
         return []

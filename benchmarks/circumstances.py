@@ -15,8 +15,8 @@ from benchmarks.report import Circumstances
 def circumstances(
     module: str, words: Sequence[str], load: float, others: Sequence[str] = ()
 ) -> Circumstances:
-    """Of `python -m MODULE WORDS`, which ends now. `load`: of one minute, before it; `others`:
-    versions of what is measured beside gpufleet."""
+    """The circumstances of `python -m MODULE WORDS`, which ends now. `load`: the 1-minute load
+    average before it. `others`: versions of other measured programs."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     ours = [f"{name} {version(name)}" for name in ("pyinfra", "paramiko")]
     return Circumstances(

@@ -1,4 +1,4 @@
-"""`gpufleet cluster create` on bare hosts, beside a script that types the same commands."""
+"""Compare `gpufleet cluster create` on bare hosts with a script that runs the same commands."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Creation:
 
     @property
     def creating(self) -> float:
-        """Of the phases that do what the script does."""
+        """Seconds of the phases that do the same as the script."""
         return sum(seconds for name, seconds in self.phases if name in CREATING)
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What apt, configuration and boot of one host came to: by its logs and its record."""
+    """The apt commands, files and boot settings of one host, from its logs and its record."""
 
     host: Host
     packages: Sequence[str]  # apt's commands
@@ -62,7 +62,7 @@ class Typed:
 
     @classmethod
     def seen_on(cls, host: Host, boot: str, before: Sequence[str]) -> Typed:
-        """What was done since the boot `boot`, and since apt had run the commands `before`."""
+        """The changes since the boot `boot` and after apt's commands `before`."""
         known = record(host)
         toolkit, kubernetes = known.get("toolkit", {}), known.get("kubernetes", {})
         runtimes = toolkit.get("runtimes", {})
@@ -81,7 +81,7 @@ class Typed:
         )
 
     def type(self) -> None:
-        """The same on a bare host, up to the point where kubeadm begins."""
+        """Repeat these changes on a bare host, up to the start of kubeadm."""
         for path, data in self.files.items():
             write_file(self.host, path, data)
         self._ssh(["export DEBIAN_FRONTEND=noninteractive", "apt-get -q update", *self.packages])

@@ -1,7 +1,8 @@
-"""The controller that is measured: plans a simulated fleet and drains nodes of it, by the product.
+"""The measured controller: gpufleet's code plans an upgrade and drains simulated nodes.
 
-Reads its job as JSON from stdin. Steps on hosts do nothing: the nodes are simulated. What the hosts
-say of themselves is a captured answer, parsed for each, and the facts of a converged host.
+Reads its job as JSON from stdin. Steps on hosts do nothing, because the nodes are simulated. Each
+host answers with one captured text, which is parsed per host, and has the facts of a converged
+host.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ SETTINGS = UpgradeSettings.model_validate(
 
 
 class NoHosts:
-    """Steps that succeed at once; when each host came into its phase."""
+    """Steps that succeed immediately. Records the time at which each host enters a phase."""
 
     def __init__(self) -> None:
         self.written: list[tuple[float, Phase]] = []
@@ -58,7 +59,7 @@ class NoHosts:
 
 
 def views_of(names: Sequence[str], text: str) -> list[HostView]:
-    """What each host says of itself, read as the step `look` does."""
+    """The view of each host, parsed as the step `look` does."""
     settings, problems = load_settings(DATA)
     assert settings, problems
     catalog, facts = load_catalog(), converged_host()

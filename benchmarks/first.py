@@ -1,4 +1,4 @@
-"""The first installation, beside the package manager alone doing the same transactions."""
+"""Compare the first installation with the package manager's time for the same transactions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ByHand:
 
     @classmethod
     def seen_on(cls, host: Host, before: Sequence[str]) -> ByHand:
-        """What ran on `host` since its apt had run `before`, and the files that this needs."""
+        """The apt commands that ran on `host` after `before`, and the files that they need."""
         files = {path: read_file(host, path) for path in sources(record(host))}
         return cls(files, apt_commands(host)[len(before) :])
 
@@ -65,7 +65,7 @@ class ByHand:
 
 
 def sources(known: Mapping[str, Any]) -> list[str]:
-    """The files that apt needs to know the repositories, by what gpufleet wrote down."""
+    """The files of apt's repositories, from gpufleet's record."""
     roles = [known[role] for role in ("driver", "toolkit") if role in known]
     files = [role[key] for role in roles for key in ("keyring", "source_file") if role.get(key)]
     return files + [path for path in known.get("files", {}) if path == components.PATH]

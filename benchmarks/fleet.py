@@ -34,7 +34,7 @@ class Fleet:
     """The sandbox `name`, which grows with the number of hosts that is measured."""
 
     name: str
-    work: Path  # for what the benchmark keeps between its steps
+    work: Path  # folder for files between the steps
     progress: Callable[[str], None]
     kind: str = KIND
     prepare: Callable[[Host], object] | None = None  # done to a bare host
@@ -45,7 +45,7 @@ class Fleet:
 
     @property
     def env(self) -> dict[str, str]:
-        """What makes inventories/sandbox.py load these hosts."""
+        """Environment with which inventories/sandbox.py loads these hosts."""
         return {"GPUFLEET_SANDBOX": self.name}
 
     def grow(self, count: int) -> list[Host]:
@@ -75,7 +75,7 @@ def commands_run(hosts: Iterable[Host]) -> list[int]:
 
 
 def record(host: Host) -> dict[str, Any]:
-    """What gpufleet wrote down on the host."""
+    """gpufleet's record on the host."""
     found: dict[str, Any] = json.loads(host.get(RECORD))
     return found
 

@@ -1,16 +1,16 @@
-"""The floor: what any tool on this SSH library must spend. One connection, one command per host.
+"""The lower bound for any tool on this SSH library: one connection and one command per host.
 
-Runs as a process of its own, so that its imports count as they do for pyinfra. It reads one JSON
-object on standard input: `command`, and `hosts`, each with `address`, `user`, `key`, `known_hosts`.
-It shares pyinfra's means (paramiko, gevent, all hosts at once, Nagle's algorithm off, strict host
-keys) and does nothing with the output but read it.
+It runs as a separate process, so that its imports count as pyinfra's do. It reads one JSON object
+from standard input: `command`, and `hosts`, each with `address`, `user`, `key`, `known_hosts`. Like
+pyinfra, it uses paramiko and gevent, connects to all hosts at once, turns Nagle's algorithm off and
+checks host keys strictly. It only reads the output.
 """
 
 from gevent import monkey
 
 monkey.patch_all()
 
-# What follows must see the patched modules, as it does within pyinfra.
+# These imports must see the patched modules, as they do in pyinfra.
 import json  # noqa: E402
 import shlex  # noqa: E402
 import socket  # noqa: E402
@@ -28,7 +28,7 @@ def nodelay(sock: Any, **options: Any) -> paramiko.Transport:
 
 
 def ask(host: dict[str, str], command: str) -> int:
-    """Length of the answer in bytes; ends the process where the host gives none."""
+    """The length of the answer in bytes. Exits if the host does not answer."""
     client = paramiko.SSHClient()
     client.load_host_keys(host["known_hosts"])
     client.connect(

@@ -1,4 +1,4 @@
-"""gpufleet and the floor below it, each in a process of its own."""
+"""Run gpufleet and the lower bound, each in a separate process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Programs:
         return [PYINFRA, *COMMAND, *self.options]
 
     def gpu_node(self, changes: bool = False) -> Run:
-        """deploys/gpu_node.py once; RunFailed where a host failed, or changed though converged."""
+        """Run deploys/gpu_node.py once. Raises RunFailed if a host fails, or changes although
+        converged."""
         report = self.work / "report.json"
         run = timed(
             self.words,
@@ -50,12 +51,12 @@ class Programs:
         timed(self.words, log=self.work / "provision.log", env=self.env)
 
     def status(self, inventory: str | Path = "inventories/sandbox.py") -> Run:
-        """`gpufleet status --drift`: RunFailed where a host is not as it should be."""
+        """Run `gpufleet status --drift`. Raises RunFailed if a host has drifted."""
         words: list[str | Path] = [GPUFLEET, "status", inventory, "--drift"]
         return timed(words, log=self.work / "status.log", env=self.env)
 
     def start(self) -> Run:
-        """What the interpreter and pyinfra's imports take: `pyinfra --version`."""
+        """Measure the interpreter and pyinfra's imports with `pyinfra --version`."""
         return timed([PYINFRA, "--version"], log=self.work / "version.log")
 
     def floor(self, hosts: Sequence[Host]) -> Run:
@@ -81,7 +82,7 @@ BEFORE, AFTER = "start, connection and facts", "after the last operation"
 
 
 def by_operation(lines: Sequence[tuple[float, str]]) -> list[tuple[str, float]]:
-    """What pyinfra did, and for how many seconds, from its lines and when they came."""
+    """The operations of pyinfra and their seconds, from its output lines with their times."""
     marks = [(0.0, BEFORE)]
     for moment, line in lines:
         if STARTED in line:

@@ -15,7 +15,7 @@ from gpufleet_sandbox.archive_kernel import DRIVER, KIND, SUITE, boot_archive_ke
 
 
 def measure(name: str, work: Path, progress: Callable[[str], None]) -> first.First | None:
-    """One host, one round; None where this machine's archive is not Debian 12's."""
+    """Measure one round on one host. Returns None if this machine's archive is not Debian 12's."""
     if machine_sources().suite != SUITE:
         progress(f"no real driver: this machine's packages are {machine_sources().suite}'s")
         return None

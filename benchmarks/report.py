@@ -17,7 +17,7 @@ from benchmarks.upgrade_hosts import Own
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Where and how the figures came about."""
+    """The machine, versions and command behind the figures."""
 
     command: str
     date: str
@@ -198,12 +198,12 @@ def _first(row: First) -> list[str]:
 
 
 def _operations(row: First) -> tuple[str, str]:
-    """Where the time of a first installation goes."""
+    """The operations of a first installation by time."""
     return _shown(row.operations, f"in one more run, {row.driver} driver, hosts: {row.hosts}")
 
 
 def _shown(operations: Sequence[tuple[str, float]], of: str) -> tuple[str, str]:
-    """Operations by time; what takes next to nothing is summed up."""
+    """Operations by time. Those below SHOWN_SECONDS are summed up."""
     shown = [(name, spent) for name, spent in operations if spent >= SHOWN_SECONDS]
     rest = sum(spent for _, spent in operations) - sum(spent for _, spent in shown)
     lines = [

@@ -29,9 +29,9 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One line of the budget: what was measured beside what is allowed."""
+    """One line of the budget: the measured value and the limit."""
 
-    budget: str  # what is promised: docs/explanation/benchmarks.md
+    budget: str  # the limit: docs/explanation/benchmarks.md
     measured: str
     kept: bool
     look: str  # where to look when it is not kept
@@ -54,7 +54,8 @@ def at_least(budget: str, measured: float, limit: float, unit: str, look: str) -
 
 
 def growth(points: dict[int, float]) -> float | None:
-    """Growth per host between the smallest and the largest number of hosts; None with just one."""
+    """Growth per host between the smallest and the largest number of hosts, or None if they are
+    equal."""
     first, last = min(points), max(points)
     return None if first == last else (points[last] - points[first]) / (last - first)
 

@@ -1,4 +1,4 @@
-"""One run of a program: how long it took, what it computed and how much memory it had."""
+"""Measure one run of a program: wall time, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHOWN = 15  # lines of a failed program's output
 
 
 class RunFailed(Exception):
-    """A program that was to be timed failed, or did not do what it was timed for."""
+    """A measured program failed, or did not do the work that is measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +28,9 @@ class Run:
 
 
 def stamped(words: Sequence[str | Path], env: Mapping[str, str]) -> list[tuple[float, str]]:
-    """Run a program and give its lines, each with the seconds since the start at which it came.
+    """Run a program. Returns its output lines, each with the seconds since the start.
 
-    A last empty line has the whole time. RunFailed where its status is not 0.
+    A last empty line has the total time. Raises RunFailed if the exit status is not 0.
     """
     began = time.monotonic()
     with subprocess.Popen(
@@ -53,10 +53,11 @@ def timed(
     stdin: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Run:
-    """Run a program in the project's folder; RunFailed where its status is not 0.
+    """Run a program in the project's folder. Raises RunFailed if the exit status is not 0.
 
-    `log` takes its output. The kernel reports what the program used, its children included. Memory
-    is at least that of this process, because the kernel counts from before the exec.
+    `log` is the file for its output. The kernel reports CPU time and memory, including child
+    processes. The memory is at least that of this process, because the kernel counts from before
+    the exec.
     """
     with open(log, "wb") as out, open(stdin or os.devnull, "rb") as source:
         began = time.monotonic()

@@ -38,7 +38,7 @@ HASH = (
 
 @dataclass(frozen=True, slots=True)
 class TypedCluster:
-    """What makes hosts with the packages a cluster with the releases that gpufleet installed."""
+    """Create a cluster with gpufleet's releases from hosts that already have the packages."""
 
     settings: KubernetesSettings
     access: Path  # kubeconfig
@@ -150,5 +150,5 @@ def _bare(objects: str) -> str:
 
 
 def _api(version: str) -> str:
-    """Of kubeadm's configuration, for a version such as 1.36.3."""
+    """The API version of kubeadm's configuration, for a version such as 1.36.3."""
     return load_catalog().kubernetes.configuration(version.rpartition(".")[0])

@@ -1,7 +1,7 @@
 """`gpufleet upgrade` on a simulated fleet: planning, evictions, and the memory of the controller.
 
-The control plane is real, kwok acts as the kubelet of every node; the code that plans and evicts is
-the product's, in a process of its own (benchmarks/draining.py).
+The control plane is real, and kwok acts as the kubelet of every node. gpufleet's code plans and
+evicts in a separate process (benchmarks/draining.py).
 """
 
 from __future__ import annotations

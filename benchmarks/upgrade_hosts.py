@@ -1,4 +1,4 @@
-"""`gpufleet upgrade` on one idle sandbox host: what it takes beside packages and reboots."""
+"""Measure `gpufleet upgrade` on one idle sandbox host: its time without packages and reboots."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class StepsWatch:
             self.look(time.monotonic())
 
     def look(self, now: float) -> None:
-        """Read what came since the last look."""
+        """Read the lines that were added since the last call."""
         for log in sorted(self.folder.glob("*.log")):
             lines = self.seen.setdefault(log, [(now, "")])
             text = log.read_text("utf-8", "replace")

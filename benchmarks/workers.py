@@ -1,4 +1,4 @@
-"""`gpufleet apply --workers` on converged hosts: hosts a second, CPU and memory of the controller.
+"""Measure `gpufleet apply --workers` on converged hosts: hosts per second, CPU, controller memory.
 
 `python -m benchmarks.workers` writes a part of docs/explanation/benchmarks.md. Each sandbox host
 has many names in the inventory: a name costs the controller a connection and a command, as a host
@@ -70,7 +70,7 @@ def measure(
 
 
 def _run(fleet: Fleet, inventory: Path, names: int, workers: int) -> Scaled:
-    """RunFailed where a host is not converged."""
+    """Measure one run. Raises RunFailed if a host is not converged."""
     report = fleet.work / "workers.json"
     words: list[str | Path] = [GPUFLEET, "apply", inventory, "--yes", "--workers", str(workers)]
     run = timed(

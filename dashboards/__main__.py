@@ -1,6 +1,6 @@
-"""`python -m dashboards`: writes the dashboards' JSON.
+"""`python -m dashboards`: write the dashboards' JSON.
 
-`--check` writes nothing and exits 1 where a file is not what would be written.
+With `--check`, nothing is written, and the exit status is 1 if a file is out of date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def files() -> dict[str, str]:
 
 
 def stale(folder: Path) -> list[str]:
-    """Names of files that are missing, differ, or belong to no dashboard any more."""
+    """Names of files that are missing, out of date, or without a dashboard."""
     wanted = files()
     there = {path.name: path.read_text() for path in folder.glob("*.json")}
     return sorted(name for name in {*wanted, *there} if wanted.get(name) != there.get(name))

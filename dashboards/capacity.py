@@ -1,4 +1,4 @@
-"""Capacity: installed, offered, held, at work, and what stands between them."""
+"""Capacity: GPUs installed, offered, held and busy, and the reasons for the differences."""
 
 from __future__ import annotations
 

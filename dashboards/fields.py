@@ -6,7 +6,7 @@ etc/default-counters.csv).
 
 from __future__ import annotations
 
-UTILISATION = "DCGM_FI_DEV_GPU_UTIL"  # percent of time with a kernel running; 0 or 100 under MIG
+UTILISATION = "DCGM_FI_DEV_GPU_UTIL"  # percent of time with a kernel running, 0 or 100 under MIG
 ENGINE_ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"  # the same as a ratio, right under MIG too
 SM_ACTIVE = "DCGM_FI_PROF_SM_ACTIVE"  # ratio of the processors that had work
 SM_OCCUPANCY = "DCGM_FI_PROF_SM_OCCUPANCY"  # ratio of the warps that were resident
@@ -20,7 +20,7 @@ MEMORY_USED = "DCGM_FI_DEV_FB_USED"  # MiB
 MEMORY_FREE = "DCGM_FI_DEV_FB_FREE"  # MiB
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"  # degrees Celsius
-MEMORY_TEMPERATURE = "DCGM_FI_DEV_MEMORY_TEMP"  # degrees Celsius; 0 where there is no sensor
+MEMORY_TEMPERATURE = "DCGM_FI_DEV_MEMORY_TEMP"  # degrees Celsius, 0 without a sensor
 POWER = "DCGM_FI_DEV_POWER_USAGE"  # W
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"  # mJ since the driver was loaded
 SM_CLOCK = "DCGM_FI_DEV_SM_CLOCK"  # MHz
@@ -32,7 +32,7 @@ PCIE_REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"  # a counter
 # A rate in MB/s of both directions, although its type is counter (NVIDIA/dcgm-exporter #658).
 NVLINK = "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL"
 
-XID = "DCGM_FI_DEV_XID_ERRORS"  # the last XID; 0 before the first
+XID = "DCGM_FI_DEV_XID_ERRORS"  # the last XID, 0 if there was no XID
 ROWS_UNCORRECTABLE = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"  # rows remapped after such errors
 ROWS_CORRECTABLE = "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS"
 REMAP_FAILED = "DCGM_FI_DEV_ROW_REMAP_FAILURE"  # 1: no spare rows left

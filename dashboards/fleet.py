@@ -1,4 +1,4 @@
-"""Fleet overview: what is there, what works, what needs a look."""
+"""Fleet overview: inventory, use and problems."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _links() -> DashboardLink:
 
 
 def _panel(panel: Panel) -> Any:
-    """The parts that every kind of panel has, then those of its own kind."""
+    """A panel in Grafana's JSON: the parts of all panels, then the parts of its kind."""
     builder = (
         BUILDERS[panel.kind]()
         .title(panel.title)

@@ -1,4 +1,4 @@
-"""What a dashboard consists of, before Grafana's JSON: panels, their queries, what these return."""
+"""The model of a dashboard before Grafana's JSON: panels, queries and the rows they return."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Kind = Literal["stat", "series", "stacked", "table", "bars"]
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a query returns: one series for each `of`, distinguished by `labels`.
+    """The result of a query: one series for each `of`, distinguished by `labels`.
 
-    `quiet`: in a fleet where nothing is wrong it returns none.
+    `quiet`: the query returns no series for a healthy fleet.
     """
 
     of: str

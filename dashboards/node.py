@@ -1,4 +1,4 @@
-"""Nodes: what each GPU of one machine or a few does, and which pods they serve."""
+"""Nodes: the activity of each GPU of the selected machines, and the pods that use them."""
 
 from __future__ import annotations
 

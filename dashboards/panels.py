@@ -22,14 +22,14 @@ def lines(
     width: int = 12,
     stacked: bool = False,
 ) -> Panel:
-    """Lines over time. Each query: its expression, what it returns, its legend."""
+    """Lines over time. Each query has an expression, the rows that it returns, and a legend."""
     return Panel(title, "stacked" if stacked else "series", about, _queries(queries), unit, width)
 
 
 def table(
     title: str, about: str, expression: str, rows: Rows, unit: str = "short", width: int = 12
 ) -> Panel:
-    """Rows as they are now; empty where there is nothing to see."""
+    """A table of current rows, which may be empty."""
     return Panel(title, "table", about, (Query(expression, rows),), unit, width)
 
 

@@ -26,8 +26,8 @@ STEPS = {"percentunit": (100, "%"), "watt": (0.001, "kW"), "Bps": (1e-9, "GB/s")
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Where the numbers come from. `over_time(expression)` and `now(expression)` give series as
-    Prometheus' API has them."""
+    """The source of the numbers. `over_time(expression)` and `now(expression)` return series in the
+    format of Prometheus' API."""
 
     over_time: Callable[[str], Series]
     now: Callable[[str], Series]

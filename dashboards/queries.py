@@ -1,12 +1,12 @@
-"""PromQL that the dashboards share: labels as every exporter and scrape configuration has them.
+"""PromQL that the dashboards share, for the labels of all exporters and scrape configurations.
 
-Two things differ between fleets, and inside one while it is upgraded:
+Two labels differ between fleets, and within a fleet during an upgrade:
 
-- the node: `Hostname` up to dcgm-exporter 4.8.2, `hostname` from 4.8.3 on, and `node` where the
-  scrape configuration sets it. Expressions made here have `node`.
-- the pod that holds a GPU: `exported_namespace` and `exported_pod` where Prometheus keeps its own
-  labels (honorLabels: false), else `namespace` and `pod`. With honorLabels: true a GPU that nobody
-  holds has the exporter's own pod there, which is no workload.
+- the node: `Hostname` up to dcgm-exporter 4.8.2, `hostname` from 4.8.3 on, and `node` if the scrape
+configuration sets it. The expressions here return `node`.
+- the pod that holds a GPU: `exported_namespace` and `exported_pod` with honorLabels: false, else
+`namespace` and `pod`. With honorLabels: true, a GPU without a workload has the exporter's pod in
+these labels.
 
 Sources: NVIDIA/dcgm-exporter (PR #655), prometheus/prometheus (honor_labels).
 """
@@ -92,7 +92,7 @@ def workload(field: str, scope: Scope, by: str, how: str = "max", over: str = "{
 
 
 def workload_utilisation(scope: Scope, over: str = "{}") -> str:
-    """As `utilisation`, of the GPUs that pods hold; `over` as of `workload`."""
+    """Like `utilisation`, for GPUs that pods hold. `over`: see `workload`."""
     profiled = workload(fields.ENGINE_ACTIVE, scope, PER_POD_GPU, "avg", over)
     return f"{profiled} or {workload(fields.UTILISATION, scope, PER_POD_GPU, 'avg', over)} / 100"
 
@@ -188,15 +188,15 @@ def not_ready(scope: Scope) -> str:
 
 
 def gpu_nodes(scope: Scope) -> str:
-    """Nodes that have GPUs, by what Kubernetes knows or by what reports: a node that is down is in
-    the first alone, a machine outside of Kubernetes in the second."""
+    """Nodes with GPUs, from Kubernetes and from exporters. A node that is down is only in
+    Kubernetes; a machine outside of Kubernetes has only an exporter."""
     known = _of_resource("kube_node_status_capacity", scope)
     reporting = gpu(fields.UTILISATION, scope)
     return f"group by ({PER_NODE}) ({known}) or group by ({PER_NODE}) ({reporting})"
 
 
 def or_zero(expression: str) -> str:
-    """A number of things, 0 where there are none."""
+    """The expression, with 0 for an empty result."""
     return f"({expression}) or vector(0)"
 
 

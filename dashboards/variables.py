@@ -1,4 +1,4 @@
-"""What a person chooses at the top of a dashboard."""
+"""The variables at the top of a dashboard."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ QUERIES = {
     ),
 }
 LABELS = {"cluster": "Cluster", "node": "Node", "gpu": "GPU", "namespace": "Namespace"}
-REGEX = {"node": r'/[{ ,]node="([^"]+)"/'}  # what of a query's result is the value
+REGEX = {"node": r'/[{ ,]node="([^"]+)"/'}  # extracts the value from a result
 
 
 def datasource() -> DatasourceVariable:

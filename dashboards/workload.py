@@ -1,4 +1,4 @@
-"""Workloads: what namespaces and their pods hold, and what they make of it."""
+"""Workloads: GPUs that namespaces and pods hold, and how much they use them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A real browser without a network and without a window, by its DevTools protocol over a pipe.
 
-Chromium runs in a network namespace of its own, in which not even the loopback device is up: what a
-page asks for from elsewhere cannot arrive, and is recorded. The protocol:
+Chromium runs in a separate network namespace without even a loopback device. External requests of a
+page therefore fail, and they are recorded. The protocol:
 https://chromedevtools.github.io/devtools-protocol/
 """
 
@@ -48,7 +48,7 @@ def program() -> str | None:
 
 
 class Browser:
-    """One page of a browser. `seen`: what happened, by the names of the protocol's events.
+    """One page of a browser. `seen`: the protocol's events, by name.
 
     `site`: a folder that is served as http://SERVED.
     """
@@ -123,10 +123,10 @@ class Browser:
             self._receive()
 
     def value(self, expression: str) -> Any:
-        """Value of a JavaScript expression in the page; BrowserFailed where it throws.
+        """The value of a JavaScript expression in the page. Raises BrowserFailed if it throws.
 
-        Runs in a world of its own: the page's policy does not hold for it, and no script of the
-        page can change what it sees.
+        It runs in an isolated world: the page's policy does not apply, and scripts of the page
+        cannot influence it.
         """
         frame = self.ask("Page.getFrameTree")["frameTree"]["frame"]["id"]
         world = self.ask("Page.createIsolatedWorld", frameId=frame)["executionContextId"]
@@ -177,7 +177,8 @@ class Browser:
         ]
 
     def complaints(self) -> list[str]:
-        """Errors and messages of pages, what their policy blocked, and dialogs that they opened."""
+        """Errors and messages of pages, requests that their policy blocked, and dialogs that they
+        opened."""
         found = []
         for name, event in self.seen:
             if name == "Log.entryAdded":

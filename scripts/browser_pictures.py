@@ -1,7 +1,7 @@
-"""docs/pictures/status-page.png and docs-start.png: pages as a browser shows them.
+"""Write docs/pictures/status-page.png and docs-start.png: screenshots of pages in a browser.
 
-`make browser-pictures` runs it for each; the first takes hosts of a sandbox of its own
-and removes them.
+`make browser-pictures` runs it for each. The first starts hosts in a separate sandbox and removes
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ LARGEST = 200_000  # bytes
 
 
 def save(name: str, browser: Browser, *, whole: bool = False) -> None:
-    """Write a small PNG of a page; SystemExit where it is not small, or the page has an error."""
+    """Write a PNG of a page. Raises SystemExit if the file is too large or the page has an
+    error."""
     if found := browser.complaints():
         raise SystemExit(f"The browser reports errors of the page: {found}")
     picture = browser.picture(whole=whole)

@@ -1,11 +1,11 @@
-"""What scripts/demo_upgrade.sh counts, waits for and judges: python -m scripts.demo_upgrade VERB
+"""Steps of scripts/demo_upgrade.sh: python -m scripts.demo_upgrade VERB
 
-+ requests ADDRESS...: ask the Service through every node until SIGTERM
-+ driver-works: wait until the canary failed, then let its driver be built again
-+ note NAME: write down the driver of each node and the steps of the training
-+ report: print what was seen; exit status 1 if it is not what the demo promises
++ requests ADDRESS...: send requests to the Service through every node until SIGTERM
++ driver-works: wait until the canary failed, then let its driver build succeed
++ note NAME: record the driver of each node and the steps of the training
++ report: print the results; exit status 1 if they differ from the expected ones
 
-The folder GPUFLEET_DEMO has what was written; GPUFLEET_SANDBOX names the sandbox.
+Results are in the folder GPUFLEET_DEMO. GPUFLEET_SANDBOX names the sandbox.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def ask(address: str, requests: Requests, lock: threading.Lock, over: threading.
 
 
 def count_requests(addresses: Sequence[str]) -> None:
-    """Until SIGTERM; requests under way are waited for."""
+    """Send requests until SIGTERM, then wait for pending ones."""
     requests, lock, over = Requests(), threading.Lock(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: over.set())
     threads = [
@@ -70,7 +70,7 @@ def count_requests(addresses: Sequence[str]) -> None:
 
 
 def records() -> list[list[dict[str, Any]]]:
-    """What the log of each run has of its hosts, the oldest first."""
+    """The entries about hosts in the log of each run, oldest first."""
     paths = sorted(folder().glob("gpufleet/upgrades/*.log"), key=lambda path: path.name)
     return [entries_of(path.read_text(errors="replace")) for path in paths]
 
@@ -86,7 +86,8 @@ def let_driver_work(box: Sandbox, canary: str) -> None:
 
 
 def note(box: Sandbox, name: str, canary: str) -> None:
-    """Read from the nodes, not from gpufleet, once the training goes on."""
+    """Record the state once the training continues. It is read from the nodes, not from
+    gpufleet."""
     wait_until(lambda: goes_on(*_training_of(box, canary)), PATIENCE * 10)
     drivers = {
         host.name: host.output("cat /sys/module/nvidia/version")
@@ -106,7 +107,7 @@ def _training_of(box: Sandbox, node: str) -> tuple[list[str], int]:
 
 
 def seen(canary: str, target: str) -> Seen:
-    """What was written down."""
+    """The recorded results."""
     notes = {
         name: json.loads((folder() / f"{name}.json").read_text())
         for name in ("before", "between", "after")

@@ -47,7 +47,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is judged: drivers of the nodes, lines of the training and events of the two tries."""
+    """The results: drivers of the nodes, lines of the training and events of the two runs."""
 
     before: Mapping[str, str]
     between: Mapping[str, str]
@@ -75,7 +75,8 @@ def _requests(requests: Requests) -> list[str]:
 
 
 def _training(seen: Seen) -> list[str]:
-    """Each start but the first goes on where the pod before it had saved at its end."""
+    """Each start but the first must continue from the step that the previous pod saved at its
+    end."""
     problems, saved = [], "0"
     ends = [line.split() for line in seen.training]
     for (word, step, _), wanted in zip(ends, _alternating(), strict=False):
@@ -130,7 +131,7 @@ def _tries(seen: Seen) -> list[str]:
 
 
 def entries_of(text: str) -> list[dict[str, Any]]:
-    """What a log has of the phases of hosts, and of the end of the run."""
+    """The entries of a log about phases of hosts and the end of the run."""
     found: list[dict[str, Any]] = []
     for line in filter(None, map(LINE.fullmatch, text.splitlines())):
         moment = time.mktime(time.strptime(line["time"], "%Y-%m-%d %H:%M:%S"))

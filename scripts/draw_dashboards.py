@@ -25,7 +25,7 @@ from tests.monitoring.shipped import filled_in  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 TIMES = {"start": str(BEGIN + 600), "end": str(END - 60), "step": "60"}
-CHOICES = {  # what a person would have chosen on each dashboard
+CHOICES = {  # selected variables of each dashboard
     "node": Choice(node=frozenset({"gpu-4"})),
     "gpu": Choice(node=frozenset({"gpu-2"}), gpu=frozenset({"3", "4"})),
 }

@@ -30,7 +30,7 @@ OTHERS = {"kube_": "kube-state-metrics"}
 
 
 def needs(catalog: AlertCatalog, counters: CounterCatalog, alert: Alert) -> str:
-    """What an alert needs beside an exporter that collects what it does by itself."""
+    """The requirements of an alert in addition to an exporter with its default counters."""
     expr = expanded(catalog, alert.expr)
     found = [title for prefix, title in OTHERS.items() if prefix in expr]
     if missing_fields(catalog, alert, counters.builtin.fields):
@@ -45,7 +45,7 @@ def threshold(alert: Alert) -> str:
 
 
 def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
-    """The alerts by topic, each with its page, and where its threshold comes from."""
+    """The alerts by topic, each with its runbook and the source of its threshold."""
     lines: list[str] = []
     for topic in dict.fromkeys(alert.topic for alert in catalog.alerts):
         lines += ["", f"**{topic}**", "", "| alert | severity | after | needs | threshold |"]
@@ -61,7 +61,7 @@ def table(catalog: AlertCatalog, counters: CounterCatalog) -> str:
 
 
 def pages() -> dict[Path, str]:
-    """Every generated file and what should be in it."""
+    """Every generated file and its content."""
     catalog, counters = load_alerts(), load_counters()
     groups = rule_groups(catalog)
     rule = prometheus_rule(groups, MonitoringSettings().namespace, {})

@@ -46,7 +46,7 @@ def commands_page() -> str:
 def commands(
     command: click.Command, context: click.Context
 ) -> Iterator[tuple[str, click.Command, click.Context]]:
-    """A command and those below it, by name; groups that only hold others are among them."""
+    """A command and its subcommands, by name, including groups."""
     yield context.command_path, command, context
     if isinstance(command, click.Group):
         for name in command.list_commands(context):
@@ -157,7 +157,7 @@ def _takes_bool(field: FieldInfo) -> bool:
 
 
 def _limits(field: FieldInfo) -> str:
-    """The limits of a number, where it has them."""
+    """The limits of a number, if it has any."""
     found = [*field.metadata, *_metadata(field.annotation)]
     least = next((each.ge for each in found if isinstance(each, Ge)), None)
     most = next((each.le for each in found if isinstance(each, Le)), None)
@@ -174,7 +174,7 @@ def _metadata(annotation: Any) -> Iterator[Any]:
 
 
 def cluster_checks(folder: Path) -> str:
-    """The table of the checks of clusters: name, codes of its findings, what it checks."""
+    """The table of cluster checks: name, codes of its findings, description."""
     rows = ["| check | findings | right when |", "|---|---|---|"]
     for name in CHECKS:
         tree = ast.parse((folder / name).read_text())

@@ -1,7 +1,7 @@
 """Hooks of mkdocs: pages and files of the repository that are outside of docs/, and their links.
 
-Documents link to each other as files of the repository, so that they can be read there. On the
-site the READMEs of roles are pages, and every other file that a page links to is a copy.
+Links in documents are paths in the repository, so that they work there too. On the site, the
+READMEs of roles are pages, and other linked files are copied.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def sources() -> Iterator[str]:
 
 
 def target_of(source: str, target: str) -> str | None:
-    """Where a link of a document leads, from the repository's root; None to another site."""
+    """The target of a document's link as a path from the repository's root, or None for another
+    site."""
     if re.match(r"[a-z]+:|#|/", target):
         return None
     path = target.partition("#")[0]

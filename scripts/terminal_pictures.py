@@ -1,6 +1,6 @@
-"""docs/pictures/NAME-COLUMNS.svg: what commands print on a terminal, from runs on sandbox hosts.
+"""Write docs/pictures/NAME-COLUMNS.svg: terminal output of commands on sandbox hosts.
 
-Run by `make terminal-pictures`; takes the hosts of a sandbox of its own and removes them.
+`make terminal-pictures` runs it. It starts hosts in a separate sandbox and removes them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from a server: any mo
 
 
 def printed(words: Sequence[str], columns: int) -> str:
-    """What a command prints on a terminal of so many columns, without its progress."""
+    """The output of a command on a terminal with this number of columns, without progress lines."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     environment.pop("CI", None)

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/explanation/verification.md"
 BEGIN, END = "<!-- test-kubernetes -->\n", "<!-- /test-kubernetes -->\n"
 CLUSTER = Path("tests", "cluster")
-LEFT_OUT = (  # what does not depend on the server; `make test-all` has it on 1.36 and 1.18
+LEFT_OUT = (  # independent of the server; `make test-all` runs them on 1.36 and 1.18
     "test_building",
     "test_chart_sources",
     "test_cluster_life",
@@ -41,7 +41,7 @@ HEAD = "| Kubernetes | passed | failed | skipped | seconds | day |\n|---|---|---
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the tests of one minor came to."""
+    """The results of the tests of one minor."""
 
     release: str
     passed: int

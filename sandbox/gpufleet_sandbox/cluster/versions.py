@@ -129,7 +129,7 @@ class Edit(BaseModel):
 
 
 class Program(_Entry):
-    """A Go program at one version; `prints`: the version in the output of the program.
+    """A Go program at one version. `prints`: the version in the output of the program.
 
     `static`: linked without libc, so that an image needs nothing else; `needed_by`: "" for all
     clusters, else only for those of sandbox hosts: kubeadm or stack, for the GPU stack's images;
