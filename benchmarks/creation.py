@@ -51,7 +51,7 @@ class Creation:
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The apt commands, files and boot settings of one host, from its logs and its record."""
+    """The apt commands, files and reboot of one host, from its logs and its record."""
 
     host: Host
     packages: Sequence[str]  # apt's commands
