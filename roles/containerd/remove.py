@@ -8,7 +8,7 @@ from gpufleet.node.operations.removal import RemovalNode
 
 
 def first(node: RemovalNode) -> None:
-    """Containers that are not Kubernetes' stop the removal."""
+    """Stop the removal if containers other than those of Kubernetes run."""
     plan = node.plan.of(CONTAINERD)
     containerd.require_idle("Check that containerd runs no containers", plan.goes)
 

@@ -132,5 +132,5 @@ def current(pool: Pool, charts: Path) -> Bench:
 
 @pytest.fixture
 def unlabelled(pool: Pool, charts: Path) -> Bench:
-    """A bench on the newest Kubernetes, whose nodes lack NFD's labels."""
+    """A bench on the newest Kubernetes. Its nodes lack NFD's labels."""
     return Bench(pool.bare(KUBERNETES[0], labelled=False), charts)

@@ -102,7 +102,7 @@ class World:
     def __post_init__(self) -> None:
         self.nodes = Nodes(self)
 
-    # what a run asks of hosts
+    # requests of a run to hosts
 
     def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
         return {name: call(name) for name in names}

@@ -4,7 +4,7 @@
 
 Prints `ready`, a line for every secret found, and on SIGTERM the number of checked processes.
 It checks every exec that the kernel reports; without permission for that, it polls /proc. It sees
-only data that any other user sees, who is neither root nor the process' owner.
+only data that is visible to users other than root and the owner of the process.
 """
 
 from __future__ import annotations
