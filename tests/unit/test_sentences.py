@@ -28,7 +28,9 @@ def test_a_mark_is_found(tmp_path: Path, text: str, mark: str | None) -> None:
 
 
 def test_texts_are_docstrings_comments_and_paragraphs() -> None:
-    source = '"""Module."""\nx = 1  # short one\n# a comment of more than five words\ny = "no text"\n'
+    source = (
+        '"""Module."""\nx = 1  # short one\n# a comment of more than five words\ny = "no text"\n'
+    )
     assert list(python_texts(source)) == ["Module.", "a comment of more than five words"]
     page = "One.\n\n```\ncode\n```\n\n| a |\n| b |\n\nTwo\nlines.\n"
     assert [text for text in document_texts(page) if text.strip()] == [

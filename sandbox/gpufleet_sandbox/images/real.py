@@ -1,7 +1,7 @@
 """Images of the real distributions, if a registry can be reached.
 
-No test covers this, because the tests have no registry. `auto` therefore falls back to the
-imitation if any step fails, and `gpufleet sandbox status` shows which one is used.
+Not tested: no registry is reachable where the project is developed. `auto` therefore falls back to
+the imitation if any step fails, and `gpufleet sandbox status` shows which one is used.
 """
 
 from __future__ import annotations

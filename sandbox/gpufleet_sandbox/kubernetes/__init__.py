@@ -1,7 +1,7 @@
-"""Packages and images of one Kubernetes release for kubeadm, on the sandbox's mirror.
+"""What kubeadm installs, on the sandbox's mirror: packages and images of one Kubernetes release.
 
-`build` writes them next to the mirror's tree. They are built from Go modules when a cluster of
-sandbox hosts is first requested, so that a sandbox without a cluster does not need Go.
+`build` writes them beside the mirror's tree; they are built from their Go modules when a cluster of
+sandbox hosts is first asked for, so that a sandbox without one needs no Go.
 """
 
 from gpufleet_sandbox.kubernetes.build import FOLDER, build

@@ -19,7 +19,7 @@ from gpufleet_sandbox.mirror.model import Repository
 from gpufleet_sandbox.mirror.signing import KeyRing, key_ring
 from gpufleet_sandbox.registry.images import write_image
 
-FOLDER = "kubernetes"  # next to the mirror's tree
+FOLDER = "kubernetes"  # beside the mirror's tree
 COMMANDS = ("kubeadm", "kubectl", "kubelet", "kube-proxy")
 FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin:v1.9.1-flannel1"
 PLUGIN = "nvidia-device-plugin"

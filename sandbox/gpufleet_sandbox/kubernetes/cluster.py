@@ -53,8 +53,7 @@ def up(
 
 
 def placed(nodes: int, text: str) -> dict[str, Gpus]:
-    """Host -> its GPUs, in the order of the nodes, or {} if each host has the GPUs of its kind.
-    Pure."""
+    """Host -> its GPUs, in the order of the nodes; {} where each has those of its kind. Pure."""
     if not text:
         return {}
     listed = parse_list(text)

@@ -148,7 +148,7 @@ def _single(program: Path, place: str) -> Callable[[Path], None]:
 
 
 def _linked(program: Path, name: str = "") -> Callable[[Path], None]:
-    """A program that is linked to libc. `name`: its file name, if it differs from the program's."""
+    """A program that is linked to libc; `name`: of its file, where that is not the program's."""
 
     def fill(root: Path) -> None:
         _unpack("libc6", root)

@@ -1,6 +1,6 @@
-"""Settings of monitoring on such a cluster: the tags of the built images.
+"""Settings of monitoring on such a cluster: the tags of what was built.
 
-Grafana is off, because it has no image. gpufleet labels the nodes.
+Without Grafana, of which there is no image; gpufleet labels the nodes.
 """
 
 from __future__ import annotations
@@ -40,6 +40,6 @@ def monitoring_data() -> dict[str, Any]:
 
 
 def _joined(short: str) -> dict[str, str]:
-    """Repository and tag, for charts without a value for the registry."""
+    """As charts have it that know no registry."""
     name = names()[short]
     return {"repository": f"{name.registry}/{name.repository}", "tag": name.tag}

@@ -24,7 +24,7 @@ class Name(NamedTuple):
 
     @property
     def values(self) -> dict[str, str]:
-        """The image in the format of kube-prometheus-stack's values."""
+        """As the values of kube-prometheus-stack and its subcharts have it."""
         return self._asdict()
 
 
@@ -54,7 +54,7 @@ def names() -> dict[str, Name]:
     found = {}
     for short, (registry, repository, program) in _PLACES.items():
         tag = versions().programs[program].version
-        # the Go module v0.315.0 of Prometheus is release v3.15.0
+        # Prometheus' module has v0.315.0 for what is released as v3.15.0
         if program == "prometheus":
             tag = f"v3.{int(tag.split('.')[1]) - 300}.{tag.split('.')[2]}"
         found[short] = Name(registry, repository, tag)
