@@ -23,15 +23,15 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import NO_PLACE
 from gpufleet.upgrade.host_state import HostState, Phase
-from gpufleet.upgrade.look import Seen, view_of
+from gpufleet.upgrade.look import LookedHost, view_of
 from gpufleet.upgrade.models import HostView, Plan
-from gpufleet.upgrade.operations.acts import drain, prepare
+from gpufleet.upgrade.operations.acts import drain_act, prepare_act
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_clusters
-from gpufleet.upgrade.operations.result import Result
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.result import StepResult
+from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.settings import UpgradeSettings
 from tests.unit.hosts import converged_host
@@ -51,8 +51,8 @@ class NoHosts:
     def __init__(self) -> None:
         self.written: list[tuple[float, Phase]] = []
 
-    def step(self, name: str, step: str, version: str, reboot: str) -> Result:
-        return Result(True)
+    def step(self, name: str, step: str, version: str, reboot: str) -> StepResult:
+        return StepResult(True)
 
     def write(self, name: str, state: HostState) -> None:
         self.written.append((time.monotonic(), state.phase))
@@ -60,14 +60,14 @@ class NoHosts:
 
 def views_of(names: Sequence[str], text: str) -> list[HostView]:
     """The view of each host, parsed as the step `look` does."""
-    settings, problems = load_settings(DATA)
+    settings, problems = load_node_settings(DATA)
     assert settings, problems
     catalog, facts = load_catalog(), converged_host()
 
     def view(name: str) -> HostView:
         parse_node_facts(text.splitlines())
         mine: NodeFacts = replace(facts, machine_id=machine(name), kubelet=True)
-        seen = Seen(name, settings, mine, catalog, mine.clock, {}, NO_PLACE, len(mine.gpus))
+        seen = LookedHost(name, settings, mine, catalog, mine.clock, {}, NO_PLACE, len(mine.gpus))
         return replace(view_of(seen, ""), refusals=())  # it lacks files of a real host
 
     return [view(name) for name in names]
@@ -83,15 +83,15 @@ def planned(names: Sequence[str], access: KubeAccess) -> tuple[Plan, dict[str, N
     return plan, places
 
 
-def drained(run: Run, hosts: Sequence[str]) -> tuple[float, float]:
+def drained(run: UpgradeRun, hosts: Sequence[str]) -> tuple[float, float]:
     """Seconds to prepare these hosts, and from the first cordon to the last pod gone."""
     began = time.monotonic()
     with ThreadPoolExecutor(WORKERS) as pool:
-        list(pool.map(lambda name: prepare(run, name), hosts))
+        list(pool.map(lambda name: prepare_act(run, name), hosts))
     prepared = time.monotonic() - began
     began = time.monotonic()
     while left := [name for name in hosts if name not in run.idle]:
-        drain(run, left)
+        drain_act(run, left)
         wrong = [name for name in left if run.states[name].phase is Phase.PASSED]
         assert not wrong, run.states[wrong[0]].why
     return prepared, time.monotonic() - began
@@ -104,7 +104,7 @@ def main(job: dict[str, Any]) -> None:
     plan, places = planned(job["nodes"], access)
     seconds = time.monotonic() - began
     clusters = open_clusters(places, plan.run, plan.hosts.keys(), print)
-    run = Run(plan, dict.fromkeys(plan.hosts, SETTINGS), NoHosts(), print, clusters)
+    run = UpgradeRun(plan, dict.fromkeys(plan.hosts, SETTINGS), NoHosts(), print, clusters)
     for cluster in set(clusters.values()):
         cluster.look()  # as before hosts are taken out of service
     cpu = time.process_time()

@@ -68,7 +68,7 @@ def sources(known: Mapping[str, Any]) -> list[str]:
     """The files of apt's repositories, from gpufleet's record."""
     roles = [known[role] for role in ("driver", "toolkit") if role in known]
     files = [role[key] for role in roles for key in ("keyring", "source_file") if role.get(key)]
-    return files + [path for path in known.get("files", {}) if path == components.PATH]
+    return files + [path for path in known.get("files", {}) if path == components.COMPONENTS_PATH]
 
 
 def measure(

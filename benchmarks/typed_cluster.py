@@ -16,12 +16,12 @@ from kubernetes import client, config
 
 from benchmarks.fleet import each
 from benchmarks.timing import RunFailed
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet_sandbox import Host, Sandbox
 from gpufleet_sandbox.inventory import cluster_data, group_data, kubeconfig, stack_data
 
@@ -57,7 +57,7 @@ class TypedCluster:
             **cluster_data(box.name),
             "kubernetes_control_plane_pods": True,
         }
-        settings, findings = load_settings(data)
+        settings, findings = load_node_settings(data)
         if settings is None:
             raise RunFailed(f"settings of the sandbox: {findings}")
         access = work / "kubeconfig"
@@ -107,7 +107,7 @@ class TypedCluster:
 
     def _init(self, plane: Host, version: str) -> None:
         flannel, network = load_catalog().kubernetes.flannel, self.settings.pod_subnet
-        objects = render("kubernetes/flannel.yaml", flannel=flannel, network=network)
+        objects = render_template("kubernetes/flannel.yaml", flannel=flannel, network=network)
         init = init_configuration(self.settings, version, _api(version))
         plane.put("/root/init.yaml", init, 0o600)
         plane.put("/root/network.yaml", objects)

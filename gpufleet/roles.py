@@ -3,6 +3,6 @@
 An installed package adds no top-level `roles` to sys.path, where it could shadow another one.
 """
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 
-__path__ = [str(shipped("roles"))]
+__path__ = [str(shipped_path("roles"))]

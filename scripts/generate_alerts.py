@@ -12,7 +12,7 @@ from pathlib import Path
 from gpufleet.exporter.counters import CounterCatalog, load_counters
 from gpufleet.monitoring.alert_models import Alert, AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import (
-    expanded,
+    expand_macros,
     missing_fields,
     prometheus_rule,
     rule_groups,
@@ -31,7 +31,7 @@ OTHERS = {"kube_": "kube-state-metrics"}
 
 def needs(catalog: AlertCatalog, counters: CounterCatalog, alert: Alert) -> str:
     """The requirements of an alert in addition to an exporter with its default counters."""
-    expr = expanded(catalog, alert.expr)
+    expr = expand_macros(catalog, alert.expr)
     found = [title for prefix, title in OTHERS.items() if prefix in expr]
     if missing_fields(catalog, alert, counters.builtin.fields):
         found.append("our list of counters")

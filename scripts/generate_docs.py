@@ -9,9 +9,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpufleet.cli.explain import meaning
+from gpufleet.cli.explain import describe_kind
 from gpufleet.core.accepted import AcceptedFindings
-from gpufleet.core.findings import KINDS, Kind
+from gpufleet.core.findings import KNOWN_KINDS, Kind
 from gpufleet.core.settings import RoleSettings, values_of
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
@@ -71,14 +71,14 @@ def findings_page() -> str:
     ]
     rooms = codes()
     for room, topic in TOPICS.items():
-        kinds = [kind for code, kind in sorted(KINDS.items()) if rooms[code] == room]
+        kinds = [kind for code, kind in sorted(KNOWN_KINDS.items()) if rooms[code] == room]
         if kinds:
             lines += ["", f"## {topic}"] + [line for kind in kinds for line in _section(kind)]
     return "\n".join(lines) + "\n"
 
 
 def _section(kind: Kind) -> list[str]:
-    message, remedy = meaning(kind)
+    message, remedy = describe_kind(kind)
     return [
         "",
         f"### {kind.code}",

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.node import Node
-from gpufleet.verify.runtimes import NAMES
+from gpufleet.verify.node import CheckedNode
+from gpufleet.verify.runtimes import RUNTIME_NAMES
 
 CHECKS = Path(__file__).parent / "post_deploy"
 
@@ -34,18 +34,18 @@ def all_checks() -> dict[str, Callable[..., None]]:
     return checks
 
 
-def outcomes(node: Node) -> dict[str, str]:
+def outcomes(node: CheckedNode) -> dict[str, str]:
     """Check -> "passed", "skipped: why", or the message of its failure."""
     found = {}
     for check, function in all_checks().items():
-        names = NAMES if "name" in inspect.signature(function).parameters else (None,)
+        names = RUNTIME_NAMES if "name" in inspect.signature(function).parameters else (None,)
         for name in names:
             label = f"{check}[{name}]" if name else check
             found[label] = _outcome(function, node, *([name] if name else []))
     return found
 
 
-def failures(node: Node) -> dict[str, str]:
+def failures(node: CheckedNode) -> dict[str, str]:
     """Check -> message, for the checks that fail."""
     return {check: text for check, text in outcomes(node).items() if text.startswith("GF")}
 

@@ -8,7 +8,7 @@ import time
 import click
 
 from gpufleet.cli.output import limit_option, output_options
-from gpufleet.cli.reading import read_fleet
+from gpufleet.cli.reading import read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.node.catalog import load_catalog
@@ -31,7 +31,7 @@ def adopt(inventory: str, limit: tuple[str, ...]) -> None:
     Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage
     error; 4 --limit matches nothing; 130 interrupted.
     """
-    hosts, clusters = read_fleet(inventory, limit)
+    hosts, clusters = read_hosts_and_clusters(inventory, limit)
     now, catalog = int(time.time()), load_catalog()
     fleet = fleet_of(inventory, hosts, clusters, catalog, now)
     found = {

@@ -15,9 +15,9 @@ from gpufleet.helm.chart_choice import kubernetes_minor
 from gpufleet.monitoring.autoscalers import (
     STABILIZATION_SECONDS,
     Scaling,
-    hpa,
     hpa_of,
-    quantity,
+    parse_quantity,
+    render_hpa,
     scaled_object,
 )
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
@@ -56,7 +56,7 @@ def _scaling(options: dict[str, Any]) -> Scaling:
         raise click.UsageError(f"unknown metric {options['metric']!r}; available: {known}")
     value = options["value"] or metric.target
     try:
-        quantity(value)
+        parse_quantity(value)
     except ValueError:
         message = f"invalid --value {value!r}; expected a number such as 60 or 60Gi"
         raise click.UsageError(message) from None
@@ -111,7 +111,7 @@ def hpa_(kubernetes: str, **options: Any) -> None:
         raise click.UsageError(
             f"Kubernetes {minor} has no HorizontalPodAutoscaler for such metrics"
         )
-    click.echo(hpa(catalog, _scaling(options), api, minor), nl=False)
+    click.echo(render_hpa(catalog, _scaling(options), api, minor), nl=False)
 
 
 @autoscaling.command("scaled-object")

@@ -18,7 +18,7 @@ from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
-from gpufleet.driver.catalog import devices_of, names
+from gpufleet.driver.catalog import devices_of, name_devices
 from gpufleet.driver.choice import DriverChoice, branches_of
 from gpufleet.driver.find import find_distribution, find_gpu
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
@@ -112,7 +112,7 @@ def driver(
     if as_json:
         click.echo(json.dumps(view.driver_data(choice), indent=2))
     else:
-        boards = names(devices_of(known, devices))
+        boards = name_devices(devices_of(known, devices))
         title = _title(known, distro) + (f" with {boards}" if boards else "")
         view.show_driver(result_console(), choice, title)
     context.exit(_status(choice))

@@ -58,7 +58,7 @@ def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
         version = choice.version or f"newest of the branch, {choice.newest_known or 'not known'}"
         console.print(Text(f"Driver {choice.branch} for {title}", style="bold"))
         packages = choice.packages
-        rows(
+        print_rows(
             console,
             {
                 "version": version,
@@ -89,7 +89,7 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
         console.print(Text(f"No usable container toolkit for {title}", style="bold red"))
     else:
         console.print(Text(f"Container toolkit {choice.version} for {title}", style="bold"))
-        rows(
+        print_rows(
             console,
             {
                 "packages": " ".join(choice.packages),
@@ -102,7 +102,7 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
         print_finding(console, finding)
 
 
-def rows(console: Console, entries: dict[str, str]) -> None:
+def print_rows(console: Console, entries: dict[str, str]) -> None:
     """Print names and values, one pair per line, without empty values."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import click
 from rich.text import Text
 
-from gpufleet.cli.catalog_view import rows
+from gpufleet.cli.catalog_view import print_rows
 from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
@@ -92,6 +92,6 @@ def _show(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding])
     for name, choice in chosen.items():
         console.print(Text(f"{name} {choice.version}", style="bold"))
         values = json.dumps(choice.values) if choice.values else ""
-        rows(console, {"reason": choice.reason, "checked": choice.checked, "values": values})
+        print_rows(console, {"reason": choice.reason, "checked": choice.checked, "values": values})
         for finding in choice.findings:
             print_finding(console, finding)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
+from gpufleet.cli.cluster_phases import ClusterPhase, carry_out, nodes_of
 from gpufleet.cli.cluster_view import (
     REMOVED,
     Unknown,
@@ -18,12 +18,12 @@ from gpufleet.cli.cluster_view import (
     why_not_destroy,
 )
 from gpufleet.cli.deploy import (
-    INVENTORY,
-    OPTIONS,
+    INVENTORY_ARGUMENT,
+    PYINFRA_OPTIONS,
     YES,
-    arguments,
-    confirmed,
     deploy_file,
+    pyinfra_arguments,
+    require_confirmation,
     targets_of,
 )
 from gpufleet.cli.output import output_options, verbose_option
@@ -35,8 +35,10 @@ from gpufleet.verify.inventory import Target
 
 VERIFY = "from gpufleet.cli import main; main(prog_name='gpufleet')"
 NODE_SECONDS = "120"  # a node that was NotReady reports it for some 50 s after recovery
-STATUSES = "Exit status: 0 {success}; 1 {failure}; 2 usage error; 130 interrupted."
-JSON = click.option("--json", "json_path", metavar="FILE", help="Write the report of all phases.")
+CLUSTER_STATUSES = "Exit status: 0 {success}; 1 {failure}; 2 usage error; 130 interrupted."
+JSON_OPTION = click.option(
+    "--json", "json_path", metavar="FILE", help="Write the report of all phases."
+)
 
 
 @click.group()
@@ -45,16 +47,16 @@ def cluster() -> None:
 
 
 @cluster.command(
-    epilog=STATUSES.format(
+    epilog=CLUSTER_STATUSES.format(
         success="the cluster is up and every check passed",
         failure="a host, the cluster or a check failed",
     )
 )
-@INVENTORY
+@INVENTORY_ARGUMENT
 @YES
-@JSON
+@JSON_OPTION
 @click.option("--junit", metavar="FILE", help="Write phases and checks as JUnit XML.")
-@OPTIONS
+@PYINFRA_OPTIONS
 @output_options
 @verbose_option
 def create(
@@ -67,22 +69,22 @@ def create(
     the cluster of the group gpu_cluster, and runs the checks. Safe to run again: existing
     components are kept.
     """
-    confirmed(yes, options)
+    require_confirmation(yes, options)
     targets = _members(inventory, options)
     if reason := not_one_cluster(targets):
         raise click.UsageError(reason)
     if not yes:
         _ask("Make these hosts a cluster", targets)
-    sys.exit(carry_out(creation(inventory, targets, options), json_path, junit))
+    sys.exit(carry_out(creation_phases(inventory, targets, options), json_path, junit))
 
 
 @cluster.command(
-    epilog=STATUSES.format(
+    epilog=CLUSTER_STATUSES.format(
         success="every host is a node and Ready",
         failure="one is not, or the cluster does not respond",
     )
 )
-@INVENTORY
+@INVENTORY_ARGUMENT
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--wait", default=0.0, metavar="SECONDS", help="Wait until every node is Ready.")
 @output_options
@@ -102,13 +104,13 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
 
 
 @cluster.command(
-    epilog=STATUSES.format(
+    epilog=CLUSTER_STATUSES.format(
         success="no host is a node any more", failure="a host was stopped or failed"
     )
 )
-@INVENTORY
+@INVENTORY_ARGUMENT
 @YES
-@JSON
+@JSON_OPTION
 @click.option(
     "--all", "everything", is_flag=True, help="Remove driver, toolkit and containerd too."
 )
@@ -117,7 +119,7 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
     is_flag=True,
     help="Continue even if pods use GPUs or the cluster does not respond.",
 )
-@OPTIONS
+@PYINFRA_OPTIONS
 @output_options
 @verbose_option
 def destroy(
@@ -134,7 +136,7 @@ def destroy(
     this cluster alone. Driver, container toolkit and containerd stay unless --all is given. Refused
     while pods use GPUs.
     """
-    confirmed(yes, options)
+    require_confirmation(yes, options)
     targets = _members(inventory, options)
     if not ignore_gpu_pods:
         dry = [*_on_hosts(inventory, targets, "destroy_cluster", options), "--dry"]
@@ -145,27 +147,33 @@ def destroy(
     if not yes:
         _ask("Destroy the cluster of these hosts", targets)
     names = ["destroy_cluster", *(["remove"] if everything else [])]
-    phases = [Phase(REMOVED[name], _on_hosts(inventory, targets, name, options)) for name in names]
+    phases = [
+        ClusterPhase(REMOVED[name], _on_hosts(inventory, targets, name, options)) for name in names
+    ]
     sys.exit(carry_out(phases, json_path, None))
 
 
-def creation(inventory: str, targets: Sequence[Target], options: Sequence[str]) -> list[Phase]:
+def creation_phases(
+    inventory: str, targets: Sequence[Target], options: Sequence[str]
+) -> list[ClusterPhase]:
     """The phases of `create`. The API exists once the hosts are nodes."""
     phases = [
-        Phase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
-        Phase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
+        ClusterPhase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
+        ClusterPhase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
     if kubeconfig_of(targets) and not any(
         target.data.get("kubernetes_network") == "none"  # the user installs a network
         for target in targets
     ):
         shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
-        phases.append(Phase("Nodes", shown))
+        phases.append(ClusterPhase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
-        words = arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=True)
-        phases.append(Phase("GPU stack", [*python_module("pyinfra"), *words]))
+        words = pyinfra_arguments(
+            inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=True
+        )
+        phases.append(ClusterPhase("GPU stack", [*python_module("pyinfra"), *words]))
     checks = [*python_code(VERIFY), "verify", inventory]
-    return [*phases, Phase("Checks", checks, checks=True)]
+    return [*phases, ClusterPhase("Checks", checks, checks=True)]
 
 
 def _on_hosts(
@@ -174,7 +182,7 @@ def _on_hosts(
     """pyinfra's command for a deploy on the hosts, without the clusters of the inventory."""
     hosts = [target.name for target in targets if not target.is_cluster]
     limit = hosts if len(hosts) < len(targets) else []
-    words = arguments(inventory, [deploy_file(name)], limit, options, yes=True)
+    words = pyinfra_arguments(inventory, [deploy_file(name)], limit, options, yes=True)
     return [*python_module("pyinfra"), *words]
 
 

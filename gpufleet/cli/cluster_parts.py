@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.deploy import arguments, deploy_file
-from gpufleet.cli.output import note
+from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
+from gpufleet.cli.output import print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 
@@ -26,8 +26,8 @@ def read_clusters(inventory: str, names: Sequence[str]) -> Mapping[str, Mapping[
     if not names:
         return {}
     if not is_quiet():
-        note(f"Reading {counted(len(names), 'cluster')}")
-    words = arguments(inventory, [deploy_file("preflight")], names, (), yes=True)
+        print_note(f"Reading {count_noun(len(names), 'cluster')}")
+    words = pyinfra_arguments(inventory, [deploy_file("preflight")], names, (), yes=True)
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         report = Path(folder, "report.json")
         environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}

@@ -16,21 +16,21 @@ from xml.etree import ElementTree
 import click
 
 from gpufleet import __version__
-from gpufleet.cli.output import note
+from gpufleet.cli.output import print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import Process, run_in_front
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
-from gpufleet.run.junit import problems
-from gpufleet.run.report import BAD
-from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
+from gpufleet.run.junit import host_problems
+from gpufleet.run.report import BAD_STATUSES
+from gpufleet.run.report_file import JUNIT, REPORT_FILE, prepare_file, write_file
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class ClusterPhase:
     """One process. `checks`: it is `gpufleet verify`, which takes its reports as options."""
 
     name: str
@@ -58,11 +58,11 @@ class Done:
         }
 
 
-def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None) -> int:
+def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str | None) -> int:
     """Run the phases until one fails; returns its exit status, or else 0. The reports include
     phases that were not reached. Raises click.UsageError first if a report cannot be written."""
     try:
-        file = prepare_file(json_path, "--json", REPORT) if json_path else None
+        file = prepare_file(json_path, "--json", REPORT_FILE) if json_path else None
         xml = prepare_file(junit, "--junit", JUNIT) if junit else None
     except Stopped as stopped:
         raise click.UsageError(str(stopped)) from stopped
@@ -74,13 +74,13 @@ def carry_out(phases: Sequence[Phase], json_path: str | None, junit: str | None)
             if status:
                 done.append(Done(phase.name, None, 0.0, None))
                 continue
-            note(f"== {phase.name}")
+            print_note(f"== {phase.name}")
             done.append(_run(phase, Path(folder), results))
             status = done[-1].status or 0
             if status:
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
-                note(f"{phase.name}: failed{rest}")
-        suite = as_junit(done, results)
+                print_note(f"{phase.name}: failed{rest}")
+        suite = phases_junit(done, results)
     written = [
         not file or write_file(file, lambda: json.dumps(as_report(done), indent=2) + "\n"),
         not xml or write_file(xml, lambda: suite),
@@ -104,7 +104,7 @@ def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[st
         name: found.get(name, {}).get("plan", {})
         for name in hosts
         if name not in found
-        or found[name]["status"] in BAD
+        or found[name]["status"] in BAD_STATUSES
         or found[name]["plan"].get("kubernetes")
     }
     return {name: frozenset(plan.get("authorities", ())) for name, plan in plans.items()}
@@ -119,7 +119,7 @@ def as_report(done: Iterable[Done]) -> dict[str, Any]:
     }
 
 
-def as_junit(done: Sequence[Done], checks: Path) -> str:
+def phases_junit(done: Sequence[Done], checks: Path) -> str:
     """A test case for each phase, followed by the test cases of the checks."""
     root = ElementTree.Element("testsuites")
     failed = [each for each in done if each.status]
@@ -142,7 +142,7 @@ def as_junit(done: Sequence[Done], checks: Path) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _run(phase: Phase, folder: Path, results: Path) -> Done:
+def _run(phase: ClusterPhase, folder: Path, results: Path) -> Done:
     report = folder / f"{len(list(folder.iterdir()))}.json"
     words, environment = list(phase.words), dict(os.environ)
     if phase.checks:
@@ -159,4 +159,6 @@ def _run(phase: Phase, folder: Path, results: Path) -> Done:
 def _errors(report: dict[str, Any] | None) -> str:
     """Blockers and errors of each host, as text."""
     hosts = ((report or {}).get("hosts") or {}).items()
-    return "\n".join(f"{one_line(name)}: {line}" for name, host in hosts for line in problems(host))
+    return "\n".join(
+        f"{one_line(name)}: {line}" for name, host in hosts for line in host_problems(host)
+    )

@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.inventory import CONTROL_PLANE
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kubernetes.access import authorities
+from gpufleet.kubernetes.access import authority_digests
 from gpufleet.kubernetes.findings import access as found
 from gpufleet.kubernetes.members import (
-    Member,
+    NodeMember,
     gpu_pods,
-    members,
+    parse_members,
     unknown_hosts,
     unready_pods,
 )
 from gpufleet.verify.inventory import Target
 
-KEY = "kubernetes_kubeconfig"
-SYSTEM = ("kube-system", "kube-flannel")  # namespaces of the system pods
+KUBECONFIG_KEY = "kubernetes_kubeconfig"
+CLUSTER_NAMESPACES = ("kube-system", "kube-flannel")  # namespaces of the system pods
 REMOVED = {"destroy_cluster": "Kubernetes", "remove": "Driver and container toolkit"}
-SHOWN = 5  # pods in a sentence
-AGAIN = 1.0  # seconds between two reads of a cluster
+MAX_SHOWN_PODS = 5  # pods in a sentence
+CLUSTER_POLL_SECONDS = 1.0  # seconds between two reads of a cluster
 
 
 class Unknown(Exception):
@@ -41,7 +41,7 @@ class View:
     """A cluster's nodes, and its system pods that do not run."""
 
     version: str
-    members: tuple[Member, ...]
+    members: tuple[NodeMember, ...]
     troubled: tuple[str, ...]  # namespace/name
     missing: str = ""  # text of the finding about hosts that are not nodes
 
@@ -72,7 +72,7 @@ class View:
         return "\n".join(lines)
 
 
-def _row(member: Member) -> tuple[str, str, str, str, str]:
+def _row(member: NodeMember) -> tuple[str, str, str, str, str]:
     state = "Ready" if member.ready else "NotReady"
     state += ",cordoned" if member.cordoned else ""
     used = f"{member.used} of {member.gpus}" if member.gpus else "none"
@@ -82,7 +82,9 @@ def _row(member: Member) -> tuple[str, str, str, str, str]:
 def kubeconfig_of(targets: Sequence[Target]) -> str:
     """The path in the data of the control plane, or "" if it sets no path."""
     planes = [target for target in targets if CONTROL_PLANE in target.groups]
-    return str(next((plane.data[KEY] for plane in planes if plane.data.get(KEY)), ""))
+    return str(
+        next((plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)), "")
+    )
 
 
 def read_cluster(targets: Sequence[Target]) -> View:
@@ -95,7 +97,10 @@ def read_cluster(targets: Sequence[Target]) -> View:
     }
     with _readable():
         unknown = unknown_hosts(nodes, hosts)
-        troubled, shown = tuple(unready_pods(pods, SYSTEM)), tuple(members(nodes, pods))
+        troubled, shown = (
+            tuple(unready_pods(pods, CLUSTER_NAMESPACES)),
+            tuple(parse_members(nodes, pods)),
+        )
     names = ", ".join(unknown) or "some"
     finding = found.NOT_NODES(nodes=len(nodes), hosts=len(hosts), names=names)
     missing = _text(finding) if len(nodes) < len(hosts) else ""
@@ -114,7 +119,7 @@ def await_cluster(targets: Sequence[Target], seconds: float) -> View:
         except Unknown:
             if time.monotonic() >= end:
                 raise
-        time.sleep(AGAIN)
+        time.sleep(CLUSTER_POLL_SECONDS)
 
 
 def not_one_cluster(targets: Sequence[Target]) -> str:
@@ -124,8 +129,9 @@ def not_one_cluster(targets: Sequence[Target]) -> str:
         used = str(target.data.get("cluster_kubeconfig") or "")
         if target.is_cluster and (not created or _file(used) != _file(created)):
             return (
-                f"cluster_kubeconfig of {target.name} ({used or 'not set'}) must be {KEY} of the "
-                f"control plane ({created or 'not set'}): the GPU stack goes to the new cluster."
+                f"cluster_kubeconfig of {target.name} ({used or 'not set'}) must be "
+                f"{KUBECONFIG_KEY} of the control plane ({created or 'not set'}): "
+                "the GPU stack goes to the new cluster."
             )
     return ""
 
@@ -140,24 +146,24 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
     except Unknown as error:
         reason = f"{error} These hosts are nodes: {', '.join(nodes)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason)) if nodes else ""
-    ours = authorities(_file(kubeconfig).read_text("utf-8", "replace"))
+    ours = authority_digests(_file(kubeconfig).read_text("utf-8", "replace"))
     others = [name for name, own in nodes.items() if own and own.isdisjoint(ours)]
     if others:
         reason = f"{kubeconfig} does not trust the authority of the cluster of {', '.join(others)}."
         return _text(found.GPU_PODS_UNKNOWN(reason=reason))
     if not names:
         return ""
-    listed = ", ".join(names[:SHOWN])
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    listed = ", ".join(names[:MAX_SHOWN_PODS])
+    more = f" and {len(names) - MAX_SHOWN_PODS} more" if len(names) > MAX_SHOWN_PODS else ""
     return _text(found.GPU_PODS_RUN(count=len(names), names=f"{listed}{more}"))
 
 
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
     """Version, nodes and pods of the cluster. Raises Unknown."""
     if not kubeconfig:
-        raise Unknown(found.NO_KUBECONFIG(key=KEY).message)
+        raise Unknown(found.NO_KUBECONFIG(key=KUBECONFIG_KEY).message)
     try:
-        api = ClusterApi(KubeAccess(str(expanded(kubeconfig))))
+        api = ClusterApi(KubeAccess(str(expand_user_path(kubeconfig))))
         version = str(api.get("/version").get("gitVersion") or "")
         return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
     except Stopped as error:
@@ -174,7 +180,7 @@ def _readable() -> Iterator[None]:
 
 
 def _file(path: str) -> Path:
-    return expanded(path).absolute()
+    return expand_user_path(path).absolute()
 
 
 def _text(finding: Any) -> str:

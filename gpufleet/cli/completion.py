@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 SHELLS = ("bash", "zsh", "fish")
-VARIABLE = "_GPUFLEET_COMPLETE"  # click reads it: the program's name in capitals
+COMPLETION_VARIABLE = "_GPUFLEET_COMPLETE"  # click reads it: the program's name in capitals
 
 
 @click.command()
@@ -23,4 +23,4 @@ def completion(shell: str) -> None:
 
     found = get_completion_class(shell)
     assert found is not None
-    click.echo(found(main, {}, "gpufleet", VARIABLE).source())
+    click.echo(found(main, {}, "gpufleet", COMPLETION_VARIABLE).source())

@@ -13,8 +13,8 @@ import click
 from gpufleet.cli.detailed import DetailedCommand, end_detailed
 from gpufleet.cli.output import (
     limit_option,
-    note,
     output_options,
+    print_note,
     report_options,
     verbose_option,
     with_verbose,
@@ -28,15 +28,15 @@ from gpufleet.cli.plan_file import (
     write_plan,
 )
 from gpufleet.cli.preview import planned_hosts, preview_before_run, run_preview
-from gpufleet.cli.pyinfra_options import parse_options, permissions
-from gpufleet.cli.question import Question, has_operations
+from gpufleet.cli.pyinfra_options import parse_options, permission_options
+from gpufleet.cli.question import Confirmation, has_operations
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.python import python_code, python_module
-from gpufleet.verify.findings.hosts import LIMIT as LIMIT_MATCHES_NOTHING
-from gpufleet.verify.inventory import Target, VerifyError, limited, load_targets
+from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST as LIMIT_MATCHES_NOTHING
+from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
 CONFIG = "config.py"
 HERE = Path()
@@ -48,7 +48,7 @@ SUCCESS = {
     "apply": "every host and cluster is converged",
     "remove": "the removal is complete on every host and cluster",
 }
-EPILOG = (
+DEPLOY_EPILOG = (
     "Exit status: 0 {success}; 1 one was blocked, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
@@ -57,9 +57,9 @@ DETAILED = (
     "unreachable, or usage error; 2 a host or cluster would change."
 )
 
-INVENTORY = click.argument("inventory", type=click.Path())
+INVENTORY_ARGUMENT = click.argument("inventory", type=click.Path())
 YES = click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")
-WORKERS = click.option(
+WORKERS_OPTION = click.option(
     "--workers",
     type=click.IntRange(1),
     metavar="N",
@@ -71,7 +71,7 @@ SCHEDULER = click.option(
     metavar="ADDRESS",
     help="Run the parts on the Dask cluster at ADDRESS.",
 )
-OPTIONS = click.argument(
+PYINFRA_OPTIONS = click.argument(
     "options",
     nargs=-1,
     type=click.UNPROCESSED,
@@ -80,8 +80,8 @@ OPTIONS = click.argument(
 )
 
 
-@click.command(cls=DetailedCommand, epilog=EPILOG.format(success=SUCCESS["plan"]) + DETAILED)
-@INVENTORY
+@click.command(cls=DetailedCommand, epilog=DEPLOY_EPILOG.format(success=SUCCESS["plan"]) + DETAILED)
+@INVENTORY_ARGUMENT
 @limit_option
 @click.option(
     "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where apply has changes."
@@ -90,13 +90,13 @@ OPTIONS = click.argument(
     "--check", is_flag=True, help="Ask each host's repositories for versions and download sizes."
 )
 @click.option("--out", metavar="FILE", help="Write the plan for `apply --plan`.")
-@WORKERS
+@WORKERS_OPTION
 @SCHEDULER
 @report_options
 @output_options
 @verbose_option
-@permissions
-@OPTIONS
+@permission_options
+@PYINFRA_OPTIONS
 def plan(
     inventory: str,
     limit: tuple[str, ...],
@@ -113,19 +113,19 @@ def plan(
     deploys/ add are not in it. Reports every blocker of every host at once.
     """
     if workers or scheduler:
-        from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
+        from gpufleet.cli.parts import PartsRequest, run_in_parts  # takes its time to load
 
         _not_in_parts("--out", out)
         _not_in_parts("--check", check)
-        request = Request(inventory, limit, options, workers, scheduler)
+        request = PartsRequest(inventory, limit, options, workers, scheduler)
         run_in_parts(request, "plan", detailed=detailed)
     how = PlanOptions(check, detailed, prepare_plan(out) if out else None)
 
     def previewing(targets: Iterable[Target]) -> list[str]:
-        _name_own_operations(inventory, needed(targets))
+        _name_own_operations(inventory, deploys_for(targets))
         return [how.deploy]
 
-    run(inventory, previewing, limit, options, how=how)
+    exec_pyinfra(inventory, previewing, limit, options, how=how)
 
 
 def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
@@ -133,11 +133,11 @@ def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
     for file in map(deploy_file, names):
         if has_operations(file) and not is_quiet():
             dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
-            note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
+            print_note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
 
 
-@click.command(epilog=EPILOG.format(success=SUCCESS["apply"]))
-@INVENTORY
+@click.command(epilog=DEPLOY_EPILOG.format(success=SUCCESS["apply"]))
+@INVENTORY_ARGUMENT
 @limit_option
 @YES
 @click.option(
@@ -146,13 +146,13 @@ def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
     type=click.Path(),
     help="Do what this file of `plan --out` has, or nothing; --limit: for a part of its hosts.",
 )
-@WORKERS
+@WORKERS_OPTION
 @SCHEDULER
 @report_options
 @output_options
 @verbose_option
-@permissions
-@OPTIONS
+@permission_options
+@PYINFRA_OPTIONS
 def apply(
     inventory: str,
     limit: tuple[str, ...],
@@ -168,14 +168,14 @@ def apply(
     asks, unless --yes is given. Runs pyinfra with deploys/gpu_node.py for hosts and
     deploys/gpu_cluster.py for clusters: those of the working directory, else gpufleet's own.
     """
-    ask = None if yes or planned else Question("Apply these changes?", ("preflight",))
+    ask = None if yes or planned else Confirmation("Apply these changes?", ("preflight",))
     if workers or scheduler:
-        from gpufleet.cli.parts import Request, run_in_parts  # takes its time to load
+        from gpufleet.cli.parts import PartsRequest, run_in_parts  # takes its time to load
 
         _not_in_parts("--plan", planned)
-        run_in_parts(Request(inventory, limit, options, workers, scheduler), "apply", ask)
+        run_in_parts(PartsRequest(inventory, limit, options, workers, scheduler), "apply", ask)
     how = read_plan(Path(planned)) if planned else NO_OPTIONS
-    run(inventory, needed, limit, options, ask, how=how)
+    exec_pyinfra(inventory, deploys_for, limit, options, ask, how=how)
 
 
 def _not_in_parts(option: str, given: str | bool | None) -> None:
@@ -183,14 +183,14 @@ def _not_in_parts(option: str, given: str | bool | None) -> None:
         raise click.UsageError(f"{option} is not possible with --workers.")
 
 
-@click.command(epilog=EPILOG.format(success=SUCCESS["remove"]))
-@INVENTORY
+@click.command(epilog=DEPLOY_EPILOG.format(success=SUCCESS["remove"]))
+@INVENTORY_ARGUMENT
 @limit_option
 @YES
 @report_options
 @output_options
 @verbose_option
-@OPTIONS
+@PYINFRA_OPTIONS
 def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str, ...]) -> None:
     """Remove what gpufleet installed on hosts and clusters.
 
@@ -198,11 +198,11 @@ def remove(inventory: str, limit: tuple[str, ...], yes: bool, options: tuple[str
     PersistentVolumeClaims, namespaces with other objects. They are named. Shows the plan and asks,
     unless --yes is given.
     """
-    ask = None if yes else Question("Remove this?", ("remove",), (DRY,), counts=True)
-    run(inventory, lambda _: ["remove"], limit, options, ask)
+    ask = None if yes else Confirmation("Remove this?", ("remove",), (DRY,), counts=True)
+    exec_pyinfra(inventory, lambda _: ["remove"], limit, options, ask)
 
 
-def needed(targets: Iterable[Target]) -> list[str]:
+def deploys_for(targets: Iterable[Target]) -> list[str]:
     """The deploys for these targets, hosts first."""
     chosen = list(targets)
     hosts = any(not target.is_cluster for target in chosen)
@@ -211,16 +211,16 @@ def needed(targets: Iterable[Target]) -> list[str]:
 
 
 def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
-    """The inventory's targets, or those that the limit names. Ends the process as `chosen` does."""
-    return chosen(inventory, limit)[1]
+    """The inventory's targets, or those that the limit names; exits as `choose_targets` does."""
+    return choose_targets(inventory, limit)[1]
 
 
-def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
+def choose_targets(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
     """All targets of the inventory, and those that the limit names. Ends the process with the
     reason if the inventory cannot be loaded or a limit matches nothing."""
     try:
         targets = load_targets(inventory)
-        return targets, limited(targets, limit, inventory)
+        return targets, limit_targets(targets, limit, inventory)
     except VerifyError as error:
         click.echo(str(error), err=True)
         nothing = error.finding.code == LIMIT_MATCHES_NOTHING.code
@@ -230,12 +230,12 @@ def chosen(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Tar
 Deploys = Callable[[list[Target]], Sequence[str]]
 
 
-def run(
+def exec_pyinfra(
     inventory: str,
     deploys: Deploys,
     limit: Sequence[str],
     options: Sequence[str],
-    ask: Question | None = None,
+    ask: Confirmation | None = None,
     *,
     how: PlanOptions = NO_OPTIONS,
 ) -> None:
@@ -247,22 +247,22 @@ def run(
     with 4.
     """
     dry = DRY in parse_options(options)
-    confirmed(ask is None or dry, options)
+    require_confirmation(ask is None or dry, options)
     targets = targets_of(inventory, limit)
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         own = any(map(has_operations, files))
-        shown = arguments(
+        shown = pyinfra_arguments(
             inventory, [*map(deploy_file, ask.deploys)], limit, [*options, *ask.options], yes=True
         )
         ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
-        shown = arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
+        shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
         now = preview_before_run([*_pyinfra(), *shown])
         require_plan(how.approved, now, limited=bool(limit))
-    words = arguments(inventory, files, limit, options, yes=True)
+    words = pyinfra_arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
-        note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
+        print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
         status, hosts = run_preview([*_pyinfra(), *words])
         if how.out and not write_plan(how, inventory, hosts):
@@ -277,7 +277,7 @@ def _pyinfra() -> list[str]:
     return python_code(QUIETLY) if is_quiet() else python_module("pyinfra")
 
 
-def confirmed(yes: bool, options: Sequence[str]) -> None:
+def require_confirmation(yes: bool, options: Sequence[str]) -> None:
     """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
     given = parse_options(options)
     if sys.stdin.isatty():
@@ -297,10 +297,10 @@ def confirmed(yes: bool, options: Sequence[str]) -> None:
 def deploy_file(name: str, folder: Path = HERE) -> Path:
     """The deploy of that name: the working directory's, or else gpufleet's own."""
     own = Path("deploys", f"{name}.py")
-    return own if (folder / own).is_file() else shipped("deploys") / own.name
+    return own if (folder / own).is_file() else shipped_path("deploys") / own.name
 
 
-def arguments(
+def pyinfra_arguments(
     inventory: str,
     deploys: Sequence[Path],
     limit: Sequence[str],
@@ -312,6 +312,6 @@ def arguments(
     """pyinfra's arguments for a working directory. A run's report begins in config.py, so
     gpufleet's own is used if that folder has no config.py."""
     sure = ["-y"] if yes else []
-    config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped(CONFIG))]
+    config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
     return [*sure, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

@@ -11,7 +11,7 @@ import click
 
 from gpufleet.core.exit_status import ExitStatus
 
-OPTIONS = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
+OPTION_BY_PARAMETER = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
 
 
 class UsageFailed(click.UsageError):
@@ -26,11 +26,11 @@ class DetailedCommand(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
     ) -> click.Context:
-        with _usage_failed(wanted=any(option in args for option in OPTIONS.values())):
+        with _usage_failed(wanted=any(option in args for option in OPTION_BY_PARAMETER.values())):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, context: click.Context) -> Any:
-        with _usage_failed(wanted=any(map(context.params.get, OPTIONS))):
+        with _usage_failed(wanted=any(map(context.params.get, OPTION_BY_PARAMETER))):
             return super().invoke(context)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 
 
 @click.command()
@@ -18,7 +18,7 @@ def docs(page: str | None) -> None:
 
     Exit status: 0 the page exists; 2 usage error.
     """
-    folder = shipped("docs")
+    folder = shipped_path("docs")
     pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in _pages(folder)}
     if page is None:
         click.echo("\n".join(f"{name}: {_title(path)}" for name, path in pages.items()))

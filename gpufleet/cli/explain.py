@@ -11,14 +11,14 @@ from difflib import get_close_matches
 import click
 
 import gpufleet
-from gpufleet.core.findings import KINDS, Kind, finding_modules
-from gpufleet.core.paths import shipped
+from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_modules
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.settings import RoleSettings, values_of
 from gpufleet.core.visible import one_line
 
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # prefix of the codes of a separate distribution
-WIDTH = 80
+EXPLAIN_WIDTH = 80
 MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
@@ -42,7 +42,7 @@ def explain(codes: tuple[str, ...]) -> None:
         code = word.upper()
         if word in keys:
             texts.append(keys[word])
-        elif code in KINDS or code.startswith(SANDBOX):
+        elif code in KNOWN_KINDS or code.startswith(SANDBOX):
             texts.append(_entry(code))
         else:
             raise click.UsageError(_unknown(word, keys))
@@ -73,14 +73,14 @@ def _keys() -> dict[str, str]:
     for model in models:
         for name, field in model.model_fields.items():
             default = field.get_default(call_default_factory=True)
-            text = textwrap.fill(str(field.description), WIDTH)
+            text = textwrap.fill(str(field.description), EXPLAIN_WIDTH)
             values = f"Values: {values_of(field.annotation).replace('`', '')}"
             head = f"{model.prefix}{name}: data key of a host, group or cluster"
             found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}\nDefault: {default!r}"
     return found
 
 
-def meaning(kind: Kind) -> tuple[str, str]:
+def describe_kind(kind: Kind) -> tuple[str, str]:
     """The meaning and the remedy of a kind of finding, with placeholders in braces."""
     texts = (kind.description or kind.message, kind.advice or kind.remedy)
     message, remedy = (
@@ -91,10 +91,10 @@ def meaning(kind: Kind) -> tuple[str, str]:
 
 
 def _entry(code: str) -> str:
-    if code not in KINDS:
+    if code not in KNOWN_KINDS:
         return f"{code} is a finding of the sandbox: its text and remedy are in the output."
-    kind = KINDS[code]
-    body = "\n\n".join(textwrap.fill(text, WIDTH) for text in meaning(kind))
+    kind = KNOWN_KINDS[code]
+    body = "\n\n".join(textwrap.fill(text, EXPLAIN_WIDTH) for text in describe_kind(kind))
     address = f"\n\n{address_of(code)}" if address_of(code) else ""
     return f"{code} {kind.severity.value}: {kind.title}\n\n{body}{address}"
 
@@ -104,5 +104,5 @@ def address_of(code: str) -> str:
     neither exists; then this entry has the page's whole text."""
     if site := os.environ.get("GPUFLEET_DOCS"):
         return f"{site.rstrip('/')}/{FINDINGS}.html#{code.lower()}"
-    page = shipped("docs") / f"{FINDINGS}.md"
+    page = shipped_path("docs") / f"{FINDINGS}.md"
     return f"{page}#{code.lower()}" if page.is_file() else ""

@@ -11,17 +11,17 @@ import click
 
 from gpufleet import __version__
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.names import counted
-from gpufleet.core.paths import shipped
+from gpufleet.core.names import count_noun
+from gpufleet.core.paths import shipped_path
 
-TEMPLATES = {  # path in the new folder -> path below templates/init
+INIT_TEMPLATES = {  # path in the new folder -> path below templates/init
     ".gitignore": "gitignore",
     "README.md": "README.md",
     "checks/test_site.py": "checks/test_site.py",
     "ci/github-actions.yml": "ci/github-actions.yml",
     "inventories/prod.py": "inventories/prod.py",
 }
-DEPLOY = '''\
+DEPLOY_TEXT = '''\
 """{title}"""
 
 from gpufleet.run.include import include
@@ -46,7 +46,7 @@ def init(folder: Path) -> None:
                 f"{folder} is not empty, and its files would be overwritten. "
                 "Name an empty folder or one that does not exist."
             )
-        files = contents()
+        files = repository_files()
         for name, text in files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def init(folder: Path) -> None:
         if _has_content(folder):
             click.echo(f"{folder} is incomplete. Delete it, then run again.", err=True)
         sys.exit(ExitStatus.FAILED)
-    click.echo(f"Created {folder} with {counted(len(files), 'file')}. Next:")
+    click.echo(f"Created {folder} with {count_noun(len(files), 'file')}. Next:")
     click.echo("  edit inventories/prod.py: your hosts")
     place = f"./{folder}" if str(folder).startswith("-") else str(folder)
     click.echo(f"  cd {shlex.quote(place)} && gpufleet plan inventories/prod.py")
@@ -70,17 +70,17 @@ def _has_content(folder: Path) -> bool:
         return False
 
 
-def contents() -> dict[str, str]:
+def repository_files() -> dict[str, str]:
     """The files of the new folder: path -> text."""
-    files = {name: (shipped("templates") / "init" / source).read_text(encoding="utf-8")
-             for name, source in TEMPLATES.items()}  # fmt: skip
-    files["config.py"] = shipped("config.py").read_text(encoding="utf-8")
+    files = {name: (shipped_path("templates") / "init" / source).read_text(encoding="utf-8")
+             for name, source in INIT_TEMPLATES.items()}  # fmt: skip
+    files["config.py"] = shipped_path("config.py").read_text(encoding="utf-8")
     everyone = "group_data/all.py"
-    files[f"inventories/{everyone}"] = (shipped("inventories") / everyone).read_text(
+    files[f"inventories/{everyone}"] = (shipped_path("inventories") / everyone).read_text(
         encoding="utf-8"
     )
     files["requirements.txt"] = f"gpufleet=={__version__}\n"
-    for deploy in sorted(shipped("deploys").glob("*.py")):
+    for deploy in sorted(shipped_path("deploys").glob("*.py")):
         title = ast.get_docstring(ast.parse(deploy.read_text(encoding="utf-8")))
-        files[f"deploys/{deploy.name}"] = DEPLOY.format(title=title, name=deploy.stem)
+        files[f"deploys/{deploy.name}"] = DEPLOY_TEXT.format(title=title, name=deploy.stem)
     return files

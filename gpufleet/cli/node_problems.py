@@ -6,7 +6,7 @@ import click
 
 from gpufleet.core.yaml_text import yaml_text
 from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import definitions
+from gpufleet.monitoring.node_problems import monitor_files
 
 
 @click.command("node-problems")
@@ -18,7 +18,7 @@ def node_problems(name: str, namespace: str) -> None:
     """Print a ConfigMap with the GPU monitor and its scripts."""
     catalog = load_node_problems()
     about = {"name": name, "namespace": namespace}
-    files = definitions(catalog)
+    files = monitor_files(catalog)
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": files}
     click.echo(f"# mounted at {catalog.folder}; the node's root at {catalog.host}, read-only, and")
     click.echo(f"# --config.custom-plugin-monitor={catalog.folder}/{catalog.monitor}.json")

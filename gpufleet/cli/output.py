@@ -14,13 +14,15 @@ import click
 
 from gpufleet.core.inventory import EXCLUDED
 from gpufleet.core.live import QUIET
-from gpufleet.core.metrics import refusal
+from gpufleet.core.metrics import metrics_refusal
 from gpufleet.core.secrets import SUDO_PASSWORD
 from gpufleet.core.visible import one_line
 
 Function = TypeVar("Function", bound=Callable[..., object])
-LIMIT = "Only this host or group; wildcards allowed; repeatable, or several with commas between."
-EXCLUDE = "All but this host or group, as with --limit."
+LIMIT_HELP = (
+    "Only this host or group; wildcards allowed; repeatable, or several with commas between."
+)
+EXCLUDE_HELP = "All but this host or group, as with --limit."
 VERBOSE = "gpufleet.verbose"  # key in a context's meta
 
 
@@ -28,7 +30,7 @@ def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function
     """--metrics FILE, as a path. Raises click.UsageError for a file that must not be replaced."""
 
     def callback(context: click.Context, option: click.Parameter, given: str | None) -> Path | None:
-        if given and (why := refusal(Path(given), prefix)):
+        if given and (why := metrics_refusal(Path(given), prefix)):
             text = f"Cannot write --metrics {one_line(given)}: {one_line(why)}."
             raise click.UsageError(text, context)
         return Path(given) if given else None
@@ -45,7 +47,7 @@ def limit_option(command: Function) -> Function:
         words += [f"{EXCLUDED}{word}" for each in exclude for word in each.split(",")]
         return command(*given, limit=tuple(words), **how)
 
-    for option, text in (("--exclude", EXCLUDE), ("--limit", LIMIT)):
+    for option, text in (("--exclude", EXCLUDE_HELP), ("--limit", LIMIT_HELP)):
         inner = click.option(option, multiple=True, metavar="HOST|GROUP", help=text)(inner)
     return cast(Function, ask_option(inner))
 
@@ -74,7 +76,7 @@ def _ask_sudo_password(context: click.Context, option: click.Parameter, given: b
     os.environ[SUDO_PASSWORD] = click.prompt("sudo password", hide_input=True, err=True)
 
 
-def note(line: str) -> None:
+def print_note(line: str) -> None:
     """Print a line of progress. A command continues even if standard error is closed."""
     with suppress(OSError):
         click.echo(line, err=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from gpufleet import __version__
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import exactly
+from gpufleet.core.inventory import exact_limit
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_code
 from gpufleet.core.visible import one_line
@@ -24,7 +24,7 @@ MAX_REASON_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HostPart:
     """The hosts of one process. `words`: a command of gpufleet without its hosts and report."""
 
     hosts: tuple[str, ...]
@@ -34,7 +34,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProcessOutcome:
     """The result of a process. `report`: JSON, or "" if the process wrote no report."""
 
     status: int | None
@@ -42,14 +42,14 @@ class Outcome:
     output: str
 
 
-def run_part(part: Part) -> Outcome:
+def run_part(part: HostPart) -> ProcessOutcome:
     """Run gpufleet on a part, on this machine or on a worker of Dask."""
     if part.version != __version__:
         why = f"it has gpufleet {__version__}, this run is of {part.version}"
-        return Outcome(None, "", why)
+        return ProcessOutcome(None, "", why)
     with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
         report = Path(folder, "report.json")
-        limits = (word for name in part.hosts for word in ("--limit", exactly(name)))
+        limits = (word for name in part.hosts for word in ("--limit", exact_limit(name)))
         hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # the reports of the whole run
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         words = [part.words[0], *limits, "--json", str(report), *part.words[1:]]
@@ -59,12 +59,12 @@ def run_part(part: Part) -> Outcome:
                 folder=Path(part.folder),
             ).wait()  # fmt: skip
         except OSError as error:
-            return Outcome(None, "", f"{error.filename}: {error.strerror}")
+            return ProcessOutcome(None, "", f"{error.filename}: {error.strerror}")
         text = report.read_text("utf-8", "replace") if report.is_file() else ""
-        return Outcome(result.code, text, result.stdout[-MAX_TAIL_CHARS:])
+        return ProcessOutcome(result.code, text, result.stdout[-MAX_TAIL_CHARS:])
 
 
-def hosts_of(part: Part, outcome: Outcome) -> tuple[list[HostReport], bool]:
+def part_hosts(part: HostPart, outcome: ProcessOutcome) -> tuple[list[HostReport], bool]:
     """The hosts of a part from its report, or not reached with the reason; and True if the
     operations of all hosts were run."""
     said = outcome.output.rstrip().rpartition("\n")[2].strip()[:MAX_REASON_CHARS]

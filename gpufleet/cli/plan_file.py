@@ -18,7 +18,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
-from gpufleet.run.report_file import FileKind, prepare_file, say, write_file
+from gpufleet.run.report_file import FileKind, prepare_file, print_run_finding, write_file
 
 KIND = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
 SCHEMA = 1  # of plan.schema.json
@@ -44,15 +44,15 @@ class PlanOptions:
 NO_OPTIONS = PlanOptions()
 
 
-def plan_text(inventory: str, hosts: Hosts, *, check: bool = False) -> str:
+def plan_file_text(inventory: str, hosts: Hosts, *, check: bool = False) -> str:
     """The plan of a preview, as JSON."""
-    decisions = {name: decided(host) for name, host in hosts.items()}
+    decisions = {name: contract_of_host(host) for name, host in hosts.items()}
     whole = {"gpufleet_plan": SCHEMA, "gpufleet": __version__, "inventory": inventory}
     whole |= {"check": check}
     return json.dumps(whole | {"hosts": decisions}, indent=2) + "\n"
 
 
-def decided(host: Mapping[str, Any]) -> dict[str, Any]:
+def contract_of_host(host: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a host's report that a run must match."""
     plan, impact = host["plan"], host["plan"].get("impact", {})
     kept = {name: plan[name] for name in OF_PLAN if name in plan}
@@ -72,7 +72,7 @@ def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
     """Write the plan with mode 0600. Returns False without a plan, or if writing fails."""
     if how.out is None or hosts is None:
         return False
-    return write_file(how.out, lambda: plan_text(inventory, hosts, check=how.check))
+    return write_file(how.out, lambda: plan_file_text(inventory, hosts, check=how.check))
 
 
 def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
@@ -81,9 +81,9 @@ def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
     now = now or {}
     if limited:
         planned = {name: host for name, host in planned.items() if name in now}
-    found = differences(planned, now)
+    found = plan_differences(planned, now)
     for each in found:
-        say(each)
+        print_run_finding(each)
     if found:
         sys.exit(ExitStatus.FAILED)
 
@@ -107,12 +107,12 @@ def read_plan(path: Path) -> PlanOptions:
     return PlanOptions(check, approved=hosts)
 
 
-def differences(planned: Hosts, now: Hosts) -> list[Finding]:
+def plan_differences(planned: Hosts, now: Hosts) -> list[Finding]:
     """A finding for each host and cluster with a different plan now. `now`: from a report."""
     found = []
     for name in dict.fromkeys((*planned, *now)):
         before = planned.get(name)
-        after = decided(now[name]) if name in now else None
+        after = contract_of_host(now[name]) if name in now else None
         if before != after:
             words = (_said(before, after), _said(after, before))
             found.append(findings.PLAN_DIFFERS(host=name, planned=words[0], now=words[1]))

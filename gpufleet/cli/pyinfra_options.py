@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 # pyinfra's command cannot parse them here: it makes gevent replace parts of the standard library.
-FLAGS = (
+PERMISSION_FLAGS = (
     *("-v", "--dry", "--diff", "-y --yes", "--no-wait", "--serial", "--json"),
     *("--sudo", "--same-sudo-password", "--use-sudo-password", "--use-sudo-login", "--dzdo"),
     *("--ssh-password-prompt", "--debug", "--debug-all", "--debug-facts", "--debug-operations"),
@@ -25,7 +25,7 @@ NUMBERS = ("--fail-percent", "--parallel", "--retry", "--retry-delay", "--ssh-po
 _PYINFRA = click.Command(
     "pyinfra",
     params=[
-        *(click.Option(names.split(), count=True) for names in FLAGS),
+        *(click.Option(names.split(), count=True) for names in PERMISSION_FLAGS),
         *(click.Option(names.split(), multiple=True) for names in TEXTS),
         *(click.Option(names.split(), multiple=True, type=int) for names in NUMBERS),
     ],
@@ -45,7 +45,7 @@ PERMISSIONS = ("driver_allow_change", "toolkit_allow_change")
 CHANGE = "Change an installed {what} to what INVENTORY selects, on all hosts at once."
 
 
-def permissions(function: Callable[..., None]) -> Callable[..., None]:
+def permission_options(function: Callable[..., None]) -> Callable[..., None]:
     """Options that reach pyinfra as data and permit changes of the driver or toolkit."""
 
     @wraps(function)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from gpufleet.core.names import counted
-from gpufleet.core.paths import shipped
+from gpufleet.core.names import count_noun
+from gpufleet.core.paths import shipped_path
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Confirmation:
     """A question before a run, below the plan that these deploys show. `counts`: the user must type
     the number of hosts if there are several."""
 
@@ -30,7 +30,7 @@ class Question:
         if not self.counts or planned is None or planned < 2:
             click.confirm(self.text, abort=True, err=True)
             return
-        text = f"{self.text} It is on {counted(planned, 'host')}. Type their number to go on"
+        text = f"{self.text} It is on {count_noun(planned, 'host')}. Type their number to go on"
         typed = click.prompt(text, default="", show_default=False, err=True)
         if typed.strip() != str(planned):
             raise click.Abort
@@ -38,7 +38,7 @@ class Question:
 
 def has_operations(deploy: Path) -> bool:
     """True if a file in deploys/ does more than include gpufleet's deploy of that name."""
-    if deploy.resolve().parent == shipped("deploys").resolve():
+    if deploy.resolve().parent == shipped_path("deploys").resolve():
         return False
     try:
         lines = ast.parse(deploy.read_text("utf-8")).body

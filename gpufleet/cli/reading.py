@@ -8,18 +8,18 @@ from collections.abc import Sequence
 
 import click
 
-from gpufleet.cli.output import note
+from gpufleet.cli.output import print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import each_line
-from gpufleet.host.gather import NoInventory, NoSuchHost, Progress
-from gpufleet.status.models import Seen
+from gpufleet.host.gather import GatherProgress, NoInventory, NoSuchHost
+from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import read_hosts
-from gpufleet.verify.inventory import VerifyError, unmatched
+from gpufleet.verify.inventory import VerifyError, unmatched_limit
 
 
-class Shown(Progress):
+class Shown(GatherProgress):
     """One live line on a terminal; otherwise, a line from time to time."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Shown(Progress):
     def began(self, hosts: int) -> None:
         self.hosts = hosts
         if not self.live.terminal and not is_quiet():
-            note(f"Reading {counted(hosts, 'host')}")
+            print_note(f"Reading {count_noun(hosts, 'host')}")
         self.live.start()
 
     def answered(self) -> None:
@@ -39,10 +39,12 @@ class Shown(Progress):
     @property
     def line(self) -> str:
         seconds = time.monotonic() - self._start
-        return f"Read {self.done} of {counted(self.hosts, 'host')}, {seconds:.0f} s"
+        return f"Read {self.done} of {count_noun(self.hosts, 'host')}, {seconds:.0f} s"
 
 
-def read_fleet(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
+def read_hosts_and_clusters(
+    inventory: str, limit: Sequence[str]
+) -> tuple[list[SeenHost], list[str]]:
     """Hosts and names of clusters. Ends the process with the reason if they cannot be read."""
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
@@ -51,7 +53,7 @@ def read_fleet(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[s
     try:
         return read_hosts(inventory, limit, progress)
     except NoSuchHost as error:
-        found = unmatched(error.name, inventory, error.hosts, error.groups)
+        found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)
         sys.exit(ExitStatus.NOTHING)
     except NoInventory as error:

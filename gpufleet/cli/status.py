@@ -13,7 +13,7 @@ import click
 from gpufleet.cli.cluster_parts import read_clusters
 from gpufleet.cli.detailed import DetailedCommand
 from gpufleet.cli.output import limit_option, metrics_option, output_options
-from gpufleet.cli.reading import read_fleet
+from gpufleet.cli.reading import read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
@@ -21,18 +21,24 @@ from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.findings import REPORT_LOST
-from gpufleet.run.report_file import FileKind, prepare_file, say, why, write_file
+from gpufleet.run.report_file import (
+    FileKind,
+    error_reason,
+    prepare_file,
+    print_run_finding,
+    write_file,
+)
 from gpufleet.status.clusters import cluster_rows
-from gpufleet.status.export import as_csv, as_json
+from gpufleet.status.export import as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES, Property
-from gpufleet.status.metrics import PREFIX, metrics_text
-from gpufleet.status.models import FLAGS, Flag, Fleet
+from gpufleet.status.metrics import STATUS_METRICS_PREFIX, status_metrics_text
+from gpufleet.status.models import FLAGS, Flag, FleetStatus
 from gpufleet.status.page import as_html
 from gpufleet.status.rows import fleet_of
-from gpufleet.status.text import show, show_groups
+from gpufleet.status.text import show_groups, show_status
 
-PAGE = FileKind("a page of `gpufleet status`", (b'content="gpufleet status',))
-EPILOG = (
+STATUS_PAGE = FileKind("a page of `gpufleet status`", (b'content="gpufleet status',))
+STATUS_EPILOG = (
     "Exit status: 0 every host and cluster responded, whatever was found; 1 one did not, or has a "
     "flag of --fail-on; 2 usage error; 4 --limit matches nothing; 130 interrupted. With --drift: 0 "
     "none differs from its settings; 1 one did not respond or is blocked, or usage error; 2 one "
@@ -40,7 +46,7 @@ EPILOG = (
 )
 
 
-def flags_of(context: click.Context, option: click.Parameter, given: str) -> tuple[Flag, ...]:
+def parse_flags(context: click.Context, option: click.Parameter, given: str) -> tuple[Flag, ...]:
     """The flags of --fail-on. Raises click.BadParameter for an unknown flag."""
     names = [name.strip() for name in given.split(",")] if given else []
     if unknown := [name for name in names if name not in FLAGS]:
@@ -48,7 +54,7 @@ def flags_of(context: click.Context, option: click.Parameter, given: str) -> tup
     return tuple(flag for flag in FLAGS if flag in names)
 
 
-@click.command(cls=DetailedCommand, epilog=EPILOG)
+@click.command(cls=DetailedCommand, epilog=STATUS_EPILOG)
 @click.argument("inventory", type=click.Path())
 @limit_option
 @click.option(
@@ -62,10 +68,10 @@ def flags_of(context: click.Context, option: click.Parameter, given: str) -> tup
     "--fail-on",
     metavar="FLAGS",
     default="",
-    callback=flags_of,
+    callback=parse_flags,
     help="Exit with 1 where a host has one of these flags, as in gpu-fault,reboot.",
 )
-@metrics_option(PREFIX, "Write the result as metrics for Prometheus (*.prom).")
+@metrics_option(STATUS_METRICS_PREFIX, "Write the result as metrics for Prometheus (*.prom).")
 @output_options
 def status(
     inventory: str,
@@ -85,10 +91,10 @@ def status(
     if as_json_ and as_csv_:
         raise click.UsageError("--json and --csv exclude each other.")
     try:
-        page = prepare_file(html, "--html", PAGE, keep=True) if html else None
+        page = prepare_file(html, "--html", STATUS_PAGE, keep=True) if html else None
     except Stopped as stopped:
         raise click.UsageError(str(stopped)) from stopped
-    hosts, clusters = read_fleet(inventory, limit)
+    hosts, clusters = read_hosts_and_clusters(inventory, limit)
     parts = read_clusters(inventory, clusters)
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, (), load_catalog(), now)
@@ -96,7 +102,7 @@ def status(
     written = page is None or write_file(page, lambda: as_html(fleet, now))
     written = _write_metrics(metrics, fleet, now) and written
     if as_json_:
-        click.echo(json.dumps(as_json(fleet, now, by), indent=2))
+        click.echo(json.dumps(fleet_json(fleet, now, by), indent=2))
     elif as_csv_:
         click.echo(as_csv(fleet, by), nl=False)
     elif is_quiet() and fleet.is_silent:
@@ -104,23 +110,23 @@ def status(
     elif by:
         show_groups(result_console(), fleet, by)
     else:
-        show(result_console(), fleet)
+        show_status(result_console(), fleet)
     ended = exit_status(fleet, fail_on, drift=drift) if written else ExitStatus.FAILED
     click.get_current_context().exit(ended)
 
 
-def _write_metrics(path: Path | None, fleet: Fleet, now: int) -> bool:
+def _write_metrics(path: Path | None, fleet: FleetStatus, now: int) -> bool:
     """Write the metrics if requested. On failure, print the reason (GF002) and return False."""
     try:
         if path:
-            write_metrics(path, metrics_text(fleet, now), PREFIX)
+            write_metrics(path, status_metrics_text(fleet, now), STATUS_METRICS_PREFIX)
     except OSError as error:
-        say(REPORT_LOST(path=path, why=why(error)))
+        print_run_finding(REPORT_LOST(path=path, why=error_reason(error)))
         return False
     return True
 
 
-def exit_status(fleet: Fleet, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
+def exit_status(fleet: FleetStatus, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
     """The exit status; with `drift`, like that of terraform's -detailed-exitcode."""
     if not all(row.reached for row in fleet.all_rows) or (drift and fleet.unclear):
         return ExitStatus.FAILED

@@ -14,22 +14,28 @@ from typing import Any
 
 import click
 
-from gpufleet.cli.deploy import INVENTORY, OPTIONS, YES, confirmed, targets_of
+from gpufleet.cli.deploy import (
+    INVENTORY_ARGUMENT,
+    PYINFRA_OPTIONS,
+    YES,
+    require_confirmation,
+    targets_of,
+)
 from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
-from gpufleet.upgrade.operations.metrics import PREFIX
-from gpufleet.upgrade.subjects import SENTENCES, Wanted
+from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX
+from gpufleet.upgrade.subjects import SENTENCES, WantedChange
 from gpufleet.verify.inventory import Target
 
-STATUSES = (
+UPGRADE_STATUSES = (
     "Exit status: 0 {success}; 1 a host failed, was passed or left out for another reason, or the "
     "run stopped or could not begin; 2 usage error; 4 --limit matches nothing; 130 interrupted; "
     "143 terminated."
 )
-TARGETS = "every host has the target or is left out on purpose"
+TARGETS_REACHED = "every host has the target or is left out on purpose"
 ABORTED = (
     "Exit status: 0 no host is out of service; 1 one is, or the run cannot be ended now; 2 usage "
     "error; 4 --limit matches nothing; 130 interrupted."
@@ -64,7 +70,7 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
         check_options(options)
         targets = targets_of(inventory, limit)
         if "yes" in how:
-            confirmed(how["yes"] or how.get("only_plan", False), options)
+            require_confirmation(how["yes"] or how.get("only_plan", False), options)
         try:
             sys.exit(function(inventory, targets, options, **how, **wanted))
         except Stopped as error:
@@ -72,10 +78,10 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
                 click.echo(text_of(finding), err=True)
             sys.exit(ExitStatus.FAILED)
 
-    return INVENTORY(limit_option(OPTIONS(output_options(inner))))
+    return INVENTORY_ARGUMENT(limit_option(PYINFRA_OPTIONS(output_options(inner))))
 
 
-def _wanted(how: dict[str, Any]) -> dict[str, Wanted]:
+def _wanted(how: dict[str, Any]) -> dict[str, WantedChange]:
     """The target of the run; the options that say it are removed from `how`."""
     if "toolkit" not in how:
         return {}
@@ -89,11 +95,11 @@ def text_of(finding: Finding) -> str:
     return f"{finding.code} {finding.message}\n  {finding.remedy}"
 
 
-METRICS = metrics_option(PREFIX, "Keep metrics of the run in this file (*.prom).")
+METRICS = metrics_option(UPGRADE_METRICS_PREFIX, "Keep metrics of the run in this file (*.prom).")
 PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 
 
-@upgrade.command(epilog=STATUSES.format(success=TARGETS))
+@upgrade.command(epilog=UPGRADE_STATUSES.format(success=TARGETS_REACHED))
 @click.option(
     "--to",
     "version",
@@ -117,7 +123,7 @@ def start(
     targets: Sequence[Target],
     options: tuple[str, ...],
     *,
-    wanted: Wanted,
+    wanted: WantedChange,
     metrics: Path | None,
     only_plan: bool,
     yes: bool,
@@ -143,7 +149,7 @@ def status(
     """Show the state of each host, read from the host."""
     from gpufleet.cli.upgrade_run import Command
 
-    return Command(inventory, targets, options, Wanted()).show(as_json=as_json)
+    return Command(inventory, targets, options, WantedChange()).show(as_json=as_json)
 
 
 @upgrade.command(epilog=ABORTED)
@@ -159,10 +165,10 @@ def abort(
     """
     from gpufleet.cli.upgrade_run import Command
 
-    return Command(inventory, targets, options, Wanted()).abort(None if yes else ENDS)
+    return Command(inventory, targets, options, WantedChange()).abort(None if yes else ENDS)
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host has its earlier version"))
+@upgrade.command(epilog=UPGRADE_STATUSES.format(success="every host has its earlier version"))
 @METRICS
 @PLAN
 @YES
@@ -183,11 +189,13 @@ def rollback(
     """
     from gpufleet.cli.upgrade_run import Command
 
-    command = Command(inventory, targets, options, Wanted(), kind="rollback", metrics=metrics)
+    command = Command(inventory, targets, options, WantedChange(), kind="rollback", metrics=metrics)
     return command.run(None if yes else RETURNS, only_plan=only_plan)
 
 
-@upgrade.command(epilog=STATUSES.format(success="every host that was left behind is in service"))
+@upgrade.command(
+    epilog=UPGRADE_STATUSES.format(success="every host that was left behind is in service")
+)
 @PLAN
 @YES
 @over_hosts
@@ -206,5 +214,5 @@ def release(
     """
     from gpufleet.cli.upgrade_run import Command
 
-    command = Command(inventory, targets, options, Wanted())
+    command = Command(inventory, targets, options, WantedChange())
     return command.run(None if yes else RELEASES, only_plan=only_plan, release=True)

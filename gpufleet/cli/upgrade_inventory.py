@@ -10,7 +10,7 @@ from gpufleet.cli.deploy import targets_of
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CLUSTERS
 from gpufleet.core.load_settings import load_role
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
@@ -30,7 +30,7 @@ def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
     found = [_access_of(target) for target in every if CLUSTERS in target.groups]
     if plane := kubeconfig_of(every):
         found.append((plane, ""))
-    paths = {(path and str(expanded(path)), name) for path, name in found}
+    paths = {(path and str(expand_user_path(path)), name) for path, name in found}
     return [KubeAccess(*each) for each in sorted(paths)]
 
 

@@ -9,11 +9,13 @@ from typing import Any
 
 from gpufleet.core.versions import branch_of
 from gpufleet.upgrade.host_state import HostState
-from gpufleet.upgrade.models import LeftOut, names
+from gpufleet.upgrade.models import LeftOut, list_names
 from gpufleet.upgrade.plan import SAME
-from gpufleet.upgrade.subjects import Wanted
+from gpufleet.upgrade.subjects import WantedChange
 
-HEAD = "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
+PINS_HEAD = (
+    "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
+)
 
 
 def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
@@ -22,7 +24,7 @@ def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
     return {} if any(state.subject == "reboot" for state in states.values()) else moves
 
 
-def targets_there(left: Iterable[LeftOut], wanted: Wanted) -> dict[str, tuple[str, str]]:
+def targets_there(left: Iterable[LeftOut], wanted: WantedChange) -> dict[str, tuple[str, str]]:
     """The mapping of targets_in, for hosts that already had the version of the command line."""
     same, version = SAME.format(target=wanted.version), wanted.version
     return {each.name: (version, version) for each in left if version and each.reason == same}
@@ -40,8 +42,8 @@ def lines_to_change(
             place = _place_of(inventory, path, host, key) if key in data else path
             now = f"now {data[key]!r}" if key in data else "now not set"
             found.setdefault((f'{place}: {key} = "{value}"', now), []).append(host)
-    lines = [f"  {line}  # {now}: {names(hosts)}" for (line, now), hosts in found.items()]
-    return [HEAD, *lines] if lines else []
+    lines = [f"  {line}  # {now}: {list_names(hosts)}" for (line, now), hosts in found.items()]
+    return [PINS_HEAD, *lines] if lines else []
 
 
 def _wrong_keys(

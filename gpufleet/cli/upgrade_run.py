@@ -24,7 +24,7 @@ from gpufleet.core.live import LiveProgress
 from gpufleet.core.paths import user_folder
 from gpufleet.core.private_file import make_private
 from gpufleet.core.process import signal_running
-from gpufleet.core.progress import Progress, heartbeat, terminal_lines
+from gpufleet.core.progress import RunProgress, heartbeat_line, terminal_lines
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
@@ -32,15 +32,20 @@ from gpufleet.upgrade.host_state import Kind, Phase
 from gpufleet.upgrade.operations.clusters import open_clusters
 from gpufleet.upgrade.operations.host_steps import HostSteps
 from gpufleet.upgrade.operations.loop import carry_on
-from gpufleet.upgrade.operations.planning import Fleet, Target, begin, read_fleet
-from gpufleet.upgrade.operations.run import Run
+from gpufleet.upgrade.operations.planning import (
+    PlannedRun,
+    UpgradeTarget,
+    begin_run,
+    read_run_hosts,
+)
+from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
-from gpufleet.upgrade.show import plan_text, shown_progress, status_dict, status_text
-from gpufleet.upgrade.subjects import Subject, Wanted
+from gpufleet.upgrade.show import shown_progress, status_dict, status_text, upgrade_plan_text
+from gpufleet.upgrade.subjects import Subject, WantedChange
 from gpufleet.verify.inventory import Target as InventoryHost
 
-DEPLOY = "upgrade_driver"
-SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
+UPGRADE_DEPLOY = "upgrade_driver"
+PAUSE_SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
 PAUSES = (
     "finishing the hosts at work; press again to end at once; the same command continues the run"
 )
@@ -54,7 +59,7 @@ class Command:
         inventory: str,
         targets: Sequence[InventoryHost],
         options: Sequence[str],
-        wanted: Wanted,
+        wanted: WantedChange,
         *,
         kind: Kind = "upgrade",
         metrics: Path | None = None,
@@ -62,9 +67,9 @@ class Command:
         self.inventory, self.wanted, self.kind, self.metrics = inventory, wanted, kind, metrics
         hosts = [target for target in targets if not target.is_cluster]
         hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # not canaries, if possible
-        self.targets = [Target(each.name, each.data, known_as(each)) for each in hosts]
+        self.targets = [UpgradeTarget(each.name, each.data, known_as(each)) for each in hosts]
         self.session = Session(inventory, options)
-        self.steps = HostSteps(self.session, deploy_file(DEPLOY), wanted.subject)
+        self.steps = HostSteps(self.session, deploy_file(UPGRADE_DEPLOY), wanted.subject)
         self.folder = user_folder("XDG_STATE_HOME", ".local/state") / "gpufleet/upgrades"
         self.log: Path | None = None
         self.said_pins: set[str] = set()
@@ -94,7 +99,7 @@ class Command:
         fleet = self._planned(self.kind, release=release)
         plan = fleet.plan
         nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
-        click.echo(plan_text(plan, fleet.work, nodes, fleet.ending))
+        click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.ending))
         there = targets_there(plan.left_out, self.wanted)
         self._say_pins(plan.subject, {**there, **targets_in(plan.hosts)})
         if only_plan or not plan.hosts:
@@ -123,20 +128,20 @@ class Command:
             return ExitStatus.CONVERGED
         self.steps.subject = open_[0].subject
         fleet = self._planned(open_[0].kind, ends=True)
-        click.echo(plan_text(fleet.plan, fleet.work))
+        click.echo(upgrade_plan_text(fleet.plan, fleet.work))
         if question:
             click.confirm(question, abort=True, err=True)
         return self._carried_out(fleet, "abort")
 
-    def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> Fleet:
+    def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> PlannedRun:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
         accesses = accesses_of(self.inventory)
-        return read_fleet(
+        return read_run_hosts(
             self.targets, self.steps, self.wanted, accesses, kind,
             name=name, ends=ends, release=release,
         )  # fmt: skip
 
-    def _carried_out(self, fleet: Fleet, asked: str) -> ExitStatus:
+    def _carried_out(self, fleet: PlannedRun, asked: str) -> ExitStatus:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the run continues without its terminal
         name = fleet.plan.run
         make_private(self.folder)
@@ -145,8 +150,8 @@ class Command:
         self.session.log_to(self.log)
         self.steps.run = name
         clusters = open_clusters(fleet.places, name, fleet.plan.hosts.keys(), self.say)
-        fleet = begin(fleet, self.steps, time.time())
-        run = Run(
+        fleet = begin_run(fleet, self.steps, time.time())
+        run = UpgradeRun(
             fleet.plan, fleet.settings, self.steps, self.say,
             {host: cluster for host, cluster in clusters.items() if host in fleet.plan.hosts},
             reboots=fleet.reboots, metrics=self.metrics, inventory=self.inventory,
@@ -155,7 +160,7 @@ class Command:
         shown, ended = _live(run), list[ExitStatus]()
 
         def interrupt(number: int, frame: FrameType | None) -> None:
-            status = SIGNALS[signal.Signals(number)]
+            status = PAUSE_SIGNALS[signal.Signals(number)]
             if ended:
                 shown.abandon()
                 signal_running(signal.SIGKILL)
@@ -164,7 +169,7 @@ class Command:
             run.asked = run.asked or "pause"
             self.say(PAUSES)
 
-        for each in SIGNALS:
+        for each in PAUSE_SIGNALS:
             signal.signal(each, interrupt)
         self.say(f"run {name}; log {self.log}")
         try:
@@ -182,7 +187,7 @@ class Command:
         return ended[0] if ended else _status(run, asked)
 
 
-def _status(run: Run, asked: str) -> ExitStatus:
+def _status(run: UpgradeRun, asked: str) -> ExitStatus:
     """0 if every host has its target or is left out on purpose; after an abort, 0 if no host is out
     of service."""
     states = run.states.values()
@@ -193,13 +198,13 @@ def _status(run: Run, asked: str) -> ExitStatus:
     return ExitStatus.CONVERGED if met else ExitStatus.FAILED
 
 
-def _live(run: Run) -> LiveProgress:
+def _live(run: UpgradeRun) -> LiveProgress:
     """Progress: the hosts that are out of service, the present step of each, and its duration."""
     begun = run.now
 
-    def now() -> Progress:
+    def now() -> RunProgress:
         return shown_progress(run.states, begun, run.now)
 
     return LiveProgress(
-        lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat(now())
+        lambda width, height: terminal_lines(now(), width, height), lambda: heartbeat_line(now())
     )

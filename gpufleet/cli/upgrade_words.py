@@ -18,10 +18,10 @@ from gpufleet.driver.settings import RequestedBranch, RequestedDriver
 from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.toolkit.settings import RequestedToolkit
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.subjects import Subject, Wanted
+from gpufleet.upgrade.subjects import Subject, WantedChange
 
-NEAR = 0.75  # similarity of a misspelt command
-EXCLUDE = (
+COMMAND_SIMILARITY = 0.75  # similarity of a misspelt command
+EXCLUDE_REFUSED = (
     *(("--to", "--branch"), ("--to", "--reboot"), ("--toolkit", "--reboot")),
     *(("--branch", "--toolkit"), ("--branch", "--reboot")),
 )
@@ -50,7 +50,7 @@ INSTEAD = {
     "--json": "use `gpufleet upgrade status --json`",
 }
 MODELS: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
-OURS = tuple(sorted({model.prefix for model in MODELS}))  # prefixes of keys
+KEY_PREFIXES = tuple(sorted({model.prefix for model in MODELS}))  # prefixes of keys
 # Arguments of all operations that data may set: how to become root. The rest decides which steps
 # run, for example _ignore_errors and _run_once.
 RIGHTS = frozenset(
@@ -77,7 +77,7 @@ class UpgradeGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Raises click.UsageError for a misspelt command."""
         if args and args[0] not in (*self.commands, "--help"):
-            close = get_close_matches(args[0], self.commands, n=1, cutoff=NEAR)
+            close = get_close_matches(args[0], self.commands, n=1, cutoff=COMMAND_SIMILARITY)
             if close and not Path(args[0]).exists():
                 raise click.UsageError(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
             args = [self.default, *args]
@@ -86,11 +86,11 @@ class UpgradeGroup(click.Group):
 
 def wanted_of(
     version: str | None, branch: str | None, *, toolkit: bool, reboot: bool, downgrade: bool
-) -> Wanted:
+) -> WantedChange:
     """Raises click.UsageError for options that exclude one another and for malformed versions."""
     given = {"--to": version is not None, "--branch": branch is not None}
     given |= {"--toolkit": toolkit, "--reboot": reboot}
-    for one, other in EXCLUDE:
+    for one, other in EXCLUDE_REFUSED:
         if given[one] and given[other]:
             raise click.UsageError(f"{one} and {other} exclude each other.")
     kind: Any = RequestedToolkit if toolkit else RequestedDriver
@@ -103,7 +103,7 @@ def wanted_of(
             "container toolkit."
         )
     subject: Subject = "toolkit" if toolkit else "reboot" if reboot else "driver"
-    return Wanted(subject, version or "", branch or "", downgrade)
+    return WantedChange(subject, version or "", branch or "", downgrade)
 
 
 def _problem(kind: Any, value: str) -> str:
@@ -124,7 +124,7 @@ def check_options(options: Sequence[str]) -> None:
             raise click.UsageError(f"{option} cannot be used with the steps of a run: {instead}.")
     for word in given.get("--data", ()):
         key = word.partition("=")[0].strip()
-        if key.startswith(OURS) or key == "ssh_hostname":  # identifies the host's node
+        if key.startswith(KEY_PREFIXES) or key == "ssh_hostname":  # identifies the host's node
             why = "a run decides by the data of its hosts: set it in the inventory"
         elif key.endswith("password"):
             why = f"other users can read a command line: {PASSWORDS}"

@@ -15,19 +15,19 @@ import pytest
 from gpufleet.cli.output import limit_option, output_options
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
-from gpufleet.core.paths import shipped
-from gpufleet.core.visible import printed
+from gpufleet.core.paths import shipped_path
+from gpufleet.core.visible import printed_value
 from gpufleet.node.settings import settings_problems
-from gpufleet.verify.findings.hosts import LIMIT, NO_CHECK
+from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST, NO_CHECK
 from gpufleet.verify.inventory import Target, VerifyError
 from gpufleet.verify.progress import CheckProgress
 
-EPILOG = (
+VERIFY_EPILOG = (
     "Exit status: 0 all checks passed or were skipped; 1 a check failed or a host is unreachable; "
     "2 usage error; 4 --limit or -k matches nothing; 130 interrupted."
 )
 OWN_CHECKS = Path("checks")  # of the working directory
-STATUSES = {
+VERIFY_STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,
     pytest.ExitCode.TESTS_FAILED: ExitStatus.FAILED,
     pytest.ExitCode.INTERRUPTED: ExitStatus.INTERRUPTED,
@@ -54,9 +54,9 @@ class Refusal:
     def status(self, code: int) -> ExitStatus:
         """gpufleet's exit status for pytest's `code`."""
         cause = self.cause
-        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT.code:
+        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT_WITHOUT_HOST.code:
             return ExitStatus.NOTHING
-        return STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
+        return VERIFY_STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
 
 
 class Settings:
@@ -67,7 +67,7 @@ class Settings:
         try:
             problems = settings_problems(target.groups, target.data)
         except Exception as error:  # noqa: BLE001 the boundary: checks of other hosts go on
-            why = printed(error, str)
+            why = printed_value(error, str)
             return (f"they cannot be read ({type(error).__name__}: {why})",)
         return tuple(
             f"{found.code} {found.message.rstrip('.')} ({found.remedy})" for found in problems
@@ -86,7 +86,7 @@ def pytest_arguments(
     A pytest.ini of the working directory, or the conftest.py of a checkout's other tests, is
     excluded.
     """
-    folder = shipped("checks")
+    folder = shipped_path("checks")
     own = [str(OWN_CHECKS)] if OWN_CHECKS.is_dir() else []
     arguments = [str(folder), *own, "-p", "gpufleet.verify.plugin", "--inventory", inventory]
     arguments += ["-q", "--no-header", "-rN", "--tb=short", "-p", "no:cacheprovider"]
@@ -105,7 +105,7 @@ def pytest_arguments(
     return arguments
 
 
-@click.command(epilog=EPILOG)
+@click.command(epilog=VERIFY_EPILOG)
 @click.argument("inventory", type=click.Path())
 @limit_option
 @click.option("--junit", metavar="FILE", help="Write the results as JUnit XML.")

@@ -24,7 +24,7 @@ NOT_STARTED = blocker(
     "{unit} is not active after the installation. Its last lines follow.",
     "See `journalctl -u {unit}` on the host, correct the cause and run again.",
 )
-CONTAINERS_RUN = blocker(
+CONTAINERD_IN_USE = blocker(
     "GF993",
     "Containers run in containerd",
     "Containers that are not Kubernetes' run in the containerd that is to be removed. Their "

@@ -15,11 +15,17 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.asking import answer, framed
-from gpufleet.host.files import stamp
-from gpufleet.host.operation import Commands, Later, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import command, explain, script, stop, upload
+from gpufleet.host.asking import frame_command, framed_answer
+from gpufleet.host.files import run_stamp
+from gpufleet.host.operation import Commands, Later, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import (
+    explain_finding,
+    quote_command,
+    script_command,
+    stop_command,
+    upload_command,
+)
 from gpufleet.packages.transaction import PackageTransaction
 
 
@@ -27,15 +33,15 @@ class FileText(FactBase[str | None]):
     """The text of a file. None if it does not exist."""
 
     def command(self, path: str) -> StringCommand:
-        return framed(script("containerd/file_text", path))
+        return frame_command(script_command("containerd/file_text", path))
 
     def process(self, output: Iterable[str]) -> str | None:
-        lines = answer(output) or []
+        lines = framed_answer(output) or []
         return base64.b64decode("".join(lines[1:])).decode() if lines[:1] == ["file"] else None
 
 
-@operation
-def require(plan: ContainerdPlan, chosen: Later[PackageTransaction]) -> Commands:
+@host_operation
+def require_containerd(plan: ContainerdPlan, chosen: Later[PackageTransaction]) -> Commands:
     """
     Stop the host if the repository's version is too old.
 
@@ -47,7 +53,7 @@ def require(plan: ContainerdPlan, chosen: Later[PackageTransaction]) -> Commands
         host.noop("the version is new enough")
         return
     other = "distribution" if plan.docker else "docker"
-    yield stop(
+    yield stop_command(
         host.name,
         found.TOO_OLD_THERE(
             package=plan.package, version=version, minimum=plan.minimum, other=other
@@ -55,8 +61,8 @@ def require(plan: ContainerdPlan, chosen: Later[PackageTransaction]) -> Commands
     )
 
 
-@operation
-def settle(
+@host_operation
+def settle_containerd(
     plan: ContainerdPlan,
     chosen: Later[PackageTransaction],
     learn: Callable[[NodeFacts], Sequence[Finding]],
@@ -71,21 +77,21 @@ def settle(
     if not plan.settles:
         host.noop("containerd was configured before")
         return
-    yield command("install", "-d", "-m", "700", HOME, INCOMING)
-    text = read(FileText, plan.config)
+    yield quote_command("install", "-d", "-m", "700", HOME, INCOMING)
+    text = read_fact(FileText, plan.config)
     if plan.fresh and disables_cri(text):
-        text, staged = PLAIN, f"{INCOMING}/{stamp()}"
-        yield upload(PLAIN.encode(), staged)
-        yield script("containerd/replace", staged, plan.config, PACKAGED)
-    yield script(
-        "containerd/start", explain(host.name, found.NOT_STARTED(unit=plan.unit)), plan.unit
+        text, staged = PLAIN, f"{INCOMING}/{run_stamp()}"
+        yield upload_command(PLAIN.encode(), staged)
+        yield script_command("containerd/replace", staged, plan.config, PACKAGED)
+    yield script_command(
+        "containerd/start", explain_finding(host.name, found.NOT_STARTED(unit=plan.unit)), plan.unit
     )
     version = (chosen.value.version if chosen.value else plan.before) or ""
     for problem in learn(plan.facts_with(version, text)):
-        yield stop(host.name, problem)
+        yield stop_command(host.name, problem)
 
 
-@operation
+@host_operation
 def require_idle(needed: bool) -> Commands:
     """
     Stop the host if containerd runs containers, because its package will be removed.
@@ -95,11 +101,11 @@ def require_idle(needed: bool) -> Commands:
     if not needed:
         host.noop("gpufleet did not install containerd")
         return
-    yield script("containerd/idle", explain(host.name, found.CONTAINERS_RUN()))
+    yield script_command("containerd/idle", explain_finding(host.name, found.CONTAINERD_IN_USE()))
 
 
-@operation
-def restore(config: str, needed: bool) -> Commands:
+@host_operation
+def restore_containerd_config(config: str, needed: bool) -> Commands:
     """
     Restore the package's own configuration, which is then removed with the package.
 
@@ -110,4 +116,4 @@ def restore(config: str, needed: bool) -> Commands:
         host.noop("the file is not gpufleet's")
         return
     digest = hashlib.sha256(PLAIN.encode()).hexdigest()
-    yield script("containerd/restore", config, digest, PACKAGED)
+    yield script_command("containerd/restore", config, digest, PACKAGED)

@@ -27,7 +27,7 @@ from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
 NAME: Literal["containerd"] = "containerd"  # of the role, and of the runtime in the facts
-BEGUN = f"{HOME}/containerd.before.begun"  # transaction of an unrecorded run
+CONTAINERD_BEGUN_PATH = f"{HOME}/containerd.before.begun"  # transaction of an unrecorded run
 PACKAGED = f"{HOME}/containerd.packaged"  # copy of a package's file that gpufleet replaced
 _DISABLED = re.compile(r"^ *disabled_plugins *= *\[[^\]]*cri\b[^\]]*\]", re.MULTILINE)
 PLAIN = "version = 2\n"  # containerd since 1.3 reads it and enables the CRI plugin
@@ -77,7 +77,7 @@ def plan_containerd(
     facts, known, minimum = context.facts, catalog.containerd, context.required.get(NAME)
     if minimum is None:
         return None, ()
-    begun = BEGUN in facts.cluster_host.paths
+    begun = CONTAINERD_BEGUN_PATH in facts.cluster_host.paths
     recorded = facts.provenance.entry(ContainerdEntry).packages
     there = next((name for name in known.packages if _is_installed(facts, name)), "")
     if NAME in facts.runtimes:
@@ -209,7 +209,7 @@ def _with_runtime(facts: NodeFacts, version: str, path: str, text: str | None) -
     file = ManagedFile(path, text, there.mode if there else 0o644, digest)
     if there and there.content == text:
         file = there
-    paths = facts.cluster_host.paths | {BEGUN}
+    paths = facts.cluster_host.paths | {CONTAINERD_BEGUN_PATH}
     return replace(
         facts,
         runtimes={**facts.runtimes, NAME: runtime},

@@ -17,10 +17,10 @@ from gpufleet.role.protocol import (
     RemovalContext,
     Role,
     RoleContext,
-    named,
+    prefix_role,
     repository_name,
 )
-from gpufleet.role.result import RoleResult, digests
+from gpufleet.role.result import RoleResult, file_digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
             f"install {plan.package}{repository_answer(plan.transaction)}": plan.needed,
             f"start {plan.unit} with the CRI plugin": plan.settles,
         }
-        return named(self.name, done)
+        return prefix_role(self.name, done)
 
     def describe(self, plan: ContainerdPlan) -> dict[str, Any]:
         return {
@@ -115,13 +115,13 @@ class ContainerdRole(Role[ContainerdSettings, ContainerdPlan, ContainerdEntry]):
         return catalog.containerd.packages
 
 
-def conclude(plan: ContainerdPlan, found: PackageTransaction | None) -> RoleResult:
+def conclude_containerd(plan: ContainerdPlan, found: PackageTransaction | None) -> RoleResult:
     """The host's result. `found`: the transaction, if one ran."""
     asked, source = plan.transaction, plan.repository.source
     version = found.version if found else plan.before
     packages = asked.versions(found, asked.facts.provenance.entry(ContainerdEntry))
     entry = ContainerdEntry(version=version, packages=packages)
-    return RoleResult(entry, digests([source] if source else []), version)
+    return RoleResult(entry, file_digests([source] if source else []), version)
 
 
 ROLE = ContainerdRole()

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.findings import KINDS, Finding, Severity, finding_modules
+from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity, finding_modules
 from gpufleet.core.settings import RoleSettings
 from gpufleet.core.visible import one_line
 
@@ -34,7 +34,7 @@ def _check(accepted: dict[str, str]) -> dict[str, str]:
     if accepted:
         finding_modules(sys.modules["gpufleet"])
     for code, value in accepted.items():
-        kind = KINDS.get(code)
+        kind = KNOWN_KINDS.get(code)
         if kind is None:
             raise ValueError(f"has {code!r}, which is no code of a finding, such as GF103")
         if kind.severity is Severity.BLOCKER:

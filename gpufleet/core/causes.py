@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 
-MAX_LINES = 5000  # searched at the end of an output
-MAX_LINE_CHARS = 2000  # searched in each line
+MAX_SEARCHED_LINES = 5000  # searched at the end of an output
+MAX_SEARCHED_LINE_CHARS = 2000  # searched in each line
 _PATH = re.compile(r"(?<![\w:/.])/[\w.+@%/~-]*\w")
 _PROGRESS = re.compile(
     r"(Get|Hit|Ign):\d+ |Fetched \d|\(Reading database|Progress: \[|Selecting previously "
@@ -39,7 +39,7 @@ class Causes(Entry):
     causes: tuple[Cause, ...]
 
 
-load_causes = loader(Causes, "core/causes")
+load_causes = entry_loader(Causes, "core/causes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def find_cause(lines: Sequence[str]) -> Found | None:
 
     Returns None if the output has no known cause.
     """
-    for line in reversed(lines[-MAX_LINES:]):
-        searched = line[:MAX_LINE_CHARS]
+    for line in reversed(lines[-MAX_SEARCHED_LINES:]):
+        searched = line[:MAX_SEARCHED_LINE_CHARS]
         for cause in load_causes().causes:
             for expression in cause.expressions:
                 if match := expression.search(searched):

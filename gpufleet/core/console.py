@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.text import Text
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.names import few
+from gpufleet.core.names import name_hosts
 from gpufleet.core.visible import each_line
 
 STYLES = {Severity.BLOCKER: "bold red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
-WIDTH = 140  # columns without a terminal and without COLUMNS
+CONSOLE_WIDTH = 140  # columns without a terminal and without COLUMNS
 
 
 class Results(Console):
@@ -28,12 +28,12 @@ class Results(Console):
 def result_console() -> Console:
     """A console for results. It prints control characters only on a terminal."""
     known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Results(width=None if known else WIDTH, highlight=False)
+    return Results(width=None if known else CONSOLE_WIDTH, highlight=False)
 
 
 def print_finding(console: Console, finding: Finding, hosts: Sequence[str] = ()) -> None:
     """Print a finding and its hosts, if any: code, message, remedy. No text is read as markup."""
     word = (f"{finding.code} {finding.severity.value}", STYLES[finding.severity])
-    place = f" {few(hosts)}:" if hosts else ""
+    place = f" {name_hosts(hosts)}:" if hosts else ""
     console.print(Text.assemble(word, f"{place} {each_line(finding.message)}"), highlight=False)
     console.print(Text(f"  {each_line(finding.remedy)}", "dim"), highlight=False)

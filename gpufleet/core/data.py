@@ -11,7 +11,7 @@ import yaml
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-def read(name: str) -> dict[str, Any]:
+def read_data(name: str) -> dict[str, Any]:
     """Read one data file, ROOM/NAME, as a mapping. Keys that begin with a dot only hold YAML
     anchors and are left out."""
     return _parse(_place(name, ".yaml"))

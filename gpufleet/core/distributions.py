@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter
 
-from gpufleet.core.data import read, read_folder
+from gpufleet.core.data import read_data, read_folder
 from gpufleet.core.entries import (
     BranchRange,
     Build,
@@ -152,7 +152,9 @@ def _filled(template: str, words: dict[str, str | None]) -> str:
 @lru_cache(maxsize=1)
 def load_kernels() -> tuple[KernelHeaders, ...]:
     """Every kernel of kernels.yaml, in the order in which releases are matched."""
-    return TypeAdapter(tuple[KernelHeaders, ...]).validate_python(read("core/kernels")["kernels"])
+    return TypeAdapter(tuple[KernelHeaders, ...]).validate_python(
+        read_data("core/kernels")["kernels"]
+    )
 
 
 def headers_for(distribution: Distribution, release: str) -> tuple[str, ...]:
@@ -174,5 +176,5 @@ def load_distributions() -> tuple[Distribution, ...]:
 def load_families() -> tuple[DistributionFamily, ...]:
     """Every family, in the order in which hosts are matched."""
     return TypeAdapter(tuple[DistributionFamily, ...]).validate_python(
-        read("core/families")["families"]
+        read_data("core/families")["families"]
     )

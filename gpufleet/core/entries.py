@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from gpufleet.core.data import read
+from gpufleet.core.data import read_data
 
 Build = Literal["dkms", "precompiled"]
 Modules = Literal["open", "proprietary"]
@@ -46,6 +46,6 @@ class BranchRange(Entry):
 AnyEntry = TypeVar("AnyEntry", bound=Entry)
 
 
-def loader(kind: type[AnyEntry], name: str) -> Callable[[], AnyEntry]:
+def entry_loader(kind: type[AnyEntry], name: str) -> Callable[[], AnyEntry]:
     """A function that returns the data file ROOM/NAME as an entry, and reads it only once."""
-    return lru_cache(maxsize=1)(lambda: kind.model_validate(read(name)))
+    return lru_cache(maxsize=1)(lambda: kind.model_validate(read_data(name)))

@@ -8,16 +8,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 CLUSTERS = "gpu_cluster"  # each host in it is a cluster, reached from this machine
-NODES = "gpu_nodes"
+NODES_GROUP = "gpu_nodes"
 CONTROL_PLANE = "control_plane"  # hosts of the Kubernetes control plane
 EXCLUDED = "!"  # before a word of a limit: excludes its hosts
 WILD = "*?["  # in a pattern of names
-NEAR = 0.8  # similarity of two names that differ by a typo; 1 means equal
+NAME_SIMILARITY = 0.8  # similarity of two names that differ by a typo; 1 means equal
 
 
 def is_cluster(groups: Collection[str]) -> bool:
     """True if a host of these groups is a cluster, reached over its API and not over SSH."""
-    return CLUSTERS in groups and NODES not in groups
+    return CLUSTERS in groups and NODES_GROUP not in groups
 
 
 def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
@@ -32,7 +32,7 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     return found.count(CLUSTERS) > usual
 
 
-def unprintable(names: Iterable[str]) -> str:
+def refuse_unprintable_names(names: Iterable[str]) -> str:
     """Why an inventory with these hosts is refused, or "". pyinfra prints names unescaped, so a
     name with a line break could forge a line of output."""
     odd = next((name for name in names if not name.isprintable()), None)
@@ -45,10 +45,10 @@ def misspelt_cluster_group(groups: Collection[str], keys: Collection[object]) ->
     `keys`: the host's data keys. If one is a cluster's, any similar name counts as misspelt.
     Without a finding, gpu_node would change the machine that reaches the cluster.
     """
-    if CLUSTERS in groups or NODES in groups:
+    if CLUSTERS in groups or NODES_GROUP in groups:
         return None
     of_cluster = any(isinstance(key, str) and key.startswith("cluster_") for key in keys)
-    near = get_close_matches(CLUSTERS, groups, n=1, cutoff=NEAR) if of_cluster else []
+    near = get_close_matches(CLUSTERS, groups, n=1, cutoff=NAME_SIMILARITY) if of_cluster else []
     same = [name for name in groups if letters_of(name) == letters_of(CLUSTERS)]
     return next(iter((*same, *near)), None)
 
@@ -63,7 +63,7 @@ def as_argument(inventory: str) -> str:
     return f"./{inventory}" if inventory.startswith("-") else inventory
 
 
-def exactly(name: str) -> str:
+def exact_limit(name: str) -> str:
     """A --limit for pyinfra that selects only the host of that name. pyinfra reads a word first as
     a group, then as a pattern: `h100` would select the group h100, `[h]100` does not."""
     escaped = [f"[{each}]" if each in WILD else each for each in name]

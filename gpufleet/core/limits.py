@@ -31,7 +31,7 @@ class Limit:
 # The largest known index, Bitnami's, has about 25 MB.
 INDEX = Limit("an index of charts", 128 * MIB, 300)
 # kube-prometheus-stack has less than 1 MB. helm itself unpacks at most 100 MiB.
-CHART = Limit("a chart", 32 * MIB, 300)
+CHART_LIMIT = Limit("a chart", 32 * MIB, 300)
 UNPACKED_CHART = 100 * MIB
 # helm's archives have 15 to 25 MB.
 HELM = Limit("the archive of helm", 256 * MIB, 900)
@@ -39,9 +39,9 @@ HELM = Limit("the archive of helm", 256 * MIB, 900)
 API_ANSWER = Limit("an answer of an API server", 128 * MIB, 300)
 API_PAGES = 2_000  # in one list: a million objects
 # Package signing keys have 1 to 10 kB.
-KEY = Limit("a key", MIB, 120)
+KEY_LIMIT = Limit("a key", MIB, 120)
 # A repository's metadata on a host. A distribution's largest file has about 500 MB.
-METADATA = Limit("a file of a repository", 1024 * MIB, 900)
+METADATA_LIMIT = Limit("a file of a repository", 1024 * MIB, 900)
 # The output of a host's command. The checks read packages and configurations of at most some MB.
-ANSWER = Limit("the output of a command", 16 * MIB, 600)
+ANSWER_LIMIT = Limit("the output of a command", 16 * MIB, 600)
 OWN_ANSWER = Limit("the output of a command of your own checks", 16 * MIB, 3600)

@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings import settings as findings
-from gpufleet.core.masks import masked
+from gpufleet.core.masks import mask_value
 from gpufleet.core.secrets import hide_secrets, plain_urls
 from gpufleet.core.settings import DIGITS_LOST, RoleSettings
-from gpufleet.core.visible import printed
+from gpufleet.core.visible import printed_value
 
 TYPES = {
     "bool_type": "True or False, without quotes",
@@ -23,7 +23,7 @@ TYPES = {
 }
 Roles = tuple[type[RoleSettings], ...]
 RoleModel = TypeVar("RoleModel", bound=RoleSettings)
-NEAR = 0.92  # similarity of two keys that differ by a typo; 1 means equal
+SETTING_SIMILARITY = 0.92  # similarity of two keys that differ by a typo; 1 means equal
 SHOWN_VALUE = 60  # characters of a wrong value shown in an error
 
 
@@ -49,7 +49,7 @@ def _is_unknown(key: object, roles: Roles) -> bool:
 def _near_miss(key: str, roles: Roles) -> str | None:
     """The known key closest to a misspelt one, such as `Driver-enabled` or `toolkitt_version`."""
     plain = key.lower().replace("-", "_")
-    close = get_close_matches(plain, known_keys(roles), n=1, cutoff=NEAR)
+    close = get_close_matches(plain, known_keys(roles), n=1, cutoff=SETTING_SIMILARITY)
     return close[0] if close and close[0][0] == plain[:1] else None
 
 
@@ -113,5 +113,7 @@ def problem_of(detail: Mapping[str, Any]) -> str:
 
 def _shown(value: object) -> str:
     """An invalid value for a message: shortened, without registered secrets, logins and queries."""
-    text = plain_urls(hide_secrets(printed(masked(value) if isinstance(value, Mapping) else value)))
+    text = plain_urls(
+        hide_secrets(printed_value(mask_value(value) if isinstance(value, Mapping) else value))
+    )
     return text if len(text) <= SHOWN_VALUE else text[: SHOWN_VALUE - 1] + "…"

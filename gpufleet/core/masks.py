@@ -11,7 +11,7 @@ from typing import Any
 import tomlkit
 
 from gpufleet.core.secrets import MASK, is_secret_key, plain_urls
-from gpufleet.core.visible import one_line, printed
+from gpufleet.core.visible import one_line, printed_value
 
 MASK_CHANGED = "*** (changed)"
 MISSING = object()
@@ -48,24 +48,24 @@ _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
 }
 
 
-def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> Any:
+def mask_value(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> Any:
     """`value` with all text masked that may be a secret, and with numbers below secret keys masked.
 
     `other`: a value to compare with, to show a change. `keys`: the path of keys to `value`.
     """
     if isinstance(value, Mapping):
-        named = printed(value.get("name", ""), str)  # entry of a container's `env`
+        named = printed_value(value.get("name", ""), str)  # entry of a container's `env`
         known = other if isinstance(other, Mapping) else {}
         return {
-            plain_urls(printed(key, str)): masked(
-                inner, known.get(key, MISSING), keys=(*keys, *_way(printed(key, str), named))
+            plain_urls(printed_value(key, str)): mask_value(
+                inner, known.get(key, MISSING), keys=(*keys, *_way(printed_value(key, str), named))
             )
             for key, inner in value.items()
         }
     if isinstance(value, list):
         others = other if isinstance(other, list) else []
         return [
-            masked(inner, others[i] if i < len(others) else MISSING, keys=keys)
+            mask_value(inner, others[i] if i < len(others) else MISSING, keys=keys)
             for i, inner in enumerate(value)
         ]
     if value is None or value == "" or isinstance(value, bool):
@@ -73,7 +73,7 @@ def masked(value: Any, other: Any = MISSING, *, keys: tuple[str, ...] = ()) -> A
     if not any(map(is_secret_key, keys)):
         if isinstance(value, int | float):
             return value
-        text = printed(value, str)
+        text = printed_value(value, str)
         if _is_harmless(keys) and plain_urls(text) == text:
             return text
     return MASK if other is MISSING or other == value else MASK_CHANGED
@@ -123,7 +123,8 @@ def file_difference(path: str, before: str, after: str, *, secret: bool = False)
     except ValueError:  # the message may quote a secret
         return [f"{path}: it changes, and is not shown: it cannot be parsed"]
     old, new = (
-        [one_line(line) for line in flat_lines(shown)] for shown in (masked(was), masked(will, was))
+        [one_line(line) for line in flat_lines(shown)]
+        for shown in (mask_value(was), mask_value(will, was))
     )
     return list(unified_diff(old, new, *names, n=0, lineterm=""))
 

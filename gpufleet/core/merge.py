@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merge_mappings(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge two mappings, key by key at every depth. A value of `over` wins, even None."""
     result = dict(base)
     for key, value in over.items():
         below = result.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            value = merged(below, value)
+            value = merge_mappings(below, value)
         result[key] = value
     return result
 

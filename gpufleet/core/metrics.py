@@ -16,7 +16,7 @@ READABLE = 0o644  # the collector runs as another user
 SUFFIX = ".prom"  # the collector ignores other files
 
 
-def metrics_text(prefix: str, families: Iterable[tuple[str, str, Iterable[Sample]]]) -> str:
+def gauges_text(prefix: str, families: Iterable[tuple[str, str, Iterable[Sample]]]) -> str:
     """The text of gauges. `families`: name without prefix, help text, samples."""
     return "".join(_family(f"{prefix}_{name}", *more) for name, *more in families)  # type: ignore[arg-type]
 
@@ -33,7 +33,7 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def refusal(path: Path, prefix: str) -> str:
+def metrics_refusal(path: Path, prefix: str) -> str:
     """Why metrics of that prefix cannot or must not replace a file, or ""."""
     if path.suffix != SUFFIX:
         return f"its name does not end in {SUFFIX}"
@@ -55,7 +55,7 @@ def refusal(path: Path, prefix: str) -> str:
 def write_metrics(path: Path, text: str, prefix: str) -> None:
     """Replace the file atomically. Raises OSError, also if another program has written to the path
     since the run started."""
-    if why := refusal(path, prefix):
+    if why := metrics_refusal(path, prefix):
         raise OSError(why)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:

@@ -8,16 +8,16 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from gpufleet.core.findings import KINDS, Finding, Severity, by_severity
+from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity, by_severity
 from gpufleet.core.visible import one_line
 
 DETAILS = "`gpufleet doctor INVENTORY --limit HOST` shows those of one host."
-SHOWN = 4  # names or ranges of names in a sentence
+MAX_SHOWN_NAMES = 4  # names or ranges of names in a sentence
 Thing = TypeVar("Thing", bound=Hashable)
 _NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>\d+)(?P<tail>\D*)", re.ASCII)
 
 
-def folded(names: Iterable[str]) -> list[str]:
+def fold_names(names: Iterable[str]) -> list[str]:
     """The names, with runs of numbers as ranges. Digits are kept: [08-10], and 8 is not 08."""
     found: list[str] = []
     run: list[re.Match[str]] = []
@@ -47,19 +47,19 @@ def _range(run: list[re.Match[str]]) -> list[str]:
     return [f"{first['head']}[{first['number']}-{last['number']}]{first['tail']}"]
 
 
-def counted(number: int, word: str) -> str:
+def count_noun(number: int, word: str) -> str:
     """A number with its noun: 1 host, 2 hosts."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def few(names: Sequence[str]) -> str:
+def name_hosts(names: Sequence[str]) -> str:
     """Hosts for a sentence: the only name, or the number and the first names."""
-    short = folded(names)
-    shown = ", ".join(short[:SHOWN]) + (", …" if len(short) > SHOWN else "")
-    return shown if len(names) == 1 else f"{counted(len(names), 'host')} ({shown})"
+    short = fold_names(names)
+    shown = ", ".join(short[:MAX_SHOWN_NAMES]) + (", …" if len(short) > MAX_SHOWN_NAMES else "")
+    return shown if len(names) == 1 else f"{count_noun(len(names), 'host')} ({shown})"
 
 
-def shared(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
+def group_by_thing(found: Iterable[tuple[str, Thing]]) -> dict[Thing, tuple[str, ...]]:
     """Each thing once, with the names of its hosts, in the order of first appearance."""
     hosts: dict[Thing, dict[str, None]] = defaultdict(dict)
     for name, thing in found:
@@ -77,7 +77,7 @@ def same_findings(found: Iterable[tuple[str, Finding]]) -> list[tuple[Finding, t
         same = replace(finding, remedy=re.sub(limit, "--limit HOST", finding.remedy))
         general.append((name, same))
         own[same] = finding
-    hosts = shared(general)
+    hosts = group_by_thing(general)
     alike = [(each if len(names) > 1 else own[each], names) for each, names in hosts.items()]
     return _fold_infos(alike)
 
@@ -101,7 +101,7 @@ def _fold_infos(
             entries |= dict.fromkeys(alike, names)
             continue
         if len(alike) > 1:
-            title = KINDS[code].title if code in KINDS else one.message
+            title = KNOWN_KINDS[code].title if code in KNOWN_KINDS else one.message
             one = replace(one, message=f"{title}; the details differ by host.", remedy=DETAILS)
         entries[one] = names
     return list(entries.items())

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import Prehashed
 
-UNKNOWN = "UNKNOWN"
+UNKNOWN_KEY_ID = "UNKNOWN"
 _PUBLIC_KEY = 6
 _SIGNATURE = 2
 _SUBKEY = 14
@@ -63,7 +63,7 @@ class Certificate:
         return "\n".join([begin, "", *rows, f"={checksum}", end, ""]).encode()
 
 
-def certificate(data: bytes) -> Certificate:
+def parse_certificate(data: bytes) -> Certificate:
     """The only certificate in armored or binary `data`.
 
     Raises OpenPgpError for anything else: a second primary key of any version, a subkey that the
@@ -71,7 +71,7 @@ def certificate(data: bytes) -> Certificate:
     """
     if data.count(b"-----BEGIN PGP") > 1:
         raise OpenPgpError("more than one armored block")
-    binary = dearmor(data)
+    binary = dearmor_keys(data)
     packets = list(_packets(binary))
     strange = {tag for tag, _ in packets} - _OF_CERTIFICATES
     if strange:
@@ -96,12 +96,12 @@ def _require_bound(packets: Sequence[tuple[int, bytes]]) -> None:
             raise OpenPgpError("it has a subkey that its primary key did not sign")
 
 
-def fingerprints(data: bytes) -> tuple[str, ...]:
+def primary_fingerprints(data: bytes) -> tuple[str, ...]:
     """Fingerprints of the version 4 primary keys in armored or binary `data`.
 
     Raises OpenPgpError if `data` is neither, or is truncated.
     """
-    primaries = (body for tag, body in _packets(dearmor(data)) if tag == _PUBLIC_KEY)
+    primaries = (body for tag, body in _packets(dearmor_keys(data)) if tag == _PUBLIC_KEY)
     return tuple(_fingerprint(body) for body in primaries if len(body) > 5 and body[0] == 4)
 
 
@@ -112,15 +112,15 @@ def keyring_fingerprints(data: bytes) -> tuple[str, ...]:
     Returns () for data that cannot be read. A trusted keyring has one key, an expected one.
     """
     with suppress(OpenPgpError):
-        return (certificate(data).fingerprint,)
+        return (parse_certificate(data).fingerprint,)
     try:
-        found = fingerprints(data)
+        found = primary_fingerprints(data)
     except OpenPgpError:
         return ()
-    return found if len(found) > 1 else (*found, UNKNOWN)
+    return found if len(found) > 1 else (*found, UNKNOWN_KEY_ID)
 
 
-def dearmor(data: bytes) -> bytes:
+def dearmor_keys(data: bytes) -> bytes:
     """The binary form of every armored public key in `data`, or `data` if it is not armored.
 
     Raises OpenPgpError for an armor that is truncated or damaged.

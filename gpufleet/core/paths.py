@@ -10,7 +10,7 @@ _INSTALLED = _PACKAGE / "_shipped"  # pyproject.toml adds it to the wheel
 _IN_CHECKOUT = {"checks": "tests/post_deploy"}  # the other folders have the same name in both
 
 
-def shipped(name: str) -> Path:
+def shipped_path(name: str) -> Path:
     """The path of a shipped folder or file: `checks`, `config.py`, `deploys`, `docs`,
     `inventories`, `roles`, `templates`."""
     if _INSTALLED.is_dir():
@@ -18,7 +18,7 @@ def shipped(name: str) -> Path:
     return _PACKAGE.parent / _IN_CHECKOUT.get(name, name)
 
 
-def expanded(path: str) -> Path:
+def expand_user_path(path: str) -> Path:
     """A user's path with ~ expanded. Unchanged for an unknown user: no file has that name."""
     return Path(os.path.expanduser(path))
 

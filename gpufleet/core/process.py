@@ -23,14 +23,16 @@ from gpufleet.core.limits import MIB
 
 MAX_OUTPUT_BYTES = 64 * MIB
 GRACE = 10.0  # seconds between SIGTERM and SIGKILL, and after SIGKILL for the kernel
-LOOK = 0.1  # maximum seconds between two polls
-STAYS = "it runs as another user, as with sudo, and cannot be ended: it may still be at work"
+PROCESS_POLL_SECONDS = 0.1  # maximum seconds between two polls
+RUNS_AS_ANOTHER_USER = (
+    "it runs as another user, as with sudo, and cannot be ended: it may still be at work"
+)
 
 Tick = Callable[[float], None]  # called while a program runs, with the seconds since its start
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ProgramResult:
     """The result of a program. `code`: its exit status, negative for a signal, None after its
     deadline; `why`: why gpufleet ended it, or ""."""
 
@@ -67,7 +69,7 @@ class Process:
     ) -> None:
         self._timeout, self._most, self._own_group = timeout, most, not prompts
         self._began = time.monotonic()
-        self._result: Result | None = None
+        self._result: ProgramResult | None = None
         self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 while the program runs
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         with tempfile.TemporaryFile() as source:  # a pipe could block the writer
@@ -81,7 +83,7 @@ class Process:
             )  # fmt: skip
         _RUNNING.add(self)
 
-    def poll(self) -> Result | None:
+    def poll(self) -> ProgramResult | None:
         """The result, or None while the program runs. Ends a program that exceeds its limits."""
         if self._result is not None:
             return self._result
@@ -97,17 +99,17 @@ class Process:
             why = f"it was ended after {self._timeout:.0f} s"
         self.end()
         if code is None and self._process.poll() is None:
-            why = STAYS
+            why = RUNS_AS_ANOTHER_USER
         return self._leave(self._process.poll() if talks else code, why)
 
-    def wait(self, tick: Tick | None = None) -> Result:
+    def wait(self, tick: Tick | None = None) -> ProgramResult:
         """Wait for the result. If `tick` raises, the program is ended."""
         try:
             while (result := self.poll()) is None:
                 ran = time.monotonic() - self._began
                 if tick:
                     tick(ran)
-                time.sleep(min(max(ran / 10, 0.001), LOOK))
+                time.sleep(min(max(ran / 10, 0.001), PROCESS_POLL_SECONDS))
         finally:
             self.end()
         return result
@@ -139,9 +141,9 @@ class Process:
     def runs(self) -> bool:
         return self._result is None and self._process.poll() is None
 
-    def _leave(self, code: int | None, why: str) -> Result:
+    def _leave(self, code: int | None, why: str) -> ProgramResult:
         out, err = (_text(file, 0, self._most) for file in (self._out, self._err))
-        self._result = Result(code, out, err, why)
+        self._result = ProgramResult(code, out, err, why)
         self._out.close()
         self._err.close()
         _RUNNING.discard(self)

@@ -9,15 +9,15 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.paths import NoHome, user_folder
 from gpufleet.core.private_file import write_private
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 
 MAX_QUOTE_CHARS = 300
-MAX_LINE_CHARS = 1000  # in a line of an output that is printed whole
-MAX_LINES = 40  # in such an output
+MAX_QUOTED_LINE_CHARS = 1000  # in a line of an output that is printed whole
+MAX_QUOTED_LINES = 40  # in such an output
 MAX_LOGS = 200
 _READ = 64 * 1024  # characters that are searched for secrets
 
@@ -36,17 +36,19 @@ def quote_last_line(text: str, most: int = MAX_QUOTE_CHARS) -> str:
 def quote_lines(name: str, lines: Sequence[str]) -> list[str]:
     """The last lines of the output of `name`. If some are left out, the first line names the log
     with the whole output."""
-    shown = [quote_line(line) for line in lines[-MAX_LINES:]]
+    shown = [quote_line(line) for line in lines[-MAX_QUOTED_LINES:]]
     left_out = len(lines) - len(shown)
     if not left_out:
         return shown
-    return [f"({counted(left_out, 'line')} left out; {keep_output(name, lines)})", *shown]
+    return [f"({count_noun(left_out, 'line')} left out; {keep_output(name, lines)})", *shown]
 
 
 def quote_line(line: str) -> str:
     """One line with its blanks, shortened."""
     shown = one_line(hide_secrets(line[:_READ]))
-    return shown if len(shown) <= MAX_LINE_CHARS else f"{shown[: MAX_LINE_CHARS - 1]}…"
+    return (
+        shown if len(shown) <= MAX_QUOTED_LINE_CHARS else f"{shown[: MAX_QUOTED_LINE_CHARS - 1]}…"
+    )
 
 
 def keep_output(name: str, lines: Iterable[str]) -> str:

@@ -6,15 +6,15 @@ from functools import lru_cache
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 
-TEMPLATES = shipped("templates")
+TEMPLATES_FOLDER = shipped_path("templates")
 
 
 @lru_cache
 def _template(name: str, autoescape: bool = False) -> Template:
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(TEMPLATES_FOLDER),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -24,7 +24,7 @@ def _template(name: str, autoescape: bool = False) -> Template:
     return environment.get_template(name)
 
 
-def render(name: str, **values: object) -> str:
+def render_template(name: str, **values: object) -> str:
     """Render templates/NAME.j2 with `values`. An undefined value is an error."""
     return _template(f"{name}.j2").render(**values)
 

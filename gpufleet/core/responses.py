@@ -20,7 +20,7 @@ class ResponseRefused(HTTPError):
     """A response that was not read to its end. The text says why."""
 
 
-def within(seconds: float, work: Callable[[threading.Event], T]) -> T:
+def run_within(seconds: float, work: Callable[[threading.Event], T]) -> T:
     """Return or raise the result of `work`. Raises TimeoutError after `seconds`.
 
     `work` runs in a thread, because no socket timeout covers DNS, TLS, headers and redirects
@@ -82,7 +82,7 @@ def bound_answers(rest: Any) -> None:
             return response
 
         try:
-            return within(API_ANSWER.seconds, work)
+            return run_within(API_ANSWER.seconds, work)
         except TimeoutError:
             raise ResponseRefused(API_ANSWER.too_slow) from None
 

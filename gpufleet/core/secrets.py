@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
-from gpufleet.core.visible import printed
+from gpufleet.core.visible import printed_value
 
 MASK = "***"
 SUDO_PASSWORD = "GPUFLEET_SUDO_PASSWORD"  # variable: for hosts without their own password
 SHORTEST = 5  # characters of a hidden value; shorter values occur in any text
-START = 4  # characters that index the register
+SECRET_PREFIX_CHARS = 4  # characters that index the register
 MIN_TOKEN_CHARS = 16  # a user in a URL without password counts as a token from this length
 _SECRET_KEY = re.compile(
     r"pass(word|wd|phrase)?$|passw|secret|token|credential|api[_-]?key|access[_-]?key"
@@ -66,7 +66,7 @@ class SecretRegister:
                 continue
             self._values.add(secret)
             for text in spell_secret(secret):
-                known = self._by_start.setdefault(text[:START], [])
+                known = self._by_start.setdefault(text[:SECRET_PREFIX_CHARS], [])
                 if text not in known:
                     known.append(text)
                     known.sort(key=len, reverse=True)
@@ -76,8 +76,8 @@ class SecretRegister:
             return text
         parts: list[str] = []
         end = 0  # end of the text that was copied or hidden
-        for at in range(len(text) - START + 1):
-            for secret in self._by_start.get(text[at : at + START], ()):
+        for at in range(len(text) - SECRET_PREFIX_CHARS + 1):
+            for secret in self._by_start.get(text[at : at + SECRET_PREFIX_CHARS], ()):
                 if text.startswith(secret, at):
                     parts += [text[end:at], MASK] if at >= end else []
                     end = max(end, at + len(secret))
@@ -149,9 +149,9 @@ def take_sudo_password() -> str | None:
 def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Each text and number with its path of keys. A key that names a reference resets the path."""
     if isinstance(value, Mapping):
-        named = printed(value.get("name", ""), str)  # entry of a container's `env`
+        named = printed_value(value.get("name", ""), str)  # entry of a container's `env`
         for key, inner in value.items():
-            name = printed(key, str)
+            name = printed_value(key, str)
             own = named if name == "value" and named else name
             yield from _leaves(inner, () if _NO_SECRET_KEY.search(own) else (*keys, own))
     elif isinstance(value, list | tuple | set | frozenset):
@@ -160,7 +160,7 @@ def _leaves(value: Any, keys: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...]
     elif isinstance(value, bytes):
         yield keys, value.decode("utf-8", "replace")
     elif value is not None and not isinstance(value, bool):
-        yield keys, printed(value, str)
+        yield keys, printed_value(value, str)
 
 
 def _secrets_within(text: str) -> Iterator[str]:

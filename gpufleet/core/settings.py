@@ -27,7 +27,7 @@ def in_quotes(example: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def several(value: Any) -> Any:
+def split_names(value: Any) -> Any:
     """A list, or comma-separated names from the command line, as a tuple."""
     if isinstance(value, str) and value != "auto":
         return tuple(name.strip() for name in value.split(","))
@@ -57,7 +57,7 @@ def without_login(setting: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def matching(pattern: str, what: str) -> AfterValidator:
+def must_match(pattern: str, what: str) -> AfterValidator:
     """Requires the whole text to match. `what` describes the format for the user."""
     allowed = re.compile(pattern)
 
@@ -71,7 +71,7 @@ def matching(pattern: str, what: str) -> AfterValidator:
 
 def whole_version(example: str) -> AfterValidator:
     """Requires two or three numbers with dots between them."""
-    return matching(r"[0-9]+\.[0-9]+(\.[0-9]+)?", f"a whole version, such as {example}")
+    return must_match(r"[0-9]+\.[0-9]+(\.[0-9]+)?", f"a whole version, such as {example}")
 
 
 def _joined(value: Any) -> Any:
@@ -82,11 +82,13 @@ def _joined(value: Any) -> Any:
 Fingerprint = Annotated[
     str,
     BeforeValidator(_joined),
-    matching(r"[0-9A-F]{40}", "a whole fingerprint: 40 hexadecimal digits, as `gpg -k` prints it"),
+    must_match(
+        r"[0-9A-F]{40}", "a whole fingerprint: 40 hexadecimal digits, as `gpg -k` prints it"
+    ),
 ]
 _AnyUrl = Annotated[
     str,
-    matching(
+    must_match(
         r"[A-Za-z][A-Za-z0-9+.-]*://[^\s'\"`$\\]+",
         "a URL without spaces, quotes, $ and \\, such as https://mirror.example.com/nvidia",
     ),

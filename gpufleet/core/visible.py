@@ -34,7 +34,7 @@ def _escaped(letter: str) -> str:
     return " " if letter == "\t" else letter.encode("unicode_escape").decode("ascii")
 
 
-def barred(lines: Iterable[str]) -> list[str]:
+def bar_lines(lines: Iterable[str]) -> list[str]:
     """Untrusted lines, each as one visible line behind a bar."""
     return [f"{BAR}{one_line(line)}".rstrip() for line in lines]
 
@@ -44,7 +44,7 @@ def each_line(text: str) -> str:
     return "\n".join(map(one_line, text.split("\n")))
 
 
-def printed(value: object, form: Callable[[object], str] = repr) -> str:
+def printed_value(value: object, form: Callable[[object], str] = repr) -> str:
     """The repr or str of an inventory value. An object's own method may raise."""
     try:
         return form(value)
@@ -52,12 +52,12 @@ def printed(value: object, form: Callable[[object], str] = repr) -> str:
         return f"<{type(value).__name__} whose {form.__name__} raises {type(error).__name__}>"
 
 
-def visible(value: object) -> Any:
+def visible_value(value: object) -> Any:
     """A value for a format string. Numbers stay numbers."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Count(value)
     if isinstance(value, int | float):
         return value
     if isinstance(value, Lines) and "\n" in value.strip():
-        return "\n" + "\n".join(barred(value.strip().split("\n")))
+        return "\n" + "\n".join(bar_lines(value.strip().split("\n")))
     return one_line(str(value).rstrip("\r\n") if isinstance(value, Lines) else str(value))

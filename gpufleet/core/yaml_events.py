@@ -17,7 +17,7 @@ _DIRECTIVE = re.compile(
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
-def events(text: str | bytes) -> Iterator[Any]:
+def parse_yaml_events(text: str | bytes) -> Iterator[Any]:
     """The events of yaml.parse. Raises YAMLError if the text is nested too deep or has too many
     directives, because libyaml's time grows with the square of both."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text

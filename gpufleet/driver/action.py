@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Literal
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
@@ -43,7 +43,7 @@ def of_another_source(
     )
 
 
-def decide(
+def decide_driver_action(
     choice: DriverChoice,
     packages: tuple[str, ...],
     before: str | None,
@@ -122,7 +122,7 @@ def _action(
     return "none", f"Driver {before} is installed."
 
 
-def disruption(
+def disruption_findings(
     settings: DriverSettings,
     facts: NodeFacts,
     spared: Collection[int],
@@ -140,7 +140,7 @@ def disruption(
         before += f" ({facts.loaded_flavour or facts.installed_flavour})"
         after += f" ({choice.modules})"
     if facts.gpu_pods:
-        names = counted(facts.gpu_pods, "GPU pod")
+        names = count_noun(facts.gpu_pods, "GPU pod")
     else:
         names = ", ".join(str(process) for process in gpu_work(facts, spared)[:5])
     return [findings.GPU_BUSY(before=before, after=after, work=names)] if names else []

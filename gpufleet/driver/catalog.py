@@ -82,7 +82,7 @@ class Gpu(Entry):
     nvlink5: bool = False  # its NVSwitches are not PCI devices; fabric manager needs nvlsm too
 
 
-class Gpus(Sourced):
+class GpuCatalog(Sourced):
     """gpus.yaml"""
 
     as_of: date
@@ -142,7 +142,7 @@ class DriverCatalog(PackageCatalog):
     """The catalog of drivers and GPUs, with the lookups that resolvers need."""
 
     branches: Branches
-    gpus: Gpus
+    gpus: GpuCatalog
     packages: Packages
 
     def branch(self, number: int) -> Branch | None:
@@ -219,6 +219,6 @@ def common_modules(devices: Sequence[Device]) -> tuple[Modules, ...]:
     return tuple(m for m in BOTH if all(m in device.modules for device in devices))
 
 
-def names(devices: Sequence[Device]) -> str:
+def name_devices(devices: Sequence[Device]) -> str:
     """The GPUs as a list for a sentence."""
     return ", ".join(device.title for device in devices)

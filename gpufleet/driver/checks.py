@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from gpufleet.core.entries import Modules, Source
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import branch_of, version_tuple
-from gpufleet.driver.catalog import BOTH, Branch, names
+from gpufleet.driver.catalog import BOTH, Branch, name_devices
 from gpufleet.driver.choice import (
+    DriverRequest,
     Offer,
-    Request,
-    advice,
-    best,
+    advise_branch,
+    best_branch,
+    branch_offer,
+    branch_offers,
     branches_of,
     is_over,
     kernel_takes_open,
-    offer,
-    offers,
 )
 from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.settings import DriverSettings
@@ -28,7 +28,7 @@ SOURCE_TITLES = {
 }
 
 
-def platform(request: Request) -> Iterator[Finding]:
+def check_platform(request: DriverRequest) -> Iterator[Finding]:
     """Findings about the distribution."""
     distribution = request.distribution
     over = distribution.end_of_life
@@ -38,15 +38,15 @@ def platform(request: Request) -> Iterator[Finding]:
         yield kinds.DISTRIBUTION_DROPPED(title=distribution.title)
 
 
-def not_offered(request: Request, branch: Branch) -> Finding:
+def not_offered(request: DriverRequest, branch: Branch) -> Finding:
     """Why a branch has no packages from the requested source with the requested build."""
     distribution, settings = request.distribution, request.settings
     number = branch.branch
-    if settings.build == "precompiled" and offer(
+    if settings.build == "precompiled" and branch_offer(
         request.catalog, distribution, settings.source, "dkms", branch
     ):
         return no_precompiled(request, number)
-    reason, remedy = _limit(request, number), advice(request)
+    reason, remedy = _limit(request, number), advise_branch(request)
     last = branches_of(distribution).last
     if settings.source == "distro":
         archived = distribution.archive.branches if distribution.archive else ()
@@ -59,7 +59,7 @@ def not_offered(request: Request, branch: Branch) -> Finding:
     )
 
 
-def no_precompiled(request: Request, branch: int, flavour: str = "") -> Finding:
+def no_precompiled(request: DriverRequest, branch: int, flavour: str = "") -> Finding:
     """Precompiled modules are requested but not available."""
     source = SOURCE_TITLES[request.settings.source]
     title = request.distribution.title
@@ -70,8 +70,8 @@ def no_precompiled(request: Request, branch: int, flavour: str = "") -> Finding:
     )
 
 
-def _limit(request: Request, branch: int) -> str:
-    found = offers(request.catalog, request.distribution, "nvidia", "dkms")
+def _limit(request: DriverRequest, branch: int) -> str:
+    found = branch_offers(request.catalog, request.distribution, "nvidia", "dkms")
     title = request.distribution.title
     if not found:
         return f"NVIDIA's repository has no driver for {title}."
@@ -85,7 +85,7 @@ def _limit(request: Request, branch: int) -> str:
     return f"It has no packages for {title}."
 
 
-def gpus(request: Request, branch: int) -> Iterator[Finding]:
+def check_gpus(request: DriverRequest, branch: int) -> Iterator[Finding]:
     """GPUs that the branch does not support."""
     for device in request.devices:
         if not device.takes_branch(branch):
@@ -93,11 +93,11 @@ def gpus(request: Request, branch: int) -> Iterator[Finding]:
                 what=f"branch {branch}",
                 where=f"a host with {device.title}",
                 reason=device.limit,
-                remedy=advice(request),
+                remedy=advise_branch(request),
             )
 
 
-def modules(request: Request, found: Offer) -> Finding:
+def explain_modules(request: DriverRequest, found: Offer) -> Finding:
     """Why no flavour of kernel modules of this branch works here."""
     wanted = request.settings.modules
     if wanted != "auto":
@@ -109,14 +109,14 @@ def modules(request: Request, found: Offer) -> Finding:
         )
     reasons = [f"{each.capitalize()}: {_why_not(request, found, each)}" for each in BOTH]
     reason = f"branch {found.branch.branch} has no kernel modules for it. {' '.join(reasons)}"
-    return kinds.NO_DRIVER(reason=reason, remedy=advice(request))
+    return kinds.NO_DRIVER(reason=reason, remedy=advise_branch(request))
 
 
-def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
+def _why_not(request: DriverRequest, found: Offer, flavour: Modules) -> str:
     distribution, branch = request.distribution, found.branch
     unfit = [device for device in request.devices if flavour not in device.modules]
     if unfit:
-        return f"{names(unfit)} cannot use them."
+        return f"{name_devices(unfit)} cannot use them."
     if flavour not in distribution.modules:
         return f"{distribution.title} cannot have them. {distribution.modules_reason}".strip()
     if flavour not in branch.modules:
@@ -129,7 +129,7 @@ def _why_not(request: Request, found: Offer, flavour: Modules) -> str:
     return "another setting excludes them."
 
 
-def version(request: Request, found: Offer) -> Iterator[Finding]:
+def check_version(request: DriverRequest, found: Offer) -> Iterator[Finding]:
     """Findings about the exact version in the settings."""
     exact, branch = request.settings.version, found.branch
     if exact is None:
@@ -156,7 +156,9 @@ def version(request: Request, found: Offer) -> Iterator[Finding]:
         yield not_in_catalog(request, exact, f"which has {like}" if like else newest, whole=whole)
 
 
-def not_in_catalog(request: Request, what: str, known: str, *, whole: bool = False) -> Finding:
+def not_in_catalog(
+    request: DriverRequest, what: str, known: str, *, whole: bool = False
+) -> Finding:
     """The finding about an unknown branch or version: a blocker unless the settings allow its end.
     `whole`: it is a complete version of a known branch."""
     severity = Severity.WARNING if whole or request.settings.allow_unknown else None
@@ -164,13 +166,13 @@ def not_in_catalog(request: Request, what: str, known: str, *, whole: bool = Fal
     return kinds.NOT_IN_CATALOG(severity=severity, what=what, date=date, known=known)
 
 
-def contradiction(settings: DriverSettings) -> Iterator[Finding]:
+def check_contradiction(settings: DriverSettings) -> Iterator[Finding]:
     """Findings if driver_version contradicts driver_branch."""
     if settings.version and settings.branch and str(branch_of(settings.version)) != settings.branch:
         yield kinds.VERSION_AGAINST_BRANCH(version=settings.version, branch=settings.branch)
 
 
-def warnings(request: Request, found: Offer) -> Iterator[Finding]:
+def warn_of_branch(request: DriverRequest, found: Offer) -> Iterator[Finding]:
     """End of life, vulnerabilities and known problems of the chosen branch."""
     branch = found.branch
     exact = request.settings.version or found.newest
@@ -201,12 +203,12 @@ def warnings(request: Request, found: Offer) -> Iterator[Finding]:
         yield kinds.BRANCH_PROBLEM(branch=branch.branch, problem=branch.warning)
 
 
-def _newer(request: Request) -> str:
+def _newer(request: DriverRequest) -> str:
     """The way to get a supported branch, as a sentence."""
     free = request.having(branch=None, version=None, modules="auto", build="dkms")
     other: Source = "nvidia" if request.settings.source == "distro" else "distro"
     for source in (request.settings.source, other):
-        found = best(free.having(source=source))
+        found = best_branch(free.having(source=source))
         if found and not is_over(found.branch, request.today):
             setting = f'driver_branch = "{found.branch.branch}"'
             if source == other:

@@ -17,7 +17,7 @@ from gpufleet.driver.catalog import (
     DriverCatalog,
     PackageSet,
     common_modules,
-    names,
+    name_devices,
 )
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.packages.repository import Repository
@@ -39,13 +39,13 @@ class Offer:
     modules: tuple[Modules, ...]
     newest: str
     note: str = ""
-    usable: tuple[Modules, ...] = ()  # of `modules`, those for this host; see `candidates`
+    usable: tuple[Modules, ...] = ()  # of `modules`, those for this host; see `candidate_branches`
 
 
 def package_set(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: int
 ) -> PackageSet | None:
-    """the part of `modules` that this host can use; see `candidates`"""
+    """the part of `modules` that this host can use; see `candidate_branches`"""
     for candidate in catalog.packages.sets:
         if (
             candidate.id in distribution.driver_packages
@@ -70,7 +70,7 @@ def branches_of(distribution: Distribution) -> BranchRange:
     return BranchRange(first=distribution.branches.first, last=branch_of(distribution.ceiling))
 
 
-def offer(
+def branch_offer(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build, branch: Branch
 ) -> Offer | None:
     """The offer of one branch, or None if it cannot be installed."""
@@ -95,12 +95,13 @@ def offer(
     return Offer(branch, packages, modules, newest, note) if modules else None
 
 
-def offers(
+def branch_offers(
     catalog: DriverCatalog, distribution: Distribution, source: Source, build: Build
 ) -> tuple[Offer, ...]:
     """Every installable branch of the catalog, lowest first."""
     found = (
-        offer(catalog, distribution, source, build, branch) for branch in catalog.branches.branches
+        branch_offer(catalog, distribution, source, build, branch)
+        for branch in catalog.branches.branches
     )
     return tuple(entry for entry in found if entry is not None)
 
@@ -149,7 +150,7 @@ class DriverChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DriverRequest:
     """All inputs of a driver choice. `directory`: the architecture's name in the repository."""
 
     catalog: DriverCatalog
@@ -162,7 +163,7 @@ class Request:
     today: date
     installed: tuple[str, str] | None = None  # branch and modules of the driver on the host
 
-    def having(self, **changes: object) -> Request:
+    def having(self, **changes: object) -> DriverRequest:
         """A copy of the request with other settings."""
         return replace(self, settings=self.settings.model_copy(update=changes))
 
@@ -172,7 +173,7 @@ def is_over(branch: Branch, today: date) -> bool:
     return branch.ended or (branch.end_of_life is not None and branch.end_of_life < today)
 
 
-def usable_modules(request: Request, found: Offer) -> tuple[Modules, ...]:
+def usable_modules(request: DriverRequest, found: Offer) -> tuple[Modules, ...]:
     """Flavours of a branch that its packages, the GPUs, the kernel and the settings allow."""
     wanted = request.settings.modules
     return tuple(
@@ -184,11 +185,13 @@ def usable_modules(request: Request, found: Offer) -> tuple[Modules, ...]:
     )
 
 
-def candidates(request: Request) -> tuple[Offer, ...]:
+def candidate_branches(request: DriverRequest) -> tuple[Offer, ...]:
     """Every branch that works on this host, lowest first."""
     found = []
     settings = request.settings
-    for entry in offers(request.catalog, request.distribution, settings.source, settings.build):
+    for entry in branch_offers(
+        request.catalog, request.distribution, settings.source, settings.build
+    ):
         if not all(device.takes_branch(entry.branch.branch) for device in request.devices):
             continue
         modules = usable_modules(request, entry)
@@ -197,7 +200,7 @@ def candidates(request: Request) -> tuple[Offer, ...]:
     return tuple(found)
 
 
-def best(request: Request) -> Offer | None:
+def best_branch(request: DriverRequest) -> Offer | None:
     """The conservative choice: the newest supported branch of the longest-lived kind.
 
     If all are end of life, the newest long-term or production branch. The catalog's date decides
@@ -210,10 +213,10 @@ def best(request: Request) -> Offer | None:
         cared_for = {"lts": 2, "production": 1}.get(branch.kind, 0)
         return alive, cared_for if alive else min(cared_for, 1), branch.branch
 
-    return max(candidates(request), key=rank, default=None)
+    return max(candidate_branches(request), key=rank, default=None)
 
 
-def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modules:
+def prefer_modules(request: DriverRequest, branch: int, modules: tuple[Modules, ...]) -> Modules:
     """Choose a usable flavour: the one of the installed driver of this branch, else open for new
     branches and for unknown GPUs."""
     if len(modules) == 1:
@@ -226,19 +229,21 @@ def prefer(request: Request, branch: int, modules: tuple[Modules, ...]) -> Modul
     return "open" if unknown or branch >= rules.default_from else "proprietary"
 
 
-def advice(request: Request) -> str:
+def advise_branch(request: DriverRequest) -> str:
     """The setting that gives the host a driver, as a sentence."""
-    chosen = best(request)
+    chosen = best_branch(request)
     if chosen:
         without = " and remove driver_version" if request.settings.version else ""
         return f'Set driver_branch = "{chosen.branch.branch}"{without} for this host.'
     other = {"nvidia": "distro", "distro": "nvidia"}[request.settings.source]
     for key, value in (("modules", "auto"), ("build", "dkms"), ("source", other)):
-        if getattr(request.settings, key) != value and best(request.having(**{key: value})):
+        if getattr(request.settings, key) != value and best_branch(request.having(**{key: value})):
             return f'Set driver_{key} = "{value}" for this host.'
-    if best(request.having(modules="auto", build="dkms", source=other)):
+    if best_branch(request.having(modules="auto", build="dkms", source=other)):
         return (
             f'Set driver_source = "{other}" and remove driver_modules and driver_build '
             "for this host."
         )
-    return f"Move {names(request.devices) or 'it'} to a distribution that has a branch for it."
+    return (
+        f"Move {name_devices(request.devices) or 'it'} to a distribution that has a branch for it."
+    )

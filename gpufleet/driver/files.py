@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts, PciDevice, Service
 from gpufleet.host.file_write import FileWrite
@@ -34,11 +34,11 @@ def wanted_files(
 ) -> tuple[FileWrite, ...]:
     """All files except the pins, which need the version in the repository."""
     files = [
-        FileWrite(MODPROBE_FILE, render("driver/modprobe.conf", modules=RIVALS)),
-        FileWrite(MODULES_LOAD_FILE, render("driver/modules-load.conf", modules=modules)),
+        FileWrite(MODPROBE_FILE, render_template("driver/modprobe.conf", modules=RIVALS)),
+        FileWrite(MODULES_LOAD_FILE, render_template("driver/modules-load.conf", modules=modules)),
     ]
     if hold and facts.package_manager == "apt":
-        files.append(FileWrite(UNATTENDED_FILE, render("driver/unattended-upgrades")))
+        files.append(FileWrite(UNATTENDED_FILE, render_template("driver/unattended-upgrades")))
     return tuple(files)
 
 

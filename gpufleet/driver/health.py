@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import Count
 from gpufleet.driver.files import own_gpus
 from gpufleet.driver.findings import health as findings
@@ -61,7 +61,7 @@ def _lost(facts: NodeFacts) -> Iterator[Finding]:
         (silent, "with registers that cannot be read"),
     ):
         if slots:
-            count = counted(len(slots), "GPU")
+            count = count_noun(len(slots), "GPU")
             yield findings.GPU_LOST(count=count, slots=", ".join(slots), what=what)
 
 
@@ -87,5 +87,5 @@ def _unanswered(facts: NodeFacts) -> Iterator[Finding]:
     if listed.error:
         yield findings.SMI_FAILED(what=f"fails: {listed.error}")
     elif listed.gpus < len(bound):
-        found, wanted = counted(listed.gpus, "GPU"), counted(len(bound), "GPU")
+        found, wanted = count_noun(listed.gpus, "GPU"), count_noun(len(bound), "GPU")
         yield findings.SMI_FAILED(what=f"lists {found}; the driver is bound to {wanted}")

@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from pyinfra import host
 
 from gpufleet.driver.findings import host as findings
-from gpufleet.host.asking import answer, framed
+from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.findings import MODULE_NOT_BUILT
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain, script
-from gpufleet.packages.operations.logs import logged
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, script_command
+from gpufleet.packages.operations.logs import log_progress
 
 Version = Callable[[], str | None]
 REBOOT = "reboot "  # prefix of load.sh's line if only a reboot helps
 
 
-@operation
-def unload(
+@host_operation
+def unload_modules(
     modules: Sequence[str], needed: bool, must: bool, spare: bool, end_work: bool = False
 ) -> Commands:
     """
@@ -33,14 +33,14 @@ def unload(
     if not needed:
         host.noop("no module must be unloaded")
         return
-    message = explain(host.name, findings.MODULE_BUSY()) if must else ""
-    busy = explain(host.name, findings.GPU_WORK_BEGAN()) if spare else ""
+    message = explain_finding(host.name, findings.MODULE_BUSY()) if must else ""
+    busy = explain_finding(host.name, findings.GPU_WORK_BEGAN()) if spare else ""
     if end_work:
-        yield script("driver/end_work")
-    yield script("driver/unload", message, busy, *modules)
+        yield script_command("driver/end_work")
+    yield script_command("driver/unload", message, busy, *modules)
 
 
-@operation
+@host_operation
 def require_built(
     needed: bool, module: str, flavour: str, build: str, version: Version
 ) -> Commands:
@@ -57,11 +57,13 @@ def require_built(
         host.noop("the module exists")
         return
     wanted = version() or ""
-    message = explain(host.name, MODULE_NOT_BUILT(version=wanted))
-    yield from logged(script("driver/require_module", module, wanted, flavour, build, message))
+    message = explain_finding(host.name, MODULE_NOT_BUILT(version=wanted))
+    yield from log_progress(
+        script_command("driver/require_module", module, wanted, flavour, build, message)
+    )
 
 
-@operation
+@host_operation
 def rebuild_initramfs(file: str, needed: bool, gone: bool = False) -> Commands:
     """
     Rebuild the initramfs of the running kernel and verify that it contains the blacklist.
@@ -73,14 +75,14 @@ def rebuild_initramfs(file: str, needed: bool, gone: bool = False) -> Commands:
     if not needed:
         host.noop("the initramfs is right")
         return
-    message = explain(
+    message = explain_finding(
         host.name, findings.INITRAMFS_STALE(how=f"{'without' if gone else 'with'} {file}")
     )
-    yield script("driver/initramfs", file, message, *(["gone"] if gone else []))
+    yield script_command("driver/initramfs", file, message, *(["gone"] if gone else []))
 
 
-@operation
-def load(
+@host_operation
+def load_modules(
     modules: tuple[str, ...],
     version: Version,
     flavour: str,
@@ -99,13 +101,13 @@ def load(
     if not needed:
         host.noop("the expected modules are loaded")
         return
-    message = explain(host.name, findings.MODULE_REFUSED())
+    message = explain_finding(host.name, findings.MODULE_REFUSED())
     words = (version() or "", flavour, message, " ".join(modules))
-    yield framed(script("driver/load", *words, *rivals))
+    yield frame_command(script_command("driver/load", *words, *rivals))
 
 
-@operation
-def compare(version: Version, gpus: int, ready: Callable[[], bool]) -> Commands:
+@host_operation
+def compare_driver_versions(version: Version, gpus: int, ready: Callable[[], bool]) -> Commands:
     """
     Verify that packages, loaded module and user-space library have the same version, and that
     nvidia-smi lists the GPUs.
@@ -118,12 +120,12 @@ def compare(version: Version, gpus: int, ready: Callable[[], bool]) -> Commands:
         host.noop("nothing was loaded in this run")
         return
     wanted = version() or ""
-    message = explain(host.name, findings.VERSIONS_DISAGREE(version=wanted))
-    lost = explain(host.name, findings.GPUS_NOT_FOUND(version=wanted, gpus=gpus))
-    yield script("driver/compare", wanted, str(gpus), message, lost)
+    message = explain_finding(host.name, findings.VERSIONS_DISAGREE(version=wanted))
+    lost = explain_finding(host.name, findings.GPUS_NOT_FOUND(version=wanted, gpus=gpus))
+    yield script_command("driver/compare", wanted, str(gpus), message, lost)
 
 
-@operation
+@host_operation
 def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     """
     Enable and start services, and verify that they keep running.
@@ -136,12 +138,14 @@ def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
             "the services run" if not units else "they start with the driver after the reboot"
         )
         return
-    yield script(
-        "driver/services", explain(host.name, findings.SERVICE_FAILED(service="UNIT")), *units
+    yield script_command(
+        "driver/services",
+        explain_finding(host.name, findings.SERVICE_FAILED(service="UNIT")),
+        *units,
     )
 
 
-@operation
+@host_operation
 def forget_devices(
     modules: Sequence[str], prerequisites: Sequence[str], specs: Sequence[str], units: Sequence[str]
 ) -> Commands:
@@ -157,10 +161,10 @@ def forget_devices(
         host.noop("gpufleet created none")
         return
     words = (" ".join(specs), " ".join(units))
-    yield framed(script("driver/remove_devices", *words, *prerequisites))
+    yield frame_command(script_command("driver/remove_devices", *words, *prerequisites))
 
 
 def reboot_reason(output: list[str]) -> str:
-    """Why a reboot is needed, from the output of `load`, or ""."""
-    said = answer(output) or []
+    """Why a reboot is needed, from the output of `load_modules`, or ""."""
+    said = framed_answer(output) or []
     return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), "")

@@ -9,13 +9,13 @@ from gpufleet.core.distributions import headers_for
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
 from gpufleet.driver.catalog import NameGroup, PackageSet
-from gpufleet.driver.choice import DriverPackages, Request
+from gpufleet.driver.choice import DriverPackages, DriverRequest
 from gpufleet.driver.findings import choice as kinds
 from gpufleet.packages.repository import Repository, repository_at
 
 
 def driver_packages(
-    request: Request, packages: PackageSet, branch: int, modules: Modules
+    request: DriverRequest, packages: PackageSet, branch: int, modules: Modules
 ) -> DriverPackages:
     """The package names of one branch and flavour for this host."""
     settings, distribution = request.settings, request.distribution
@@ -59,13 +59,13 @@ def _rivals(packages: PackageSet, branch: int, modules: Modules) -> list[str]:
     return sorted({name for group in groups for name in group.names} - ours)
 
 
-def no_packages(request: Request) -> DriverPackages:
+def no_packages(request: DriverRequest) -> DriverPackages:
     """For a blocked choice: only the patterns that recognise an installed driver."""
     known = request.catalog.family(request.distribution.style)
     return DriverPackages(family=known.patterns, others=known.others)
 
 
-def driver_repository(request: Request) -> tuple[Repository | None, tuple[Finding, ...]]:
+def driver_repository(request: DriverRequest) -> tuple[Repository | None, tuple[Finding, ...]]:
     """NVIDIA's repository for the host, or its mirror. None for the distribution's own archive."""
     settings, distribution, cuda = request.settings, request.distribution, request.catalog.cuda
     if settings.source == "distro":
@@ -84,7 +84,7 @@ def driver_repository(request: Request) -> tuple[Repository | None, tuple[Findin
     )
     if repository.key_fingerprints:
         return repository, ()
-    return repository, (kinds.UNKNOWN_KEY(file=key.file, title=distribution.title),)
+    return repository, (kinds.UNKNOWN_KEY_FINGERPRINT(file=key.file, title=distribution.title),)
 
 
 class _Names:

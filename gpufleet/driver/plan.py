@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.driver.action import (
     Action,
-    decide,
-    disruption,
+    decide_driver_action,
+    disruption_findings,
     installed_version,
     is_loaded,
     lower_driver,
@@ -31,7 +31,7 @@ from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.files import BEGUN
+from gpufleet.facts.files import DRIVER_BEGUN_PATH
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
@@ -124,7 +124,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
     installed = tuple(sorted(name for name in there if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
     foreign = of_another_source(choice, packages, our_packages(facts), facts)
-    target, action, reason = decide(choice, packages, before, foreign, facts)
+    target, action, reason = decide_driver_action(choice, packages, before, foreign, facts)
     moves = action != "none"
     plugin = lock_plugin(facts, hold=settings.hold)
     repository = with_login(
@@ -184,7 +184,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
             *repository.findings,
             *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),
-            *disruption(settings, facts, spared, target, choice, action),
+            *disruption_findings(settings, facts, spared, target, choice, action),
             *((reload_waits(PERSISTENCED),) if waits else ()),
         ),
     )
@@ -241,4 +241,4 @@ def _package_findings(
 def our_packages(facts: NodeFacts) -> set[str]:
     """Packages that gpufleet installed, including those of a killed run without a record."""
     record = facts.provenance.entry(DriverEntry)
-    return {*record.packages, *record.added, *facts.texts.get(BEGUN, "").split()}
+    return {*record.packages, *record.added, *facts.texts.get(DRIVER_BEGUN_PATH, "").split()}

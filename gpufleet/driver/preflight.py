@@ -9,7 +9,7 @@ from gpufleet.driver.files import RIVALS
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.settings import DriverSettings
-from gpufleet.facts.files import BEGUN
+from gpufleet.facts.files import DRIVER_BEGUN_PATH
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages import findings as package_findings
 
@@ -42,7 +42,7 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
         found.append(findings.SECURE_BOOT())
     for rival in RIVALS:
         if rival in facts.modules and any(gpu.driver == rival for gpu in facts.gpus):
-            found.append(findings.NOUVEAU(module=rival))
+            found.append(findings.NOUVEAU_LOADED(module=rival))
     if facts.unattended_upgrades and any(not file.is_on(facts) for file in plan.files):
         found.append(package_findings.UNATTENDED_UPGRADES())
     if plan.changes_packages:
@@ -88,9 +88,9 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
     if facts.broken:
         if _is_ours(facts, plan):
             # /run, which has the name of the last run, is empty after a boot
-            booted = BEGUN in facts.texts and not facts.run_lock
+            booted = DRIVER_BEGUN_PATH in facts.texts and not facts.run_lock
             since = "; the host rebooted during it" if booted else ""
-            found.append(package_findings.UNFINISHED(problem=f"{facts.broken}{since}"))
+            found.append(package_findings.PACKAGES_UNFINISHED(problem=f"{facts.broken}{since}"))
         else:
             remedy = (
                 "dpkg --configure -a, then apt-get -f install."

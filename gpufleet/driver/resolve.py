@@ -11,17 +11,17 @@ from gpufleet.core.entries import Modules
 from gpufleet.core.findings import Finding, Severity, by_severity
 from gpufleet.core.versions import branch_of
 from gpufleet.driver import checks
-from gpufleet.driver.catalog import Branch, DriverCatalog, common_modules, devices_of, names
+from gpufleet.driver.catalog import Branch, DriverCatalog, common_modules, devices_of, name_devices
 from gpufleet.driver.choice import (
     KIND_TITLES,
     DriverChoice,
     DriverPackages,
+    DriverRequest,
     Offer,
-    Request,
-    advice,
-    best,
-    offer,
-    prefer,
+    advise_branch,
+    best_branch,
+    branch_offer,
+    prefer_modules,
     usable_modules,
 )
 from gpufleet.driver.findings import choice as kinds
@@ -74,7 +74,7 @@ def resolve_driver(
         )
         return replace(choice, reason=finding.message, findings=(finding,))
     off_host = any(gpu.fabric_off_host for id in devices if (gpu := catalog.gpu(id)))
-    request = Request(
+    request = DriverRequest(
         catalog=catalog,
         distribution=distribution,
         directory=directory,
@@ -87,13 +87,13 @@ def resolve_driver(
     )
     repository, key_findings = driver_repository(request)
     picked = _pick(request, replace(choice, packages=no_packages(request), repository=repository))
-    findings = [*picked.findings, *checks.platform(request), *key_findings]
+    findings = [*picked.findings, *checks.check_platform(request), *key_findings]
     found = picked.offer
     if found and picked.reason:
         number = found.branch.branch
         packages = driver_packages(request, found.packages, number, picked.modules)
         picked = replace(picked, packages=packages)
-        findings += checks.warnings(request, found)
+        findings += checks.warn_of_branch(request, found)
         findings += _about_gpus(request, picked.modules)
         findings += _about_fabric(request, nvswitch)
         if request.nvswitch and not packages.fabric_manager:
@@ -102,7 +102,7 @@ def resolve_driver(
     return replace(picked, reason=reason, findings=by_severity(findings))
 
 
-def _pick(request: Request, choice: DriverChoice) -> DriverChoice:
+def _pick(request: DriverRequest, choice: DriverChoice) -> DriverChoice:
     """The choice with a branch, its modules and the reason, or with findings if no branch fits."""
     settings = request.settings
     if settings.source == "distro" and not request.distribution.archive:
@@ -116,16 +116,16 @@ def _pick(request: Request, choice: DriverChoice) -> DriverChoice:
         picked = _asked_for(request, choice, int(settings.branch), "driver_branch")
     else:
         picked = _default(request, choice)
-    return replace(picked, findings=(*checks.contradiction(settings), *picked.findings))
+    return replace(picked, findings=(*checks.check_contradiction(settings), *picked.findings))
 
 
-def _default(request: Request, choice: DriverChoice) -> DriverChoice:
-    found = best(request)
+def _default(request: DriverRequest, choice: DriverChoice) -> DriverChoice:
+    found = best_branch(request)
     if found is None:
         return replace(choice, findings=_nothing_fits(request))
     branch = found.branch
-    modules = prefer(request, branch.branch, found.usable)
-    fits = " and ".join(filter(None, (request.distribution.title, names(request.devices))))
+    modules = prefer_modules(request, branch.branch, found.usable)
+    fits = " and ".join(filter(None, (request.distribution.title, name_devices(request.devices))))
     reason = (
         f"Branch {branch.branch} is the newest {KIND_TITLES[branch.kind]} for {fits}. "
         f"{_modules_reason(request, found, found.usable, modules)}"
@@ -133,20 +133,20 @@ def _default(request: Request, choice: DriverChoice) -> DriverChoice:
     return replace(choice, branch=str(branch.branch), offer=found, modules=modules, reason=reason)
 
 
-def _nothing_fits(request: Request) -> tuple[Finding, ...]:
+def _nothing_fits(request: DriverRequest) -> tuple[Finding, ...]:
     """Why no branch fits: a setting that excludes all, or the host itself."""
     settings = request.settings
-    any_modules = best(request.having(modules="auto"))
+    any_modules = best_branch(request.having(modules="auto"))
     if any_modules:
-        return (checks.modules(request, any_modules),)
-    built = best(request.having(build="dkms"))
+        return (checks.explain_modules(request, any_modules),)
+    built = best_branch(request.having(build="dkms"))
     if built:
-        flavour = prefer(request, built.branch.branch, built.usable)
+        flavour = prefer_modules(request, built.branch.branch, built.usable)
         return (checks.no_precompiled(request, built.branch.branch, flavour),)
     free = request.having(modules="auto", build="dkms")
-    alone = [best(replace(free, devices=(device,))) for device in request.devices]
+    alone = [best_branch(replace(free, devices=(device,))) for device in request.devices]
     if len(request.devices) > 1 and all(alone):
-        reason = f"no single driver supports all of its GPUs: {names(request.devices)}."
+        reason = f"no single driver supports all of its GPUs: {name_devices(request.devices)}."
         remedy = "Move one kind of GPU to another host."
         return (kinds.NO_DRIVER(reason=reason, remedy=remedy),)
     needs = "; ".join(f"{d.title}: {_need(d.first, d.last, d.modules)}" for d in request.devices)
@@ -155,7 +155,7 @@ def _nothing_fits(request: Request) -> tuple[Finding, ...]:
         f"{checks.SOURCE_TITLES[settings.source]} for {request.distribution.title}, "
         f"{settings.build}, {flavours} modules{'; ' + needs if needs else ''}."
     )
-    return (kinds.NO_DRIVER(reason=reason, remedy=advice(request)),)
+    return (kinds.NO_DRIVER(reason=reason, remedy=advise_branch(request)),)
 
 
 def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
@@ -164,28 +164,30 @@ def _need(first: int, last: int, modules: tuple[Modules, ...]) -> str:
     return f"{' '.join(limits) or 'any branch'}, {' or '.join(modules)} modules"
 
 
-def _asked_for(request: Request, choice: DriverChoice, number: int, key: str) -> DriverChoice:
+def _asked_for(request: DriverRequest, choice: DriverChoice, number: int, key: str) -> DriverChoice:
     branch, findings = _branch(request, number)
     choice = replace(choice, branch=str(number))
     settings = request.settings
-    gpus = tuple(checks.gpus(request, number))
-    found = offer(request.catalog, request.distribution, settings.source, settings.build, branch)
+    gpus = tuple(checks.check_gpus(request, number))
+    found = branch_offer(
+        request.catalog, request.distribution, settings.source, settings.build, branch
+    )
     if found is None:
         missing = checks.not_offered(request, branch)
         return replace(choice, findings=(*findings, missing, *gpus))
-    version = tuple(checks.version(request, found))
+    version = tuple(checks.check_version(request, found))
     usable = usable_modules(request, found)
     if not usable:
-        unfit = () if gpus else (checks.modules(request, found),)
+        unfit = () if gpus else (checks.explain_modules(request, found),)
         return replace(choice, offer=found, findings=(*findings, *gpus, *unfit, *version))
-    modules = prefer(request, number, usable)
+    modules = prefer_modules(request, number, usable)
     why = _modules_reason(request, found, usable, modules)
     reason = f"Branch {number} is requested ({key}). {why}"
     found_too = (*findings, *gpus, *version)
     return replace(choice, offer=found, modules=modules, reason=reason, findings=found_too)
 
 
-def _branch(request: Request, number: int) -> tuple[Branch, tuple[Finding, ...]]:
+def _branch(request: DriverRequest, number: int) -> tuple[Branch, tuple[Finding, ...]]:
     """The branch with that number. One that is not in the catalog is treated like the next lower
     one."""
     known = request.catalog.branches
@@ -202,7 +204,7 @@ def _branch(request: Request, number: int) -> tuple[Branch, tuple[Finding, ...]]
 
 
 def _modules_reason(
-    request: Request, found: Offer, usable: tuple[Modules, ...], chosen: Modules
+    request: DriverRequest, found: Offer, usable: tuple[Modules, ...], chosen: Modules
 ) -> str:
     title = f"{chosen.capitalize()} modules"
     if request.settings.modules != "auto":
@@ -214,14 +216,14 @@ def _modules_reason(
         return f"{title}: NVIDIA's default {'from' if chosen == 'open' else 'before'} {start}."
     if len(common_modules(request.devices)) == 1:
         picky = [device for device in request.devices if len(device.modules) == 1]
-        return f"{title}: {names(picky)} cannot use others."
+        return f"{title}: {name_devices(picky)} cannot use others."
     if len(found.branch.modules) == 1:
         return f"{title}: branch {found.branch.branch} has no others."
     why = found.note or request.distribution.modules_reason
     return f"{title}: no others for {request.distribution.title}. {why}".strip()
 
 
-def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
+def _about_gpus(request: DriverRequest, modules: Modules) -> list[Finding]:
     findings = [
         kinds.UNKNOWN_GPU(
             severity=Severity.INFO if modules == "open" else Severity.WARNING,
@@ -233,11 +235,11 @@ def _about_gpus(request: Request, modules: Modules) -> list[Finding]:
         if device.generation is None
     ]
     if len({d.generation.name for d in request.devices if d.generation}) > 1:
-        findings.append(kinds.MIXED_GENERATIONS(gpus=names(request.devices)))
+        findings.append(kinds.MIXED_GENERATIONS(gpus=name_devices(request.devices)))
     return findings
 
 
-def _about_fabric(request: Request, nvswitch: bool) -> list[Finding]:
+def _about_fabric(request: DriverRequest, nvswitch: bool) -> list[Finding]:
     findings = []
     for device in request.devices:
         if device.known and device.known.fabric_off_host and nvswitch:

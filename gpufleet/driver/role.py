@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
-from gpufleet.driver.checks import contradiction
+from gpufleet.core.names import count_noun
+from gpufleet.driver.checks import check_contradiction
 from gpufleet.driver.described import described_driver
 from gpufleet.driver.files import (
     MODPROBE_FILE,
@@ -28,7 +28,7 @@ from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.findings import MODULE_NOT_BUILT
-from gpufleet.packages.findings import UNFINISHED
+from gpufleet.packages.findings import PACKAGES_UNFINISHED
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
 from gpufleet.role.impact import Impact
@@ -38,13 +38,13 @@ from gpufleet.role.protocol import (
     RemovalContext,
     Role,
     RoleContext,
-    named,
+    prefix_role,
     repository_name,
 )
-from gpufleet.role.result import RoleResult, digests
+from gpufleet.role.result import RoleResult, file_digests
 
 # findings that the steps resolve, and findings that loading the driver resolves
-SOLVED = (findings.NO_HEADERS, findings.NOUVEAU, UNFINISHED)
+SOLVED = (findings.NO_HEADERS, findings.NOUVEAU_LOADED, PACKAGES_UNFINISHED)
 LOADED = (MODULE_NOT_BUILT, health.VERSION_MISMATCH, health.NOT_LOADED, health.GPU_UNBOUND,
           health.SMI_FAILED)  # fmt: skip
 PREREQUISITES = ("i2c_core", "ipmi_msghandler")  # kernel modules that load.sh loads
@@ -79,7 +79,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     entry = DriverEntry
 
     def contradictions(self, settings: DriverSettings) -> list[Finding]:
-        return list(contradiction(settings))
+        return list(check_contradiction(settings))
 
     def logins(self, settings: DriverSettings) -> tuple[str, str | None] | None:
         return "driver_repo_logins", settings.repo_logins
@@ -141,12 +141,12 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             "load the modules": moves,
             f"start {', '.join(plan.services)}": plan.services,
         }
-        return named(self.name, done)
+        return prefix_role(self.name, done)
 
     def outcome(
         self, settings: DriverSettings, plan: DriverPlan, context: RoleContext
     ) -> RoleResult:
-        return conclude(settings, context.facts, plan)
+        return conclude_driver(settings, context.facts, plan)
 
     def describe(self, plan: DriverPlan) -> dict[str, Any]:
         return {
@@ -201,7 +201,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         work, pods = gpu_work(facts, context.spared), facts.gpu_pods
         busy: tuple[Finding, ...] = ()
         if unload and (work or pods) and not settings.allow_disruption:
-            names = ", ".join(str(process) for process in work[:5]) or counted(pods, "pod")
+            names = ", ".join(str(process) for process in work[:5]) or count_noun(pods, "pod")
             busy = (findings.GPU_BUSY_REMOVAL(work=names),)
         return DriverRemoval(
             modules=tuple(entry.load or LOADED_NAMES),
@@ -220,7 +220,7 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
         return replace(plan, transaction=found[0])
 
 
-def conclude(
+def conclude_driver(
     settings: DriverSettings,
     facts: NodeFacts,
     plan: DriverPlan,
@@ -261,7 +261,7 @@ def conclude(
     )
     return RoleResult(
         entry,
-        digests(ours),
+        file_digests(ours),
         version,
         needs=(f"reboot: {reboot}",) if reboot else (),
         findings=(findings.REBOOT_NEEDED(why=reboot),) if reboot else (),

@@ -11,7 +11,7 @@ from gpufleet.core.settings import (
     Fingerprint,
     RoleSettings,
     in_quotes,
-    matching,
+    must_match,
     whole_version,
 )
 
@@ -24,7 +24,7 @@ RequestedBranch = Annotated[
     str,
     BeforeValidator(_text_of_int),
     in_quotes("580"),
-    matching(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
+    must_match(r"[0-9]{3}", "three digits, such as 580; driver_version takes a whole version"),
 ]
 RequestedDriver = Annotated[str, in_quotes("580.95.05"), whole_version("580.95.05")]
 

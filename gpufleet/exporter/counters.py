@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.versions import version_tuple
 
 FieldName = Annotated[str, StringConstraints(pattern=r"^DCGM_[A-Z0-9_]+$")]
@@ -68,7 +68,7 @@ class CounterCatalog(Sourced):
     topics: tuple[Topic, ...]
 
 
-load_counters = loader(CounterCatalog, "exporter/counters")
+load_counters = entry_loader(CounterCatalog, "exporter/counters")
 
 
 def has_list(catalog: CounterCatalog, version: str) -> bool:
@@ -76,7 +76,7 @@ def has_list(catalog: CounterCatalog, version: str) -> bool:
     return version_tuple(catalog.first) <= version_tuple(version)[:3] < version_tuple(catalog.until)
 
 
-def renames(catalog: CounterCatalog, version: str) -> bool:
+def renames_metrics(catalog: CounterCatalog, version: str) -> bool:
     """True if exporters of `version` use other metric names."""
     return version_tuple(version)[:3] >= version_tuple(catalog.until)
 
@@ -109,7 +109,7 @@ def counters_csv(
 
 def own_fields(catalog: CounterCatalog, version: str) -> frozenset[str]:
     """The fields that an exporter of `version` collects without a list."""
-    before = not renames(catalog, version)
+    before = not renames_metrics(catalog, version)
     return frozenset(catalog.builtin.fields) if before else frozenset()
 
 

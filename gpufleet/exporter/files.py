@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.resolve import ExporterChoice
 from gpufleet.exporter.settings import ExporterSettings
@@ -14,20 +14,20 @@ from gpufleet.facts.model import Daemon, NodeFacts
 from gpufleet.host.file_write import FileWrite
 
 Mode = Literal["systemd", "docker"]
-CONTAINER = "gpufleet-dcgm-exporter"
-UNIT = f"{CONTAINER}.service"
+EXPORTER_CONTAINER = "gpufleet-dcgm-exporter"
+UNIT = f"{EXPORTER_CONTAINER}.service"
 SYSTEMD = "/etc/systemd/system/"
 UNIT_FILE = f"{SYSTEMD}{UNIT}"
-CIDFILE = f"/run/{CONTAINER}.cid"
+CIDFILE = f"/run/{EXPORTER_CONTAINER}.cid"
 COUNTERS_NAME = "gpufleet-counters.csv"
 
 
-def drop_in(catalog: ExporterCatalog) -> str:
+def exporter_drop_in(catalog: ExporterCatalog) -> str:
     """Path of gpufleet's drop-in for the packaged unit of the exporter."""
     return f"{SYSTEMD}{catalog.exporter.services.exporter}.d/gpufleet.conf"
 
 
-def units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
+def exporter_units(mode: Mode, catalog: ExporterCatalog) -> tuple[str, ...]:
     """The units of a mode in start order. The last one is the exporter."""
     services = catalog.exporter.services
     return (services.engine, services.exporter) if mode == "systemd" else (UNIT,)
@@ -44,16 +44,16 @@ def exporter_files(
         counters = f"{services.folder}/{COUNTERS_NAME}"
         files.append(FileWrite(counters, settings.counters))
     if mode == "systemd":
-        text = render(
+        text = render_template(
             "exporter/nvidia-dcgm-exporter.conf",
             services=services,
             address=settings.address,
             counters=counters,
         )
-        return (*files, FileWrite(drop_in(catalog), text))
-    text = render(
+        return (*files, FileWrite(exporter_drop_in(catalog), text))
+    text = render_template(
         "exporter/gpufleet-dcgm-exporter.service",
-        container=CONTAINER,
+        container=EXPORTER_CONTAINER,
         cidfile=CIDFILE,
         image=choice.image,
         address=settings.address,
@@ -63,7 +63,7 @@ def exporter_files(
     return (*files, FileWrite(UNIT_FILE, text))
 
 
-def digest(files: Sequence[FileWrite]) -> str:
+def files_digest(files: Sequence[FileWrite]) -> str:
     """A digest of the configuration. The record has the running configuration's digest."""
     whole = hashlib.sha256()
     for file in files:
@@ -82,8 +82,8 @@ def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...
     The record alone is not enough, because it is written last.
     """
     record = facts.provenance.entry(ExporterEntry)
-    packaged = record.mode == "systemd" or drop_in(catalog) in facts.texts
-    ours = units("systemd", catalog) if packaged else ()
+    packaged = record.mode == "systemd" or exporter_drop_in(catalog) in facts.texts
+    ours = exporter_units("systemd", catalog) if packaged else ()
     container = facts.texts.get(CIDFILE, "").strip()
     return tuple(
         daemon

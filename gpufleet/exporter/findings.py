@@ -25,7 +25,7 @@ COLLECTED_ALREADY = blocker(
     "one is installed.",
     'Stop the other one, or leave exporter_enabled at False or "auto" for this host.',
 )
-PORT_TAKEN = blocker(
+EXPORTER_PORT_TAKEN = blocker(
     "GF582",
     "Exporter port in use",
     "{who} already listens on {address}, the exporter's address.",

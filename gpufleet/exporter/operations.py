@@ -9,14 +9,14 @@ from pyinfra import host
 from gpufleet.exporter import findings
 from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.facts.files import HOME
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain, script
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, script_command
 
 IMAGES = f"{HOME}/exporter.images"  # images that gpufleet pulled
-PATIENCE = 60  # seconds; dcgm-exporter collects every 30
+METRICS_TIMEOUT = 60  # seconds; dcgm-exporter collects every 30
 
 
-@operation
+@host_operation
 def fetch_image(plan: ExporterPlan) -> Commands:
     """
     Pull the exporter's image if docker lacks it.
@@ -26,12 +26,14 @@ def fetch_image(plan: ExporterPlan) -> Commands:
     if plan.mode != "docker" or not plan.restart:
         host.noop("no image is needed")
         return
-    message = explain(host.name, findings.IMAGE_NOT_THERE(image=plan.choice.image))
-    yield script("exporter/exporter_image", message, IMAGES, plan.choice.image)
+    message = explain_finding(host.name, findings.IMAGE_NOT_THERE(image=plan.choice.image))
+    yield script_command("exporter/exporter_image", message, IMAGES, plan.choice.image)
 
 
-@operation
-def start(plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]) -> Commands:
+@host_operation
+def start_exporter(
+    plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]
+) -> Commands:
     """
     Restart the exporter, and wait until it has metrics of every GPU.
 
@@ -44,15 +46,17 @@ def start(plan: ExporterPlan, gpus: int, needed: bool, ready: Callable[[], bool]
         host.noop("the exporter runs" if not needed else "it starts after the reboot")
         return
     finding = findings.EXPORTER_DOWN(
-        unit=plan.units[-1], seconds=PATIENCE, address=plan.reachable, gpus=gpus
+        unit=plan.units[-1], seconds=METRICS_TIMEOUT, address=plan.reachable, gpus=gpus
     )
-    message = explain(host.name, finding)
+    message = explain_finding(host.name, finding)
     url = f"http://{plan.reachable}/metrics"
-    yield script("exporter/exporter_start", message, url, str(gpus), str(PATIENCE), *plan.units)
+    yield script_command(
+        "exporter/exporter_start", message, url, str(gpus), str(METRICS_TIMEOUT), *plan.units
+    )
 
 
-@operation
-def stop(units: Sequence[str], images: bool = False) -> Commands:
+@host_operation
+def stop_exporter(units: Sequence[str], images: bool = False) -> Commands:
     """
     Stop and disable an exporter.
 
@@ -62,4 +66,4 @@ def stop(units: Sequence[str], images: bool = False) -> Commands:
     if not (units or images):
         host.noop("no exporter to stop")
         return
-    yield script("exporter/exporter_stop", IMAGES if images else "", *units)
+    yield script_command("exporter/exporter_stop", IMAGES if images else "", *units)

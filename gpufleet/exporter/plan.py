@@ -14,12 +14,12 @@ from gpufleet.exporter.counters import counters_csv, load_counters
 from gpufleet.exporter.files import (
     SYSTEMD,
     Mode,
-    digest,
     exporter_files,
+    exporter_units,
+    files_digest,
     in_words,
     other_daemons,
     own_daemons,
-    units,
 )
 from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
@@ -66,7 +66,7 @@ class ExporterPlan:
 
     @property
     def configuration(self) -> str:
-        return digest(self.wanted_files)
+        return files_digest(self.wanted_files)
 
     @property
     def changes_packages(self) -> bool:
@@ -174,7 +174,7 @@ def _rivals(
         taken = listener.port == settings.port and _overlap(listener.address, settings.listen)
         if taken and (listener.daemon is None or listener.daemon.pid not in {d.pid for d in own}):
             who = in_words([listener.daemon], catalog) if listener.daemon else "a kernel process"
-            return (found.PORT_TAKEN(who=who, address=settings.address),)
+            return (found.EXPORTER_PORT_TAKEN(who=who, address=settings.address),)
     return ()
 
 
@@ -199,15 +199,15 @@ def _plan(
     hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
     wanted = exporter_files(mode, settings, choice, catalog)
     record = facts.provenance.entry(ExporterEntry)
-    right = record.configuration == digest(wanted) and record.driver in (
+    right = record.configuration == files_digest(wanted) and record.driver in (
         None,
         context.driver,
     )
     other: Mode = "docker" if mode == "systemd" else "systemd"
     own = {daemon.unit for daemon in own_daemons(facts, catalog)}
     files = tuple(file for file in wanted if not file.is_on(facts))
-    runs = all(_runs(facts, unit) for unit in units(mode, catalog))
-    service = facts.services.get(units(mode, catalog)[-1])
+    runs = all(_runs(facts, unit) for unit in exporter_units(mode, catalog))
+    service = facts.services.get(exporter_units(mode, catalog)[-1])
     # changed in this run, or earlier without a reload of systemd
     changed = bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
     waits = changed and runs and not moves and in_containers(facts, context.spared)
@@ -221,10 +221,10 @@ def _plan(
         hold=hold,
         wanted_files=wanted,
         files=files,
-        units=units(mode, catalog),
+        units=exporter_units(mode, catalog),
         retire=tuple(
             unit
-            for unit in units(other, catalog)
+            for unit in exporter_units(other, catalog)
             if record.mode == other and (unit in own or _runs(facts, unit))
         ),
         restart=context.loads_driver

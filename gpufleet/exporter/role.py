@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.files import UNIT_FILE, drop_in, in_words, own_pids, units
+from gpufleet.exporter.files import UNIT_FILE, exporter_drop_in, exporter_units, in_words, own_pids
 from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
 from gpufleet.exporter.plan import ExporterPlan, plan_exporter
 from gpufleet.exporter.settings import ExporterSettings
@@ -15,8 +15,8 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.transaction import PackageTransaction, repository_answer, still_held
 from gpufleet.role.impact import Impact
-from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, named
-from gpufleet.role.result import RoleResult, digests
+from gpufleet.role.protocol import Removal, RemovalContext, Role, RoleContext, prefix_role
+from gpufleet.role.result import RoleResult, file_digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
             f"stop {', '.join(plan.retire)}": plan.retire,
             f"start {', '.join(plan.units)} on {plan.address}": not plan.converged,
         }
-        return named(self.name, done)
+        return prefix_role(self.name, done)
 
     def outcome(
         self, settings: ExporterSettings, plan: ExporterPlan, context: RoleContext
     ) -> RoleResult:
-        return conclude(settings, context.facts, plan, context.driver, waits=False)
+        return conclude_exporter(settings, context.facts, plan, context.driver, waits=False)
 
     def describe(self, plan: ExporterPlan) -> dict[str, Any]:
         return {
@@ -123,8 +123,8 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         if not entry.exists:
             return ExporterRemoval()
         packaged = context.recorded or entry.added  # otherwise the user's
-        systemd = reversed(units("systemd", catalog)) if packaged else ()
-        mine = (*units("docker", catalog), *systemd)
+        systemd = reversed(exporter_units("systemd", catalog)) if packaged else ()
+        mine = (*exporter_units("docker", catalog), *systemd)
         there = tuple(unit for unit in mine if unit in context.facts.services)
         return ExporterRemoval(there, images=True)
 
@@ -139,10 +139,12 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         catalog: ExporterCatalog,
     ) -> bool:
         """True if an interrupted run began the installation. A container needs no packages."""
-        return bool(images) or any(path in (UNIT_FILE, drop_in(catalog)) for path in written)
+        return bool(images) or any(
+            path in (UNIT_FILE, exporter_drop_in(catalog)) for path in written
+        )
 
 
-def conclude(
+def conclude_exporter(
     settings: ExporterSettings,
     facts: NodeFacts,
     plan: ExporterPlan,
@@ -176,7 +178,7 @@ def conclude(
         held=bool(settings.hold and packages) or still_held(old, facts, moved=any(found)),
     )
     need = "run again after the reboot: the exporter is not started"
-    files = digests(plan.wanted_files)  # all have gpufleet's name
+    files = file_digests(plan.wanted_files)  # all have gpufleet's name
     return RoleResult(entry, files, version, needs=(need,) if waits else ())
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.settings import RoleSettings, in_quotes, matching, whole_version
+from gpufleet.core.settings import RoleSettings, in_quotes, must_match, whole_version
 
 RequestedExporter = Annotated[str, in_quotes("4.8.3"), whole_version("4.8.3")]
 _METRIC_TYPES = ("gauge", "counter", "label", "histogram", "summary", "untyped")
@@ -54,7 +54,9 @@ Counters = Annotated[str, AfterValidator(_check_counters)]
 CounterSetting = Annotated[str, AfterValidator(_check_counter_setting)]
 Image = Annotated[
     str,
-    matching(r"[a-z0-9][A-Za-z0-9._:/@-]*", "an image, such as registry.example.com/exporter:4.5"),
+    must_match(
+        r"[a-z0-9][A-Za-z0-9._:/@-]*", "an image, such as registry.example.com/exporter:4.5"
+    ),
 ]
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.facts.model import ManagedFile
-from gpufleet.facts.record import NO_RECORD, HostRecord, read_record
+from gpufleet.facts.record import EMPTY_RECORD, HostRecord, read_record
 
 HOME = "/var/lib/gpufleet"
 INCOMING = f"{HOME}/incoming"  # uploads of a run, until the step that needs them
-PROVENANCE = f"{HOME}/provenance.json"
+RECORD_PATH = f"{HOME}/provenance.json"
 BACKUPS = f"{HOME}/backup"  # copies of replaced files
 NOTES = f"{HOME}/runtimes"  # a file for each runtime, with its part of the record
 # Names that a transaction of the driver role begins to install; removed once recorded.
-BEGUN = f"{HOME}/driver.before.begun"
+DRIVER_BEGUN_PATH = f"{HOME}/driver.before.begun"
 TOOLKIT_BEGUN = f"{HOME}/toolkit.before.begun"
 
 
@@ -38,8 +38,8 @@ def parse_notes(files: Mapping[str, ManagedFile]) -> dict[str, Any]:
 def parse_provenance(file: ManagedFile | None) -> tuple[HostRecord, str]:
     """The record of the installation, and the reason if it cannot be used, or else ""."""
     if file is None or file.content is None:
-        return NO_RECORD, file.error if file else ""
+        return EMPTY_RECORD, file.error if file else ""
     try:
         return read_record(file.content), ""
     except ValueError as error:
-        return NO_RECORD, str(error)
+        return EMPTY_RECORD, str(error)

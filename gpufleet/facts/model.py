@@ -11,7 +11,7 @@ from gpufleet.core.entries import Modules, PackageManager
 from gpufleet.core.versions import upstream_version
 from gpufleet.facts.distribution import OsRelease as OsRelease
 from gpufleet.facts.gpu import CdiSpec, Listed
-from gpufleet.facts.record import NO_RECORD, HostRecord
+from gpufleet.facts.record import EMPTY_RECORD, HostRecord
 
 RUN_LOCK = "/run/gpufleet.lock"  # held by the run of gpufleet that changes the host
 STEP_LOCK = f"{RUN_LOCK}.steps"  # held by each step, which may outlive a killed run
@@ -247,7 +247,7 @@ class NodeFacts:
     kubelet: bool = False  # a kubelet (or k3s, RKE2) runs here
     gpu_pods: int = 0  # pods that visibly use a GPU device on this host
     gpu_containers: int = 0  # running containers with GPUs, used or not
-    provenance: HostRecord = NO_RECORD  # /var/lib/gpufleet/provenance.json
+    provenance: HostRecord = EMPTY_RECORD  # /var/lib/gpufleet/provenance.json
     # runtime -> part of `provenance` that an unfinished run noted before it wrote
     noted_runtimes: dict[str, Any] = field(default_factory=dict)
     free_bytes: dict[str, int] = field(default_factory=dict)  # by path: /, /boot, /var, /usr

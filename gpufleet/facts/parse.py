@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpufleet.facts.files import PROVENANCE, parse_notes, parse_provenance
+from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections
 from gpufleet.facts.sections.collectors import parse_collectors
-from gpufleet.facts.sections.drivers import by_runfile, foreign, packaged, parse_driver_files
+from gpufleet.facts.sections.drivers import (
+    by_runfile,
+    foreign_driver_sign,
+    is_driver_packaged,
+    parse_driver_files,
+)
 from gpufleet.facts.sections.files import parse_cdi, parse_files
 from gpufleet.facts.sections.hardware import (
     parse_dkms,
@@ -26,12 +31,12 @@ from gpufleet.facts.sections.hardware import (
 from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
 from gpufleet.facts.sections.kubernetes import parse_cluster_host
 from gpufleet.facts.sections.packages import (
-    keyring,
+    parse_keyring,
     parse_lock,
     parse_packages,
     parse_trust,
-    unattended,
-    versionlocks,
+    parse_versionlocks,
+    upgrades_unattended,
 )
 from gpufleet.facts.sections.services import (
     parse_gpu,
@@ -72,11 +77,13 @@ def parse_node_facts(
     packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
     services = sections.parse("services", parse_services)
     files, contents = sections.parse("files", parse_files)
-    provenance, trouble = parse_provenance(files.get(PROVENANCE))
+    provenance, trouble = parse_provenance(files.get(RECORD_PATH))
     if trouble:
-        files[PROVENANCE] = replace(files[PROVENANCE], error=trouble)
+        files[RECORD_PATH] = replace(files[RECORD_PATH], error=trouble)
     keyrings = (
-        keyring(path, data) for path, data in contents.items() if path.startswith(_KEYRING_FOLDERS)
+        parse_keyring(path, data)
+        for path, data in contents.items()
+        if path.startswith(_KEYRING_FOLDERS)
     )
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
     driver_files = sections.parse("oddities", parse_driver_files)
@@ -104,7 +111,7 @@ def parse_node_facts(
         dkms=dkms,
         device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),
         packages=packages.packages,
-        holds=packages.held | versionlocks(files),
+        holds=packages.held | parse_versionlocks(files),
         broken=packages.broken,
         lock_holder=sections.parse("lock", parse_lock),
         files=files,
@@ -123,14 +130,14 @@ def parse_node_facts(
         provenance=provenance,
         noted_runtimes=parse_notes(files),
         free_bytes=sections.parse("space", parse_space),
-        unattended_upgrades=unattended(packages, files, services),
+        unattended_upgrades=upgrades_unattended(packages, files, services),
         runfile_install=by_runfile(
             oddities,
             driver=on_disk is not None or library is not None,
-            packaged=packaged(packages.packages, driver_files),
+            packaged=is_driver_packaged(packages.packages, driver_files),
         ),
         operator_driver="operator-driver" in oddities,
-        foreign_driver=foreign(
+        foreign_driver=foreign_driver_sign(
             oddities, driver_files, packages.packages, dkms, kernel, loaded="nvidia" in modules
         ),
         driver_files=driver_files,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 SCHEMA = 1
 
 
-class Part(BaseModel):
+class RecordPart(BaseModel):
     """A part of a record. Unknown keys are preserved; missing keys stay missing."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True, populate_by_name=True)
@@ -21,7 +21,7 @@ class Part(BaseModel):
         return self.model_dump(by_alias=True, exclude_unset=True)
 
 
-class RoleEntry(Part):
+class RoleEntry(RecordPart):
     """The fields that every role records. Each role adds fields in its own package."""
 
     role: ClassVar[str]  # key of the entry
@@ -45,7 +45,7 @@ class RoleEntry(Part):
 AnyEntry = TypeVar("AnyEntry", bound=RoleEntry)
 
 
-class HostRecord(Part):
+class HostRecord(RecordPart):
     """The record; `entry` gives the part of a role. It is empty if the host has no record."""
 
     schema_: int = Field(default=SCHEMA, alias="schema")
@@ -87,7 +87,7 @@ class HostRecord(Part):
         return ""
 
 
-NO_RECORD = HostRecord()
+EMPTY_RECORD = HostRecord()
 
 
 def read_record(text: str | bytes) -> HostRecord:

@@ -31,7 +31,7 @@ from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.settings import MonitoringSettings
 
-PART = "exporter-counters"
+COUNTERS_PART = "exporter-counters"
 CONFIG_MAP = "gpufleet-exporter-counters"  # name of the volume; the ConfigMap adds a fingerprint
 FOLDER, FILE = "/etc/gpufleet", "counters.csv"
 CHECKSUM = "gpufleet/counters"  # annotation of the exporter's pods: a new list restarts them
@@ -93,7 +93,7 @@ def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVer
     namespace = exporter_namespace(wanted)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     if text is None:
-        return ObjectSet(namespace, path, PART, ())
+        return ObjectSet(namespace, path, COUNTERS_PART, ())
     body = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -101,7 +101,7 @@ def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVer
         "data": {FILE: text},
         **({"immutable": True} if server >= IMMUTABLE_SINCE else {}),
     }
-    return ObjectSet(namespace, path, PART, (body,))
+    return ObjectSet(namespace, path, COUNTERS_PART, (body,))
 
 
 def exporter_namespace(wanted: MonitoringSettings) -> str:
@@ -179,7 +179,9 @@ def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) ->
     they are. Otherwise mount our ConfigMap in addition to the user's mounts."""
     collected = fields_of(text)
     if by_value and not {"arguments", VOLUMES, MOUNTS} & set(theirs):
-        return CounterPlan(collected, {VALUE: text, "podAnnotations": {CHECKSUM: digest(text)}})
+        return CounterPlan(
+            collected, {VALUE: text, "podAnnotations": {CHECKSUM: counters_digest(text)}}
+        )
     volumes, mounts = _of_theirs(choosing, theirs)
     _, words = _split(choosing, theirs)
     over = {
@@ -200,11 +202,11 @@ def exporter_version(counters: CounterCatalog, version: str, theirs: Values) -> 
     return found[found.lastindex or 0] if found else ""
 
 
-def digest(text: str) -> str:
+def counters_digest(text: str) -> str:
     """A short fingerprint of a list; the prefix keeps YAML from reading it as a number."""
     return f"sha256-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def config_map_name(text: str) -> str:
     """The name of our ConfigMap with this list."""
-    return f"{CONFIG_MAP}-{digest(text)}"
+    return f"{CONFIG_MAP}-{counters_digest(text)}"

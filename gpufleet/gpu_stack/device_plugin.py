@@ -7,14 +7,14 @@ from dataclasses import replace
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.merge import value_at
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.existing import device_plugins, nfds, offering_nodes, silent_nodes
+from gpufleet.gpu_stack.existing import device_plugins, existing_nfds, offering_nodes, silent_nodes
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.settings import DevicePluginSettings
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
 
 TWO_PLUGINS = "both advertise the same GPUs"
-LIMITED = (
+PLUGIN_LIMITED = (
     "give device_plugin_values a nodeSelector with device-plugin: gpufleet, and label these nodes "
     "(kubectl label node NAME device-plugin=gpufleet)"
 )
@@ -33,7 +33,10 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     nodes = offering_nodes(build)
     ours = build.managed(PLUGIN)
     if wanted.enabled == "auto" and not ours and (others or (nodes and not own)):
-        build.findings += [plugin_there(build, others, nodes, LIMITED), *_without_effect(own)]
+        build.findings += [
+            plugin_there(build, others, nodes, PLUGIN_LIMITED),
+            *_without_effect(own),
+        ]
         return None
     if wanted.enabled is False:
         build.findings += _without_effect(own)
@@ -72,7 +75,7 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
     """Our NFD, unless another NFD or `labels_nodes` replaces it. `plugin`: our plugin's release;
     its chart contains an NFD, which the user's values may enable."""
     wanted = build.settings.device_plugin
-    others, auto = nfds(build), wanted.nfd == "auto"
+    others, auto = existing_nfds(build), wanted.nfd == "auto"
     if plugin and value_at(plugin.values, "nfd.enabled"):
         ours = f"release {build.ours[NFD]}" if wanted.nfd is True or build.managed(NFD) else ""
         if ours or others:

@@ -57,7 +57,7 @@ def has_gpus(resources: Mapping[str, int], resource: str) -> bool:
     return any(count and is_gpu(name, resource) for name, count in resources.items())
 
 
-def exporters(build: StackBuilder) -> list[str]:
+def existing_exporters(build: StackBuilder) -> list[str]:
     """Workloads that serve GPU metrics, or use the exporter's port on their nodes."""
     return build.others(_not_operated(build, _is_exporter(build.catalog)), chart=EXPORTER)
 
@@ -71,7 +71,7 @@ def host_engines(build: StackBuilder) -> list[str]:
     ]
 
 
-def nfds(build: StackBuilder) -> list[str]:
+def existing_nfds(build: StackBuilder) -> list[str]:
     """NFDs that gpufleet did not install, neither as a release nor with its plugin or operator."""
     is_nfd = build.catalog.nfd_signs.fits
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import merged, value_at
+from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.exporter.counters import load_counters, own_fields
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.counters import (
@@ -16,14 +16,14 @@ from gpufleet.gpu_stack.counters import (
     list_objects,
     plan_counters,
 )
-from gpufleet.gpu_stack.existing import exporters, host_engines
+from gpufleet.gpu_stack.existing import existing_exporters, host_engines
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.sharing import measuring_shares
 from gpufleet.helm.builder import EXPORTER, chart_values
 from gpufleet.helm.chart_choice import has_feature, memory_limit
 from gpufleet.helm.readiness import VENDOR
 from gpufleet.helm.release import Release
-from gpufleet.helm.user_values import combined
+from gpufleet.helm.user_values import combine_values
 from gpufleet.kube.facts import ClusterNode
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.alert_models import load_alerts
@@ -32,12 +32,12 @@ from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.settings import MonitoringSettings
 
 MONITOR = "gpufleet-dcgm-exporter"
-PART = "exporter-monitor"
+EXPORTER_PART = "exporter-monitor"
 TWO_EXPORTERS = "everything is counted twice, and profiling counters have one reader"
 
 
 @dataclass(frozen=True, slots=True)
-class ExporterPlan:
+class ExporterReleasePlan:
     """The exporter's release, None if gpufleet installs no exporter, and its further objects.
 
     `collected`: the fields that it collects, None if unknown. `counters`: the ConfigMap with its
@@ -50,20 +50,20 @@ class ExporterPlan:
     monitor: ObjectSet | None
 
 
-def no_exporter(build: StackBuilder) -> ExporterPlan:
+def no_exporter(build: StackBuilder) -> ExporterReleasePlan:
     """A plan without a release. It keeps the objects that the release of an earlier run uses."""
     wanted = build.settings.monitoring
     monitor = None if build.managed(EXPORTER) else _monitors(wanted, ())
-    return ExporterPlan(None, None, list_objects(wanted, None, build.facts.server), monitor)
+    return ExporterReleasePlan(None, None, list_objects(wanted, None, build.facts.server), monitor)
 
 
-def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
+def plan_exporter_release(build: StackBuilder, monitors: MonitorPlan) -> ExporterReleasePlan:
     """Plan our exporter, without a release if it is disabled or another exporter replaces it."""
     wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.exporter):
         return no_exporter(build)
     catalog, version = build.catalog, build.charts[EXPORTER].version
-    others = exporters(build)
+    others = existing_exporters(build)
     if others and wanted.exporter == "auto" and not build.managed(EXPORTER):
         build.findings.append(findings.EXPORTER_THERE(found=others[0]))
         return no_exporter(build)
@@ -86,8 +86,8 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
     release = build.release(
         EXPORTER,
         wanted.namespace,
-        merged(values, counters.values),
-        wanted=merged(wanted.exporter_values, {**counters.over, **measuring_shares(build)}),
+        merge_mappings(values, counters.values),
+        wanted=merge_mappings(wanted.exporter_values, {**counters.over, **measuring_shares(build)}),
         everywhere=EXPORTER,
     )
     chosen = release.values["serviceMonitor"] or {}
@@ -96,7 +96,7 @@ def plan_exporter(build: StackBuilder, monitors: MonitorPlan) -> ExporterPlan:
     if chosen.get("enabled") or monitor.objects:
         build.findings += monitors.not_read(wanted, build.facts, exporter_namespace(wanted))
     lists = list_objects(wanted, counters.text, build.facts.server)
-    return ExporterPlan(release, counters.collected, lists, monitor)
+    return ExporterReleasePlan(release, counters.collected, lists, monitor)
 
 
 def _report_others(build: StackBuilder, others: list[str]) -> None:
@@ -165,7 +165,7 @@ def _monitored(
     if not plain["enabled"] or theirs is None or "enabled" in theirs:
         return {**values, "serviceMonitor": plain}, _monitors(wanted, ())
     chart = build.catalog.charts[EXPORTER]
-    chosen = combined(chart, {"serviceMonitor": ours}, {"serviceMonitor": theirs})
+    chosen = combine_values(chart, {"serviceMonitor": ours}, {"serviceMonitor": theirs})
     body = _service_monitor(chosen["serviceMonitor"], monitors.labels, wanted)
     objects = _monitors(wanted, (body,))
     if not monitors.findings:
@@ -175,7 +175,7 @@ def _monitored(
 
 def _monitors(wanted: MonitoringSettings, objects: tuple[dict[str, Any], ...]) -> ObjectSet:
     path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/servicemonitors"
-    return ObjectSet(wanted.namespace, path, PART, objects)
+    return ObjectSet(wanted.namespace, path, EXPORTER_PART, objects)
 
 
 def _service_monitor(

@@ -6,26 +6,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from gpufleet.core.merge import merged, value_at
+from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.device_plugin import TWO_NFDS, on_nodes, plugin_there
 from gpufleet.gpu_stack.existing import (
     device_plugins,
-    exporters,
+    existing_exporters,
+    existing_nfds,
     has_gpus,
-    nfds,
     offering_nodes,
 )
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.sharing import VARIABLE, sharing_variables
+from gpufleet.gpu_stack.sharing import SHARING_VARIABLE, sharing_variables
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
 from gpufleet.monitoring.monitors import MonitorPlan
 
-PATIENCE = 180  # seconds: operands crash and restart until driver and toolkit are validated
+OPERAND_TIMEOUT = 180  # seconds: operands crash and restart until driver and toolkit are validated
 COLLISIONS = {  # chart -> why it conflicts with the operator
     PLUGIN: "both would advertise the same GPUs",
     EXPORTER: "everything would be counted twice, and profiling counters have one reader",
@@ -34,7 +34,7 @@ Choice = Literal["auto"] | bool
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
-LIMITED = (
+OPERATOR_LIMITED = (
     "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
     "false)"
 )
@@ -62,7 +62,7 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         toolkit=toolkit,
         mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
         time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
-        nfd=not nfds(build) if plugin.nfd == "auto" else plugin.nfd,
+        nfd=not existing_nfds(build) if plugin.nfd == "auto" else plugin.nfd,
         plugin=_enables_plugin(build, version),
         exporter=_enables_exporter(build, version),
         monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
@@ -76,7 +76,7 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):
         monitoring = build.settings.monitoring
         build.findings += monitors.not_read(monitoring, build.facts, wanted.namespace)
-    others = nfds(build)
+    others = existing_nfds(build)
     if others and _enabled(release.values, "nfd", default=True):
         build.findings.append(
             findings.INSTALLED_TWICE(
@@ -84,7 +84,9 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
             )
         )
     operands = _operands(build, release.values, version)
-    return replace(release, ready=replace(release.ready, patience=PATIENCE, operands=operands))
+    return replace(
+        release, ready=replace(release.ready, patience=OPERAND_TIMEOUT, operands=operands)
+    )
 
 
 def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
@@ -95,9 +97,9 @@ def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
     if not isinstance(theirs.get("dcgmExporter") or {}, Mapping):
         return theirs  # the chart rejects it
     given = value_at(theirs, "dcgmExporter.env")
-    since = build.catalog.charts[OPERATOR].features.get(VARIABLE)
+    since = build.catalog.charts[OPERATOR].features.get(SHARING_VARIABLE)
     shared = sharing_variables(build, version, since, given)
-    return merged(theirs, {"dcgmExporter": {"env": shared}}) if shared else theirs
+    return merge_mappings(theirs, {"dcgmExporter": {"env": shared}}) if shared else theirs
 
 
 def _if_taken(build: StackBuilder, version: str, value: str, setting: Any) -> Any:
@@ -179,7 +181,7 @@ def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
     found = others or ([on_nodes(nodes)] if nodes else [])
     left = _leaves(build, PLUGIN, version, found, switch=PLUGIN_SWITCH, enabled=wanted)
     if left:
-        build.findings.append(plugin_there(build, others, nodes, LIMITED))
+        build.findings.append(plugin_there(build, others, nodes, OPERATOR_LIMITED))
     has_switch = has_feature(build.catalog, OPERATOR, version, PLUGIN_SWITCH)
     return False if has_switch and (left or wanted is False) else None
 
@@ -224,7 +226,7 @@ def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
     """Whether the operator's exporter is on, or None if the chart has no switch for it."""
     wanted = build.settings.monitoring
     enabled = wanted.exporter if wanted.enabled else False
-    found = exporters(build)
+    found = existing_exporters(build)
     left = _leaves(build, EXPORTER, version, found, switch=SWITCH, enabled=enabled)
     if left:
         build.findings.append(findings.EXPORTER_THERE(found=found[0]))

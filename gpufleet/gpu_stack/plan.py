@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from gpufleet.core.merge import merged, value_at
+from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
 from gpufleet.gpu_stack.existing import has_gpus, node_exporters, prometheus_operators
-from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter
+from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter_release
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
-from gpufleet.gpu_stack.reliances import conflicts
+from gpufleet.gpu_stack.reliances import reliance_conflicts
 from gpufleet.gpu_stack.removal import left_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, STACK, chart_values
@@ -29,7 +29,7 @@ from gpufleet.monitoring.monitors import MonitorPlan, plan_monitors
 from gpufleet.monitoring.node_problems import plan_detector
 from gpufleet.monitoring.prometheus_stack import (
     GRAFANA_SECRET,
-    USER,
+    GRAFANA_USER,
     alertmanager_namespace,
     grafana_of,
     password_secret,
@@ -86,7 +86,7 @@ def plan_stack(
     else:
         advertising = plan_plugin(build)
         parts += [plan_nfd(build, advertising, labels_nodes=bool(label_nodes)), advertising]
-        exporter = plan_exporter(build, monitors)
+        exporter = plan_exporter_release(build, monitors)
         parts.append(exporter.release)
     parts += [
         plan_adapter(build, monitoring, prometheus),
@@ -108,7 +108,7 @@ def plan_stack(
     build.findings += [*too_large, *unheard]
     shown = ["dashboards"] if grafana is not None and dashboards.objects else []
     evaluated = ["alerts"] if monitors.install and alerts.objects else []
-    build.findings += conflicts(
+    build.findings += reliance_conflicts(
         releases,
         [
             *_asked(
@@ -131,7 +131,7 @@ def plan_stack(
         label=label,
         label_value=value,
         secret=password_secret(prometheus),
-        grafana_user=value_at(grafana, "adminUser") or USER,
+        grafana_user=value_at(grafana, "adminUser") or GRAFANA_USER,
         dashboards=dashboards,
         alerts=alerts,
         counters=exporter.counters,
@@ -191,11 +191,11 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     )
     watched, closed = control_plane_values(build.facts, wanted.values)
     build.findings += closed
-    values = merged(values, watched)
+    values = merge_mappings(values, watched)
     others = node_exporters(build)
     if others and not any(key in wanted.values for key in NODE_EXPORTER_VALUES):
         build.findings.append(findings.NODE_EXPORTER_THERE(found=others[0]))
-        values = merged(values, {"nodeExporter": {"enabled": False}})
+        values = merge_mappings(values, {"nodeExporter": {"enabled": False}})
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.merge import value_at
 from gpufleet.helm.chart_models import ChartCatalog
@@ -57,7 +57,7 @@ class Reliance(Entry):
         return f"is {_shown(value)}" if broken else ""
 
 
-class Part(Entry):
+class ReliancePart(Entry):
     """A part of a plan, and the values that it relies on."""
 
     by: str
@@ -69,13 +69,13 @@ class Part(Entry):
 class Reliances(Sourced):
     """reliances.yaml"""
 
-    parts: dict[str, Part]
+    parts: dict[str, ReliancePart]
 
 
-load_reliances = loader(Reliances, "gpu_stack/reliances")
+load_reliances = entry_loader(Reliances, "gpu_stack/reliances")
 
 
-def conflicts(
+def reliance_conflicts(
     releases: Iterable[Release],
     parts: Iterable[str],
     catalog: ChartCatalog,

@@ -18,15 +18,15 @@ from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
-from gpufleet.helm.release import ADOPTED_LABEL, is_ours
+from gpufleet.helm.release import ADOPTED_LABEL, is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 Item = Mapping[str, Any]
 
 ADVERTISING = (PLUGIN, OPERATOR)
-SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
-SHOWN = 3  # objects that a finding names
+KEPT_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+MAX_SHOWN_OBJECTS = 3  # objects that a finding names
 SHORT_KINDS = {"CustomResourceDefinition": "crd"}  # for kubectl
 
 
@@ -102,11 +102,11 @@ def plan_stack_removal(
 ) -> StackRemoval:
     """Plan the removal from one cluster. Problems are reported as findings, not raised."""
     there = [facts.release(ref.namespace, ref.name) for ref in reversed(our_releases(settings))]
-    releases = tuple(found for found in there if found and is_installed(found))
+    releases = tuple(found for found in there if found and is_release_installed(found))
     foreign = tuple(
         found
         for found in there
-        if found and not is_installed(found) and found.status != "uninstalled"
+        if found and not is_release_installed(found) and found.status != "uninstalled"
     )
     spaces = {claim.namespace for claim in remains.claims}
     passwords = [  # kept: a claim may hold Grafana's database with it
@@ -131,9 +131,9 @@ def plan_stack_removal(
     )
 
 
-def is_installed(found: HelmRelease) -> bool:
+def is_release_installed(found: HelmRelease) -> bool:
     """True if gpufleet installed a release. A release that it adopted existed before."""
-    return is_ours(found) and ADOPTED_LABEL not in found.labels
+    return is_our_release(found) and ADOPTED_LABEL not in found.labels
 
 
 def left_releases(
@@ -142,7 +142,12 @@ def left_releases(
     """A finding for each release that gpufleet installed and that the plan no longer contains."""
     for ref in our_releases(settings):
         found = facts.release(ref.namespace, ref.name)
-        if found and found.status != "uninstalled" and is_installed(found) and ref not in wanted:
+        if (
+            found
+            and found.status != "uninstalled"
+            and is_release_installed(found)
+            and ref not in wanted
+        ):
             chart = f"{found.chart} {found.chart_version}"
             yield findings.RELEASE_LEFT(
                 release=ref, chart=chart, name=ref.name, namespace=ref.namespace
@@ -166,7 +171,7 @@ def _disrupted(
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(
-            count=len(pods), release=f"release {gone[0].ref}", pods=some(pods)
+            count=len(pods), release=f"release {gone[0].ref}", pods=name_objects(pods)
         )
 
 
@@ -184,7 +189,7 @@ def _lost(
             yield findings.HELM_WOULD_DELETE(
                 release=release.ref,
                 parts=", ".join(parts),
-                objects=some([*claims, *of_crds]),
+                objects=name_objects([*claims, *of_crds]),
                 count=len(claims) + len(of_crds),
             )
 
@@ -192,7 +197,7 @@ def _lost(
 def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) -> Iterator[Finding]:
     for found in foreign:
         why = "it was there before gpufleet, which took it over"
-        if not is_ours(found):
+        if not is_our_release(found):
             why = "it does not have the label of gpufleet's releases"
         yield _release_stays(found.ref, why)
     for ref in elsewhere:
@@ -209,7 +214,7 @@ def _left(
     releases: Collection[HelmRelease], remains: Remains, passwords: Collection[ObjectRef]
 ) -> Iterator[Finding]:
     """A finding with the commands to delete the objects that a removal leaves."""
-    spaces = {each.namespace for each in releases} - set(SYSTEM)
+    spaces = {each.namespace for each in releases} - set(KEPT_NAMESPACES)
     spaces |= {each.name for each in remains.shared if each.kind == "Namespace"}
     claims = [each for each in remains.claims if each.namespace in spaces]
     left = [each for one in releases for each in remains.left.get(one.chart, ())]
@@ -241,10 +246,10 @@ def marked_nodes(items: Iterable[Item]) -> dict[str, str]:
     return {name: str(label) for name, label in marks.items() if label}
 
 
-def some(refs: Sequence[ObjectRef]) -> str:
+def name_objects(refs: Sequence[ObjectRef]) -> str:
     """The first references, as text."""
-    more = len(refs) - SHOWN
-    return ", ".join(map(str, refs[:SHOWN])) + (f" and {more} more" if more > 0 else "")
+    more = len(refs) - MAX_SHOWN_OBJECTS
+    return ", ".join(map(str, refs[:MAX_SHOWN_OBJECTS])) + (f" and {more} more" if more > 0 else "")
 
 
 def _has_gpus(pod: Item, resource: str) -> bool:

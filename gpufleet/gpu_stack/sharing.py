@@ -18,7 +18,7 @@ from gpufleet.gpu_stack.counters import exporter_version
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER, OPERATOR
 
-VARIABLE = "KUBERNETES_VIRTUAL_GPUS"
+SHARING_VARIABLE = "KUBERNETES_VIRTUAL_GPUS"
 # Label of GPU feature discovery: none, time-slicing or mps.
 # Source: https://github.com/NVIDIA/k8s-device-plugin/blob/main/docs/gpu-feature-discovery/README.md
 STRATEGY = "nvidia.com/gpu.sharing-strategy"
@@ -28,7 +28,7 @@ def measuring_shares(build: StackBuilder) -> dict[str, Any]:
     """Values for our exporter that override the user's; they contain the user's variables."""
     theirs = build.settings.monitoring.exporter_values
     version = exporter_version(load_counters(), build.charts[EXPORTER].version, theirs)
-    since = build.catalog.charts[EXPORTER].features.get(VARIABLE)
+    since = build.catalog.charts[EXPORTER].features.get(SHARING_VARIABLE)
     shared = sharing_variables(build, version, since, theirs.get("extraEnv"))
     return {"extraEnv": shared} if shared else {}
 
@@ -42,13 +42,13 @@ def sharing_variables(
     if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
         return []  # the API server rejects these
     shared = _are_shared(build)
-    if shared is False or any(each.get("name") == VARIABLE for each in given):
+    if shared is False or any(each.get("name") == SHARING_VARIABLE for each in given):
         return []
     if since is None or not version or version_tuple(version) < version_tuple(since):
         if shared:
             build.findings.append(findings.SHARES_NOT_MEASURED(version=version or "of another tag"))
         return []
-    return [*map(dict, given), {"name": VARIABLE, "value": "true"}]
+    return [*map(dict, given), {"name": SHARING_VARIABLE, "value": "true"}]
 
 
 def _are_shared(build: StackBuilder) -> bool | None:

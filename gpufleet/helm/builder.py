@@ -9,14 +9,14 @@ from typing import Any
 import yaml
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import merged
-from gpufleet.core.paths import expanded
-from gpufleet.core.render import render
+from gpufleet.core.merge import merge_mappings
+from gpufleet.core.paths import expand_user_path
+from gpufleet.core.render import render_template
 from gpufleet.helm.chart_choice import ChartChoice
 from gpufleet.helm.chart_models import ChartCatalog
-from gpufleet.helm.release import ChartSource, Readiness, Release, is_ours
+from gpufleet.helm.release import ChartSource, Readiness, Release, is_our_release
 from gpufleet.helm.settings import ClusterAccess
-from gpufleet.helm.user_values import combined
+from gpufleet.helm.user_values import combine_values
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, Workload
 
 STACK, NFD, PLUGIN = "kube-prometheus-stack", "node-feature-discovery", "nvidia-device-plugin"
@@ -66,7 +66,7 @@ class ReleaseBuilder:
             chart=chart,
             version=choice.version,
             source=chart_source(choice, access),
-            values=combined(known, merged(values, choice.values), wanted),
+            values=combine_values(known, merge_mappings(values, choice.values), wanted),
             ready=Readiness(nodes, access.timeout, labels=self.labels),
             crd_version=crd_version,
             adopt=access.adopt_releases,
@@ -115,7 +115,7 @@ def managed_release(ref: ReleaseRef, facts: ClusterFacts, *, adopt: bool) -> Hel
     found = facts.release(ref.namespace, ref.name)
     if found is None or found.status == "uninstalled":
         return None
-    return found if adopt or is_ours(found) else None
+    return found if adopt or is_our_release(found) else None
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
@@ -125,7 +125,7 @@ def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
     own = wanted.get(choice.chart) if isinstance(wanted, dict) else None
     if own is None and access.chart_dir:
         name = f"{choice.chart}-{choice.version}.tgz"
-        return ChartSource("archive", str(expanded(access.chart_dir) / name))
+        return ChartSource("archive", str(expand_user_path(access.chart_dir) / name))
     location = own or (wanted if isinstance(wanted, str) else choice.repository)
     if location.startswith("oci://"):
         reference = f"{location}/{choice.chart}"
@@ -134,4 +134,4 @@ def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:
 
 
 def chart_values(template: str, **known: object) -> dict[str, Any]:
-    return yaml.safe_load(render(template, **known)) or {}
+    return yaml.safe_load(render_template(template, **known)) or {}

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.kube.manifests import load_manifests
 
 
@@ -47,15 +47,15 @@ class ChartContent:
         for sub in self.subcharts:
             own = known.get(sub.key)
             inner = sub.chart.known_values()
-            known[sub.key] = merged(inner, own) if isinstance(own, Mapping) else inner
+            known[sub.key] = merge_mappings(inner, own) if isinstance(own, Mapping) else inner
             for path in sub.condition:
                 _add(conditions, path)
-        return merged(conditions, known)
+        return merge_mappings(conditions, known)
 
     def all_crds(self, values: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         """Its CRDs and those of the subcharts that `values`, merged over the defaults, enable."""
         yield from self.crds
-        effective = merged(self.values, values)
+        effective = merge_mappings(self.values, values)
         for sub in self.subcharts:
             if _is_on(sub.condition, effective):
                 inner = effective.get(sub.key)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
 
-from gpufleet.core.entries import loader
+from gpufleet.core.entries import entry_loader
 from gpufleet.core.findings import Finding
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_models import Break, Chart, ChartCatalog, Pick
 from gpufleet.helm.findings import charts as findings
@@ -34,7 +34,7 @@ class ChartChoice:
     findings: tuple[Finding, ...]
 
 
-load_charts = loader(ChartCatalog, "helm/charts")
+load_charts = entry_loader(ChartCatalog, "helm/charts")
 
 
 def kubernetes_minor(version: str) -> str:
@@ -115,7 +115,7 @@ def _choose(name: str, chart: Chart, minor: str, policy: Policy, pin: str | None
     allowed = policy == "newest"
     values: dict[str, Any] = {}
     for hit in hits:
-        values = merged(values, hit.values if allowed else {})
+        values = merge_mappings(values, hit.values if allowed else {})
     problems = [
         *_blockers(name, version, minor, hits, allowed),
         *_remarks(name, chart, version, minor),

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.yaml_events import events
+from gpufleet.core.yaml_events import parse_yaml_events
 
 
 class BrokenIndex(ValueError):
@@ -35,7 +35,7 @@ def parse_index(text: bytes, chart: str) -> tuple[IndexEntry, ...]:
     takes five times as long as parsing its events.
     """
     try:
-        read = events(text)
+        read = parse_yaml_events(text)
         for event in read:
             if isinstance(event, yaml.MappingStartEvent):
                 return tuple(_entries(read, chart))

@@ -11,14 +11,14 @@ from typing import Any
 import yaml
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.masks import masked
+from gpufleet.core.masks import mask_value
 from gpufleet.core.visible import one_line
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.findings import releases as findings
 
 Values = Mapping[str, Any]
 Path = tuple[str, ...]
-NEAR = 0.75  # similarity of two keys that differ by a typo; 1 means equal
+VALUE_SIMILARITY = 0.75  # similarity of two keys that differ by a typo; 1 means equal
 
 
 def same_values(old: Values, new: Values) -> bool:
@@ -43,14 +43,14 @@ def _plain(value: Any) -> Any:
 
 def values_mark(values: Values) -> str:
     """16 hex digits: a hash of the values without possible secrets."""
-    return hashlib.sha256(_canonical(masked(_plain(values))).encode()).hexdigest()[:16]
+    return hashlib.sha256(_canonical(mask_value(_plain(values))).encode()).hexdigest()[:16]
 
 
 def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str, ...]:
     """Unified diff of two sets of values as YAML. Possible secrets only show that they changed."""
     lines = unified_diff(
-        _yaml(masked(_plain(old))),
-        _yaml(masked(_plain(new), _plain(old))),
+        _yaml(mask_value(_plain(old))),
+        _yaml(mask_value(_plain(new), _plain(old))),
         fromfile=before,
         tofile=after,
         n=2,
@@ -104,6 +104,8 @@ def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
         if isinstance(inner, Mapping) and last in inner
     ]
     meant = (
-        deeper if len(deeper) == 1 else get_close_matches(last, map(str, known), n=1, cutoff=NEAR)
+        deeper
+        if len(deeper) == 1
+        else get_close_matches(last, map(str, known), n=1, cutoff=VALUE_SIMILARITY)
     )
     return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""

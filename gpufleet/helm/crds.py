@@ -16,7 +16,7 @@ from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.helm.strategy import HelmCatalog
 from gpufleet.kube.facts import ClusterFacts, Crd
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 
 Manifest = Mapping[str, Any]
 
@@ -71,10 +71,12 @@ def plan_crds(
 def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
     """The CRD with gpufleet's label, if it is new or already has that label."""
     there = ((live or {}).get("metadata") or {}).get("labels") or {}
-    if live is not None and any(there.get(key) != value for key, value in OURS.items()):
+    if live is not None and any(
+        there.get(key) != value for key, value in MANAGED_BY_LABELS.items()
+    ):
         return manifest
     metadata = manifest["metadata"]
-    labels = {**(metadata.get("labels") or {}), **OURS}
+    labels = {**(metadata.get("labels") or {}), **MANAGED_BY_LABELS}
     return {**manifest, "metadata": {**metadata, "labels": labels}}
 
 
@@ -129,7 +131,7 @@ def _schemas(manifest: Manifest) -> dict[str, Any]:
 _KIND = "x-kubernetes-group-version-kind"
 
 
-def published(
+def is_published(
     definitions: Mapping[str, Any] | None, group: str, kind: str, version: Mapping[str, Any]
 ) -> bool:
     """True if `definitions` (of /openapi/v2 or v3) have every field of one version of a CRD.

@@ -9,15 +9,17 @@ from gpufleet.core.findings import Finding, Severity
 from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.readiness import report_left_out, with_labels
-from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_ours
-from gpufleet.helm.scheduling import fitting, why_none
+from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_our_release
+from gpufleet.helm.scheduling import fitting_nodes, why_none
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
 from gpufleet.kube.parse import object_ref, placement_of
 
 STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
 
 
-def obstacles(wanted: Release, found: HelmRelease | None, facts: ClusterFacts) -> Iterator[Finding]:
+def find_obstacles(
+    wanted: Release, found: HelmRelease | None, facts: ClusterFacts
+) -> Iterator[Finding]:
     """Obstacles to any change."""
     space = facts.namespaces.get(wanted.namespace)
     if space and space.terminating:
@@ -25,7 +27,7 @@ def obstacles(wanted: Release, found: HelmRelease | None, facts: ClusterFacts) -
     level = space.pod_security.get("enforce") if space else None
     if level in STRICT:
         yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
-    if found and not is_ours(found) and not wanted.adopt:
+    if found and not is_our_release(found) and not wanted.adopt:
         yield _not_ours(wanted, found)
     elif found:
         yield from _edited(wanted, found)
@@ -120,7 +122,7 @@ def left_out(
         known = [node for node in facts.nodes if node.name in expected.nodes[name]]
         nodes = with_labels(expected.labels, known)
         usable = [node for node in nodes if node.usable]
-        if usable and not fitting(placement, usable):
+        if usable and not fitting_nodes(placement, usable):
             why = why_none(placement, usable)
             yield findings.NO_PODS(Severity.BLOCKER, daemonset=name, reason=why)
         else:

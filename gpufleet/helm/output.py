@@ -15,12 +15,12 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.release import STALE, Release
+from gpufleet.helm.release import STALE_SECONDS, Release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 
 NO_ERROR = "helm printed no error"
-SHOWN = 800  # characters of an error in a finding
+MAX_ERROR_CHARS = 800  # characters of an error in a finding
 _NOISE = re.compile(r"^([IWEF]\d{4} |level=|time=|\{\"level\")")
 _UNKNOWN_FIELD = re.compile(r'unknown field \\*"([^"\\]+)')
 _KUBERNETES = re.compile(r"which is incompatible with Kubernetes")
@@ -69,7 +69,11 @@ def error_line(stderr: str) -> str:
 
 def _middle_out(text: str) -> str:
     """Cut out the middle. Servers may quote a whole object, with the error before or after it."""
-    return text if len(text) <= SHOWN else f"{text[: SHOWN // 2]} … {text[-SHOWN // 2 :]}"
+    return (
+        text
+        if len(text) <= MAX_ERROR_CHARS
+        else f"{text[: MAX_ERROR_CHARS // 2]} … {text[-MAX_ERROR_CHARS // 2 :]}"
+    )
 
 
 def dropped_fields(stderr: str, release: Release) -> list[Finding]:
@@ -95,8 +99,11 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     of: dict[str, Any] = {"what": failure.what, "release": release.ref, "error": error}
     chart: dict[str, Any] = {"chart": release.chart, "version": release.version, "error": error}
     if _BUSY.search(error):
-        return findings.BUSY(
-            release=release.ref, status="pending", age="a moment", stale=f"{STALE // 60} minutes"
+        return findings.RELEASE_BUSY(
+            release=release.ref,
+            status="pending",
+            age="a moment",
+            stale=f"{STALE_SECONDS // 60} minutes",
         )
     if _KUBERNETES.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
@@ -126,7 +133,7 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     return findings.HELM_FAILED(**of, state=state)
 
 
-def is_gone(stderr: str) -> bool:
+def is_release_gone(stderr: str) -> bool:
     """True if helm could not uninstall a release because it does not exist."""
     return bool(_GONE.search(_last_error(stderr)))
 

@@ -12,15 +12,15 @@ from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
 from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.obstacles import left_out, missing_kinds, obstacles, taken_ports
+from gpufleet.helm.obstacles import find_obstacles, left_out, missing_kinds, taken_ports
 from gpufleet.helm.readiness import find_notes, find_unready, report_down
 from gpufleet.helm.release import (
-    STALE,
+    STALE_SECONDS,
     Action,
     HelmVersion,
     Release,
     ReleasePlan,
-    is_ours,
+    is_our_release,
 )
 from gpufleet.helm.strategy import HelmCatalog, helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
@@ -65,7 +65,7 @@ def plan_release(
     if not plan.changes:
         notes = find_notes(wanted, facts) if found else []
         return replace(plan, diff=(), findings=(*problems, *notes))
-    problems += obstacles(wanted, found, facts)
+    problems += find_obstacles(wanted, found, facts)
     return with_findings(plan, problems)
 
 
@@ -99,7 +99,7 @@ def with_objects(
     missing = missing_kinds(plan, objects, facts, added_apis)
     problems = [*taken_ports(plan, objects, facts), *missing, *report_down(facts.nodes)]
     problems += left_out(plan, objects, facts)
-    recreate = list(recreated(plan, objects, facts))
+    recreate = list(recreated_workloads(plan, objects, facts))
     problems += [
         findings.RECREATED(workload=work.ref, release=plan.release.ref, pods=work.ready)
         for work in recreate
@@ -173,13 +173,13 @@ def _steady(
 def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, list[Finding]]:
     known = controller.now and found.created  # both times by the server's clock
     age = max(controller.now - found.created, 0) if known else 0
-    if (is_ours(found) and controller.alone) or age >= STALE:
+    if (is_our_release(found) and controller.alone) or age >= STALE_SECONDS:
         return "repair-pending", f"an operation of helm was interrupted ({found.status})", []
-    busy = findings.BUSY(
+    busy = findings.RELEASE_BUSY(
         release=found.ref,
         status=found.status,
         age=f"{age // 60} min {age % 60} s",
-        stale=f"{STALE // 60} minutes",
+        stale=f"{STALE_SECONDS // 60} minutes",
     )
     return "blocked", "another operation is in progress", [busy]
 
@@ -197,7 +197,7 @@ def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
     return values_diff(found.values, wanted.values, before, after)
 
 
-def recreated(
+def recreated_workloads(
     plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
 ) -> Iterator[Workload]:
     """Workloads of the release whose selector differs from the rendered object's.

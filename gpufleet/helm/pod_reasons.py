@@ -8,21 +8,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import counted
-from gpufleet.kube.parse import condition
+from gpufleet.core.names import count_noun
+from gpufleet.kube.parse import true_condition
 
 Item = Mapping[str, Any]
 
 IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
-STARTING = ("", "ContainerCreating", "PodInitializing")
+STARTING_REASONS = ("", "ContainerCreating", "PodInitializing")
 MAX_CHARS = 400  # of one message
 _MADE = re.compile(r'pods? "[^"]+"')  # a name that changes with every attempt
 # Part of all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota,
 # insufficient quota to match these scopes. FailedCreate does not distinguish them.
 # https://github.com/kubernetes/apiserver/tree/master/pkg/admission/plugin/resourcequota
 # (controller.go, read 2026-11-27)
-QUOTA = "quota"
-POD_SECURITY = "violates PodSecurity"  # pod-security-admission/admission/admission.go
+QUOTA_MESSAGE = "quota"
+POD_SECURITY_MESSAGE = "violates PodSecurity"  # pod-security-admission/admission/admission.go
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +43,24 @@ def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") 
         for about in [event.get("involvedObject") or {}]
     }
     known = {("Pod", str(pod["metadata"]["name"])): pod for pod in pods}
-    found = [why for pod in known.values() if not is_ready(pod) if (why := _why(pod, said))]
+    found = [why for pod in known.values() if not is_ready_or_done(pod) if (why := _why(pod, said))]
     for (kind, name), event in said.items():
-        message = short(event.get("message"))
+        message = shorten_reason(event.get("message"))
         if event.get("reason") == "FailedCreate" or kind == "Job":
-            refused = "is forbidden" in message or QUOTA in message
+            refused = "is forbidden" in message or QUOTA_MESSAGE in message
             stays = refused and event_time(event) >= since
             found.append(Reason(f"{kind} {name}: {_MADE.sub('pods', message)}", stays))
         elif event.get("reason") == "Failed" and (kind, name) not in known:
             found.append(Reason(message))
     return [
-        Reason(f"{counted(count, 'pod')}: {each.text}" if count > 1 else each.text, each.stays)
+        Reason(f"{count_noun(count, 'pod')}: {each.text}" if count > 1 else each.text, each.stays)
         for each, count in Counter(found).items()
     ]
 
 
-def is_ready(pod: Item) -> bool:
+def is_ready_or_done(pod: Item) -> bool:
     succeeded = (pod.get("status") or {}).get("phase") == "Succeeded"
-    return succeeded or bool(condition(pod, "Ready"))
+    return succeeded or bool(true_condition(pod, "Ready"))
 
 
 def event_time(event: Item) -> str:
@@ -68,7 +68,7 @@ def event_time(event: Item) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
-def short(text: object) -> str:
+def shorten_reason(text: object) -> str:
     """A message on one line."""
     line = " ".join(str(text or "no reason given").split())
     return line if len(line) <= MAX_CHARS else line[: MAX_CHARS - 1] + "…"
@@ -84,11 +84,11 @@ def _why(pod: Item, said: Mapping[tuple[str, str], Item]) -> Reason | None:
     for about in status.get("conditions") or ():
         if about["type"] == "PodScheduled" and about["status"] == "False":
             why = about.get("message") or about.get("reason")
-            return Reason(f"cannot be scheduled: {short(why)}")
+            return Reason(f"cannot be scheduled: {shorten_reason(why)}")
     if status.get("phase") == "Failed":
-        return Reason(f"failed: {short(status.get('message') or status.get('reason'))}")
+        return Reason(f"failed: {shorten_reason(status.get('message') or status.get('reason'))}")
     if event := said.get(("Pod", str(pod["metadata"]["name"]))):
-        return Reason(f"{event.get('reason')}: {short(event.get('message'))}")
+        return Reason(f"{event.get('reason')}: {shorten_reason(event.get('message'))}")
     running = [each["name"] for each in first if (each.get("state") or {}).get("running")]
     return Reason(f"waiting for init container {running[0]}") if running else None
 
@@ -99,14 +99,14 @@ def _why_container(container: Item) -> Reason | None:
     reason = waiting.get("reason") or ""
     ended = (container.get("lastState") or {}).get("terminated") or state.get("terminated")
     if reason in IMAGE:
-        why = f"{reason}: {short(waiting.get('message'))}"
+        why = f"{reason}: {shorten_reason(waiting.get('message'))}"
         return Reason(f"the image {container.get('image')} cannot be pulled ({why})", stays=True)
     if ended and (reason == "CrashLoopBackOff" or ended.get("exitCode")):
-        times = counted(container.get("restartCount", 0), "restart")
+        times = count_noun(container.get("restartCount", 0), "restart")
         why = f"exit code {ended.get('exitCode')}, {ended.get('reason')}, {times}"
-        said = f": {short(ended['message'])}" if ended.get("message") else ""
+        said = f": {shorten_reason(ended['message'])}" if ended.get("message") else ""
         return Reason(f"container {name} crashes ({why}){said}", stays=True)
-    if reason not in STARTING:
-        why = f"{reason}: {short(waiting.get('message'))}"
+    if reason not in STARTING_REASONS:
+        why = f"{reason}: {shorten_reason(waiting.get('message'))}"
         return Reason(f"container {name} does not start ({why})", stays=True)
     return None

@@ -11,16 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import Count
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Operands, Release
-from gpufleet.helm.scheduling import fitting, why_none, why_not
+from gpufleet.helm.scheduling import fitting_nodes, why_none, why_not
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placement, Workload
 
 VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
 MAX_NODES = 10  # in one finding
-READY = "ready"  # state of a ClusterPolicy; also: ignored, notReady
+READY_STATE = "ready"  # state of a ClusterPolicy; also: ignored, notReady
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def find_silent(wanted: Release, facts: ClusterFacts) -> tuple[list[str], bool]:
     names = {
         node.name
         for work in facts.workloads_of(wanted.ref)
-        for node in fitting(work.placement, usable)
+        for node in fitting_nodes(work.placement, usable)
         if node.name in wanted.ready.nodes.get(work.name, ())
     }
     served = [node for node in facts.nodes if node.name in names]
@@ -97,7 +97,7 @@ def find_notes(wanted: Release, facts: ClusterFacts) -> list[Finding]:
                 findings.OPERATOR_SILENT(object=name, release=wanted.ref, namespace=ref.namespace)
             )
     policy = _policy(wanted, facts)
-    if ready.operands and policy and policy.state == READY:
+    if ready.operands and policy and policy.state == READY_STATE:
         needed = ready.operands.nodes
         made = [work for work in _made(ready.operands, wanted, facts) if work.name in needed]
         found += _without_pods(made, needed, facts.nodes)
@@ -133,15 +133,15 @@ def _why_unready(
         return "its controller has not observed the update yet"
     wanted = work.wanted
     if work.kind == "DaemonSet":
-        soon = fitting(work.placement, with_labels(labels, named))
-        if named and not wanted and not fitting(work.placement, named):
+        soon = fitting_nodes(work.placement, with_labels(labels, named))
+        if named and not wanted and not fitting_nodes(work.placement, named):
             why = why_none(work.placement, nodes)
             return f"0 desired pods, expected {len(soon) or len(named)}: {why}"
         if wanted < len(soon):
-            return f"{counted(wanted, 'desired pod')}, expected {len(soon)}"
+            return f"{count_noun(wanted, 'desired pod')}, expected {len(soon)}"
         usable = [node for node in nodes if node.usable]
         if len(usable) < len(nodes):  # the controller counts a node that is down for a while
-            wanted = min(wanted, len(fitting(work.placement, usable)))
+            wanted = min(wanted, len(fitting_nodes(work.placement, usable)))
     if work.updated < wanted:
         return f"{work.updated} of {Count(wanted):pod is|pods are} updated"
     if work.old:
@@ -162,7 +162,7 @@ def _operands(
         yield Unready(what, "it is missing", operand=True, missing=True)
         return
     made = _made(expected, wanted, facts)
-    if policy.state != READY or policy.reason == known.no_labels:
+    if policy.state != READY_STATE or policy.reason == known.no_labels:
         others = [other.name for other in facts.cluster_policies if other.name != policy.name]
         yield Unready(f"ClusterPolicy {policy.name}", _state(policy, others), operand=True)
     else:
@@ -185,7 +185,7 @@ def _state(policy: ClusterPolicy, others: Sequence[str]) -> str:
         return f"it is ignored: the operator reconciles only the oldest, and there is {others[0]}"
     if not policy.state:
         return "the operator has not set its state yet"
-    if policy.state == READY:
+    if policy.state == READY_STATE:
         return f"ready with nothing to do: {detail}"
     return f"{policy.state}: {detail}" if detail else policy.state
 

@@ -16,10 +16,10 @@ Action = Literal[
 OWNER_LABEL = "gpufleet"  # on the Secrets of our releases; value: the machine that ran helm
 VALUES_LABEL = "gpufleet-values"  # on the same Secrets; value: hash of the values that gpufleet set
 ADOPTED_LABEL = "gpufleet-adopted"  # on the same Secrets, if gpufleet adopted the release
-STALE = 15 * 60  # seconds after which a pending release counts as interrupted
+STALE_SECONDS = 15 * 60  # seconds after which a pending release counts as interrupted
 
 
-def is_ours(found: HelmRelease) -> bool:
+def is_our_release(found: HelmRelease) -> bool:
     """True if gpufleet created or adopted the newest revision of a release. Its name and namespace
     do not show that, as every guide uses the same. A helm without labels (before 3.13) drops the
     label when its user upgrades the release, which then belongs to that user."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
 # https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/#taints-and-tolerations
@@ -25,7 +25,7 @@ _TOLERATED = {
 _OF_HOST_NETWORK = ("node.kubernetes.io/network-unavailable", "NoSchedule")
 
 
-def fitting(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
+def fitting_nodes(placement: Placement, nodes: Iterable[ClusterNode]) -> list[ClusterNode]:
     """The nodes on which a DaemonSet with this placement runs a pod."""
     return [node for node in nodes if not why_not(placement, node)]
 
@@ -51,7 +51,7 @@ def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
         missing = _required(placement)
         if len(everywhere) == 1:
             return f"the only node does not have {missing}"
-        return f"none of the {counted(len(everywhere), 'node')} has {missing}"
+        return f"none of the {count_noun(len(everywhere), 'node')} has {missing}"
     taints = {
         str(taint) for node in labelled for taint in node.taints if not _tolerated(taint, placement)
     }

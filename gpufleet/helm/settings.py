@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from gpufleet.core.settings import RoleSettings, Url, matching
+from gpufleet.core.settings import RoleSettings, Url, must_match
 from gpufleet.helm.chart_choice import load_charts
 
 
@@ -33,12 +33,12 @@ def _no_login(value: str) -> str:
 ChartVersion = Annotated[
     str,
     BeforeValidator(_text_only),
-    matching(r"v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", "a version, such as v25.3.0 or 0.17.1"),
+    must_match(r"v?[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*", "a version, such as v25.3.0 or 0.17.1"),
 ]
 ChartVersions = Annotated[dict[str, ChartVersion], AfterValidator(_known_charts)]
 ChartRepository = Annotated[
     str,
-    matching(
+    must_match(
         r"(https?|oci)://[^\s'\"`$\\?#]+",
         "a URL of https, http or oci, such as oci://registry.example.com/charts",
     ),
@@ -47,7 +47,7 @@ ChartRepository = Annotated[
 ChartRepositories = Annotated[dict[str, ChartRepository], AfterValidator(_known_charts)]
 Name = Annotated[
     str,
-    matching(
+    must_match(
         r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?",
         "a name in Kubernetes: at most 63 of a to z, 0 to 9 and -, which is neither first nor last",
     ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.release import HelmStrategy, HelmVersion
 from gpufleet.kube.facts import HelmRelease, ServerVersion
@@ -38,7 +38,7 @@ class HelmCatalog(Entry):
     download: HelmDownload
 
 
-helm_catalog = loader(HelmCatalog, "helm/helm")
+helm_catalog = entry_loader(HelmCatalog, "helm/helm")
 
 
 SERVER_SIDE = "ssa"  # apply_method of a release that helm 4 applied server-side

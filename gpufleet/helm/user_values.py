@@ -8,14 +8,14 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.merge import merged, value_at, with_value, without_value
+from gpufleet.core.merge import merge_mappings, value_at, with_value, without_value
 from gpufleet.helm.chart_models import Chart
 
 Values = Mapping[str, Any]
 _LABELS = re.compile(r"([^\s,=]+)=\[([^\]]*)\]")  # nodes=[a,b], for kube-state-metrics
 
 
-def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
+def combine_values(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
     """The user's values over ours.
 
     Ours are dropped if the user sets the same thing in another way. Named lists are joined. Empty
@@ -29,9 +29,9 @@ def combined(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]:
             ours = without_value(ours, path)
         elif all(isinstance(one, Mapping) for one in (mine, over)) and False not in said:
             theirs = with_value(
-                theirs, path, merged(over, mine)
+                theirs, path, merge_mappings(over, mine)
             )  # the user's other entries have no effect
-    result = merged(ours, theirs)
+    result = merge_mappings(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)
         if isinstance(yours, str):

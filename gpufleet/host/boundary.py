@@ -16,9 +16,9 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.host import shell
 from gpufleet.host.asking import is_connected
 from gpufleet.host.failed_output import for_people
-from gpufleet.host.notices import notices
-from gpufleet.host.sudo import run
-from gpufleet.host.trouble import explain_error, refusal
+from gpufleet.host.notices import parse_notices
+from gpufleet.host.sudo import run_on_host
+from gpufleet.host.trouble import explain_error, explain_failed_command
 from gpufleet.run.reporting import RunReport
 
 Command = str | StringCommand | FunctionCommand
@@ -49,7 +49,7 @@ def findings_of(error: Exception, doing: str) -> Sequence[Finding]:
     return (explain_error(host, error, doing),)
 
 
-def watched(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
+def watch_command(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
     """The command, which fails with findings instead of raising or losing its connection."""
     if isinstance(command, FunctionCommand):
         call = (explain, command.function, command.args, command.kwargs)
@@ -59,7 +59,7 @@ def watched(command: Command, explain: Explain) -> StringCommand | FunctionComma
     return _Watched(*command.bits, _separator=command.separator, **command.connector_arguments)
 
 
-def failing(*found: Finding) -> FunctionCommand:
+def fail_with(*found: Finding) -> FunctionCommand:
     """A command that only fails its operation, with these findings."""
     return FunctionCommand(_fail, found, {})
 
@@ -68,10 +68,10 @@ class _Watched(StringCommand):
     def execute(
         self, state: State, host: Host, connector_arguments: Any
     ) -> tuple[bool, CommandOutput]:
-        doing = step(state, host)
+        doing = current_step(state, host)
         try:
             connector_arguments.update(self.connector_arguments)
-            ok, output = run(
+            ok, output = run_on_host(
                 host,
                 self,
                 print_output=state.print_output,
@@ -82,9 +82,9 @@ class _Watched(StringCommand):
             return _fail(state, host, explain_error(host, error, doing)), CommandOutput([])
         if not ok:
             if not is_connected(host):  # otherwise looks like a failure without a message
-                _fail(state, host, refusal(host, [], doing))
+                _fail(state, host, explain_failed_command(host, [], doing))
             for_people(host.name, output.combined_lines)
-        _report(state, host, list(notices(output.stdout_lines)))
+        _report(state, host, list(parse_notices(output.stdout_lines)))
         return ok, output
 
 
@@ -100,13 +100,13 @@ def _call(
     try:
         return function(state, host, *args, **kwargs) is not False
     except Exception as error:  # noqa: BLE001 - the boundary
-        return _fail(state, host, *explain(error, step(state, host)))
+        return _fail(state, host, *explain(error, current_step(state, host)))
 
 
 def _fail(state: State, host: Host, *found: Finding) -> bool:
     _report(state, host, found)
     for finding in found:
-        logger.error(shell.explain(host.name, finding))
+        logger.error(shell.explain_finding(host.name, finding))
     return False
 
 
@@ -116,7 +116,7 @@ def _report(state: State, host: Host, found: Sequence[Finding]) -> None:
         part.findings += [finding for finding in found if finding not in part.findings]
 
 
-def step(state: State, host: Host) -> str:
+def current_step(state: State, host: Host) -> str:
     """The name of the current operation, for a message: in the step '…'."""
     found = host.executing_op_hash
     names = sorted(state.get_op_meta(found).names) if found else ["before the first"]

@@ -14,13 +14,13 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import LINE_END, gather_command
 from gpufleet.facts.sections import FactsError
-from gpufleet.host.asking import MARK, arguments
+from gpufleet.host.asking import OUTPUT_MARK, host_arguments
 from gpufleet.host.findings import FACTS_UNREADABLE
-from gpufleet.host.liveness import watch
-from gpufleet.host.sudo import run
-from gpufleet.host.trouble import explain_error, refusal
+from gpufleet.host.liveness import watch_connection
+from gpufleet.host.sudo import run_on_host
+from gpufleet.host.trouble import explain_error, explain_failed_command
 
-DOING = "while its facts were gathered"
+DURING_FACTS = "while its facts were gathered"
 
 
 def read_facts(
@@ -36,26 +36,28 @@ def read_facts(
     they are known.
     """
     try:
-        watch(host)
-        command = StringCommand(gather_command(paths, ports, mark=MARK))
+        watch_connection(host)
+        command = StringCommand(gather_command(paths, ports, mark=OUTPUT_MARK))
         # Never printed, not even at -vvv: it contains whole files with their passwords.
-        ok, output = run(host, command, **(arguments(host) if how is None else how))
+        ok, output = run_on_host(host, command, **(host_arguments(host) if how is None else how))
         lines = [line for part in output.stdout_lines for line in part.split(LINE_END)]
         if not ok:
             # output before the facts, for example of nologin
-            start = next((i for i, line in enumerate(lines) if MARK in line), len(lines))
-            return refusal(host, [*output.stderr_lines, *lines[:start]], DOING)
+            start = next((i for i, line in enumerate(lines) if OUTPUT_MARK in line), len(lines))
+            return explain_failed_command(
+                host, [*output.stderr_lines, *lines[:start]], DURING_FACTS
+            )
         machine_id, boot_id = _controller()
         return parse_node_facts(
             lines,
-            mark=MARK,
+            mark=OUTPUT_MARK,
             controller_machine_id=machine_id,
             controller_boot_id=boot_id,
         )
     except FactsError as error:
-        return FACTS_UNREADABLE(host=host.name, doing=DOING, problem=str(error))
+        return FACTS_UNREADABLE(host=host.name, doing=DURING_FACTS, problem=str(error))
     except Exception as error:  # noqa: BLE001 - the boundary
-        return explain_error(host, error, DOING)
+        return explain_error(host, error, DURING_FACTS)
 
 
 @cache

@@ -11,8 +11,8 @@ from pyinfra.connectors.util import OutputLine
 
 from gpufleet.core.causes import find_cause, without_progress
 from gpufleet.core.quoting import keep_output, quote_line, quote_lines
-from gpufleet.core.visible import BAR, barred
-from gpufleet.host.asking import MARK
+from gpufleet.core.visible import BAR, bar_lines
+from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.run.step_results import own_line
 
 LAST_LINES = 8  # of the output of a failed command
@@ -38,7 +38,7 @@ def _without_frame(texts: list[str]) -> list[str]:
     """Remove the marks of `framed` and the line break before each."""
     kept: list[str] = []
     for text in texts:
-        if text != MARK:
+        if text != OUTPUT_MARK:
             kept.append(text)
         elif kept and not kept[-1]:
             kept.pop()
@@ -59,7 +59,11 @@ def _ours_first(host: str, texts: list[str]) -> list[str]:
         (output if quoted else explained).append(text[len(BAR) :] if quoted else text)
     shown = without_progress(output)[-LAST_LINES:]
     log = [] if shown == output else [f"  See {keep_output(host, output)}"]
-    return [*map(quote_line, _with_cause(explained, output)), *barred(map(quote_line, shown)), *log]
+    return [
+        *map(quote_line, _with_cause(explained, output)),
+        *bar_lines(map(quote_line, shown)),
+        *log,
+    ]
 
 
 def _with_cause(explained: list[str], output: list[str]) -> list[str]:

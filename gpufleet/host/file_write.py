@@ -28,7 +28,7 @@ class FileWrite:
         return bool(self.mode & 0o077) or not there.mode & 0o077
 
 
-def edited(files: Iterable[FileWrite], facts: NodeFacts) -> tuple[str, ...]:
+def edited_paths(files: Iterable[FileWrite], facts: NodeFacts) -> tuple[str, ...]:
     """Paths of `files` that were edited after a run wrote them.
 
     The host's record has the sha256 of the written content. A deleted file is not edited.

@@ -17,21 +17,21 @@ from gpufleet.core.visible import one_line
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command, script, upload
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command, script_command, upload_command
 
 
-def put(files: Sequence[FileWrite]) -> Commands:
+def put_files(files: Sequence[FileWrite]) -> Commands:
     """Commands that put `files` in place: one upload and two commands for any number of files."""
-    mark = stamp()
+    mark = run_stamp()
     archive = f"{INCOMING}/{mark}.tar"
-    yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
-    yield upload(_archive(files), archive)
+    yield quote_command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS)
+    yield upload_command(_archive(files), archive)
     paths = [file.path for file in files]
-    yield script("host/put_files", archive, f"{BACKUPS}/{mark}", *paths)
+    yield script_command("host/put_files", archive, f"{BACKUPS}/{mark}", *paths)
 
 
-def stamp() -> str:
+def run_stamp() -> str:
     """A unique name for files that this run leaves on a host."""
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S.%fZ}-{os.getpid()}"
 
@@ -57,8 +57,8 @@ def show_diff(facts: NodeFacts, files: Sequence[FileWrite]) -> None:
             click.echo(f"    [{one_line(host.name)}] {line}", err=True)
 
 
-@operation
-def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
+@host_operation
+def write_files(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
     """
     Put files in place that differ on the host.
 
@@ -69,4 +69,4 @@ def write(facts: NodeFacts, files: Sequence[FileWrite]) -> Commands:
         host.noop("all files are as they should be")
         return
     show_diff(facts, files)
-    yield from put(files)
+    yield from put_files(files)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import choose_hosts, is_missing, unprintable
+from gpufleet.core.inventory import choose_hosts, is_missing, refuse_unprintable_names
 from gpufleet.core.secrets import register_secrets_of
-from gpufleet.core.visible import printed
+from gpufleet.core.visible import printed_value
 from gpufleet.facts.model import NodeFacts
-from gpufleet.run.findings import INVENTORY, NO_INVENTORY
+from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ Answer = tuple[NodeFacts | Finding, Any]  # facts, further result
 Read = Callable[[Any, Any], Answer]  # takes pyinfra's state and host; raises nothing
 
 
-class Progress:
+class GatherProgress:
     """Receives the progress of reading hosts. This base class does nothing."""
 
     def began(self, hosts: int) -> None:
@@ -59,11 +59,11 @@ class NoInventory(Exception):
         super().__init__(f"{finding.code} {finding.message}\n  {finding.remedy}")
 
 
-def gather(
+def gather_facts(
     inventory: str,
     limit: Sequence[str] = (),
     read: Read | None = None,
-    progress: Progress | None = None,
+    progress: GatherProgress | None = None,
 ) -> list[Gathered]:
     """Facts of every host of `inventory`, or of the hosts and groups that `limit` names.
 
@@ -88,9 +88,9 @@ def gather(
     ctx_state.set(state)
     hosts = _load(inventory, cwd)
     if not len(hosts):
-        raise NoInventory(INVENTORY(path=inventory, why="it names no host"))
-    if why := unprintable(host.name for host in hosts):
-        raise NoInventory(INVENTORY(path=inventory, why=why))
+        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why="it names no host"))
+    if why := refuse_unprintable_names(host.name for host in hosts):
+        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why))
     for host in hosts:
         register_secrets_of(host.data.dict())
     ctx_inventory.set(hosts)
@@ -98,7 +98,7 @@ def gather(
     clusters = [host for host in wanted if is_cluster(host.groups)]
     asked = [host for host in wanted if host not in clusters]
     state.init(hosts, config, initial_limit=asked)
-    found = _ask(state, asked, read, progress or Progress()) if asked else {}
+    found = _ask(state, asked, read, progress or GatherProgress()) if asked else {}
     return [
         Gathered(host.name, {}, None, cluster=True, groups=tuple(host.groups))
         if host in clusters
@@ -107,7 +107,9 @@ def gather(
     ]
 
 
-def _ask(state: Any, asked: list[Any], read: Read | None, progress: Progress) -> dict[Any, Answer]:
+def _ask(
+    state: Any, asked: list[Any], read: Read | None, progress: GatherProgress
+) -> dict[Any, Answer]:
     """Read all reachable hosts at the same time."""
     from pyinfra.api.connect import connect_all, disconnect_all
     from pyinfra.api.exceptions import PyinfraError
@@ -146,9 +148,9 @@ def _load(inventory: str, cwd: str) -> Any:
         return make_inventory(inventory, cwd=cwd)
     except Exception as error:
         cause = getattr(error, "exception", error)  # pyinfra wraps it
-        named = f"{type(cause).__name__}: {printed(cause, str)}"
+        named = f"{type(cause).__name__}: {printed_value(cause, str)}"
         why = cause.message if isinstance(cause, ClickException) else named
-        raise NoInventory(INVENTORY(path=inventory, why=why)) from error
+        raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
 
 
 def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
@@ -162,17 +164,17 @@ def _limited(hosts: Any, limit: Sequence[str]) -> list[Any]:
 
 
 def _gathered(host: Any, known: Answer | None) -> Gathered:
-    from gpufleet.run.connection import unreached
-    from gpufleet.run.near_misses import misspelt
+    from gpufleet.run.connection import explain_unreached
+    from gpufleet.run.near_misses import find_misspelt_keys
 
-    answer, beside = known or (unreached(host), None)
+    answer, beside = known or (explain_unreached(host), None)
     facts, problem = (answer, None) if isinstance(answer, NodeFacts) else (None, answer)
     return Gathered(
         host.name,
         host.data.dict(),
         facts,
         problem,
-        misspelt=tuple(misspelt(host)),
+        misspelt=tuple(find_misspelt_keys(host)),
         groups=tuple(host.groups),
         beside=beside,
     )

@@ -14,13 +14,13 @@ from paramiko import SSHException, Transport
 from pyinfra import logger
 from pyinfra.api import Host
 
-INTERVAL = 15.0  # seconds between two questions, and between two lines of progress
-PATIENCE = 45.0  # seconds that one answer may take
+LIVENESS_INTERVAL = 15.0  # seconds between two questions, and between two lines of progress
+LIVENESS_TIMEOUT = 45.0  # seconds that one answer may take
 _WATCH, _LOST = "gpufleet_watch", "gpufleet_silent"  # in pyinfra's dictionary of a connection
 _CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
-def watch(host: Host) -> None:
+def watch_connection(host: Host) -> None:
     """Watch a host from now on, and close its connection if it does not respond. SSH only."""
     if _transport(host) is not None and _WATCH not in host.connector_data:
         # `host` may be pyinfra's proxy of the current host, which greenlets cannot use
@@ -44,7 +44,7 @@ def forget_loss(host: Host) -> None:
 def _watch(host: Host) -> None:
     """Ask the host until the process ends. After a reboot, ask over the new connection."""
     while True:
-        gevent.sleep(INTERVAL)
+        gevent.sleep(LIVENESS_INTERVAL)
         transport = _transport(host)
         if transport is not None and transport.is_active():
             _await_answer(host, transport)
@@ -54,15 +54,15 @@ def _await_answer(host: Host, transport: Transport) -> None:
     began = time.monotonic()
     asked: Greenlet = gevent.spawn(_ask, transport)
     while True:
-        asked.join(timeout=INTERVAL)
+        asked.join(timeout=LIVENESS_INTERVAL)
         silent = time.monotonic() - began
         if asked.ready():
             return
-        if silent >= PATIENCE:
+        if silent >= LIVENESS_TIMEOUT:
             break
         logger.warning(
             f"{host.print_prefix}no response for {silent:.0f} s: waiting up to "
-            f"{PATIENCE - silent:.0f} s more for this host"
+            f"{LIVENESS_TIMEOUT - silent:.0f} s more for this host"
         )
     host.connector_data[_LOST] = silent
     asked.kill(block=False)

@@ -23,13 +23,13 @@ from gpufleet.core.visible import one_line
 from gpufleet.facts.files import INCOMING
 from gpufleet.facts.model import RUN_LOCK, STEP_LOCK, NodeFacts
 from gpufleet.host import findings
-from gpufleet.host.asking import answer, framed, privileges
-from gpufleet.host.shell import command, script
-from gpufleet.host.sudo import run
-from gpufleet.host.trouble import refusal
+from gpufleet.host.asking import frame_command, framed_answer, privilege_arguments
+from gpufleet.host.shell import quote_command, script_command
+from gpufleet.host.sudo import run_on_host
+from gpufleet.host.trouble import explain_failed_command
 
-POLL = 0.1  # seconds between two reads of its holder
-DOING = "while the lock on it was taken"
+LOCK_POLL_SECONDS = 0.1  # seconds between two reads of its holder
+DURING_LOCK = "while the lock on it was taken"
 _KEY = "gpufleet_lock"  # key of pyinfra's connector_data
 _names: dict[str, str] = {}  # text of a lock of this process -> the host's name in the inventory
 
@@ -56,13 +56,15 @@ class HostLock:
 
         Raises Stopped if another run holds it, or held it after `seen` or after this run did.
         """
-        wanted = framed(script("host/hold_host", RUN_LOCK, self.seen, self.text, INCOMING))
-        self._holding = gevent.spawn(_hold, host, wanted, privileges(host))
+        wanted = frame_command(
+            script_command("host/hold_host", RUN_LOCK, self.seen, self.text, INCOMING)
+        )
+        self._holding = gevent.spawn(_hold, host, wanted, privilege_arguments(host))
         while self.held:
             if _content(host) == self.text:
                 self._was_held = True
                 return
-            gevent.sleep(POLL)
+            gevent.sleep(LOCK_POLL_SECONDS)
         done = findings.NO_MORE if self._was_held else findings.NOTHING
         output, errors = self._holding.get()
         raise Stopped(_why_not(host, output, errors, done))
@@ -74,23 +76,23 @@ class HostLock:
         self._holding, self.seen = None, ""
 
 
-def arm(host: Host, facts: NodeFacts) -> None:
+def arm_lock(host: Host, facts: NodeFacts) -> None:
     """Make the first change of the host acquire its lock. A lock that an earlier step of this
     process holds is kept, because it lasts as long as the connection."""
     there = lock_of(host)
     if there and there.held and facts.run_lock == there.text:
         there.used = False
         return
-    remember(host, HostLock(facts.run_lock))
+    remember_lock(host, HostLock(facts.run_lock))
 
 
-def remember(host: Host, lock: HostLock) -> None:
+def remember_lock(host: Host, lock: HostLock) -> None:
     """Register the lock of a host that later steps may change."""
     host.connector_data[_KEY] = lock
     _names[lock.text] = host.name
 
 
-def is_ours(text: str, host: str) -> bool:
+def is_our_lock(text: str, host: str) -> bool:
     """True if an earlier step of this process wrote this text into the lock of the host."""
     return _names.get(text) == host
 
@@ -101,7 +103,7 @@ def lock_of(host: Host) -> HostLock | None:
     return found if isinstance(found, HostLock) else None
 
 
-def taking(lock: HostLock) -> FunctionCommand:
+def acquire_lock(lock: HostLock) -> FunctionCommand:
     """The command that acquires the lock."""
     return FunctionCommand(_take, (lock,), {})
 
@@ -135,16 +137,18 @@ def _take(state: State, host: Host, lock: HostLock) -> bool:
 def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
     """Run the process that holds the lock, until the process or the connection ends."""
     try:
-        _, output = run(host, wanted, **how)
+        _, output = run_on_host(host, wanted, **how)
     except Exception as error:  # noqa: BLE001 - ends with the connection, with any error
         return [], [type(error).__name__]
-    return answer(output.stdout_lines) or [], output.stderr_lines
+    return framed_answer(output.stdout_lines) or [], output.stderr_lines
 
 
 def _content(host: Host) -> str:
     """The current content of the lock file."""
-    ok, output = run(host, framed(command("cat", RUN_LOCK)), **privileges(host))
-    return "".join(answer(output.stdout_lines) or ()) if ok else ""
+    ok, output = run_on_host(
+        host, frame_command(quote_command("cat", RUN_LOCK)), **privilege_arguments(host)
+    )
+    return "".join(framed_answer(output.stdout_lines) or ()) if ok else ""
 
 
 def _why_not(host: Host, output: list[str], errors: list[str], done: str) -> Finding:
@@ -156,4 +160,4 @@ def _why_not(host: Host, output: list[str], errors: list[str], done: str) -> Fin
         return findings.ANOTHER_RUN(holder=holder_name(text), done=done)
     if word == "changed":
         return findings.CHANGED_SINCE(holder=holder_name(text), done=done)
-    return refusal(host, errors, DOING)
+    return explain_failed_command(host, errors, DURING_LOCK)

@@ -17,7 +17,7 @@ def reload_waits(unit: str) -> Finding:
     return RELOAD_WAITS(unit=unit.removesuffix(".service"))
 
 
-def notices(lines: Iterable[str]) -> Iterator[Finding]:
+def parse_notices(lines: Iterable[str]) -> Iterator[Finding]:
     """The findings in a script's output."""
     for line in lines:
         if found := _WAITS.fullmatch(line):

@@ -15,8 +15,8 @@ from pyinfra.api.operation import OperationMeta
 from pyinfra.context import ctx_state
 
 from gpufleet.core.inventory import CLUSTERS
-from gpufleet.host.boundary import Explain, failing, findings_of, step, watched
-from gpufleet.host.lock import as_step, lock_of, taking
+from gpufleet.host.boundary import Explain, current_step, fail_with, findings_of, watch_command
+from gpufleet.host.lock import acquire_lock, as_step, lock_of
 from gpufleet.run.pace import mark_independent
 from gpufleet.run.reporting import RunReport
 
@@ -32,7 +32,7 @@ class Later(Generic[Value]):
     value: Value | None = None
 
 
-def operation(
+def host_operation(
     function: Callable[P, Commands], explain: Explain = findings_of, *, serial: bool = False
 ) -> Callable[Concatenate[str, P], OperationMeta]:
     """Make a pyinfra operation of a generator of commands.
@@ -65,7 +65,7 @@ def one_by_one(
     function: Callable[P, Commands],
 ) -> Callable[Concatenate[str, P], OperationMeta]:
     """An operation that runs on one host at a time."""
-    return operation(function, serial=True)
+    return host_operation(function, serial=True)
 
 
 def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, Commands]:
@@ -80,16 +80,16 @@ def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, C
             lock = lock_of(host)
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
-                    yield watched(taking(lock), explain)
+                    yield watch_command(acquire_lock(lock), explain)
                 if lock and not isinstance(command, FunctionCommand):  # functions only wait
                     lock.used = True
-                yield watched(as_step(command) if lock else command, explain)
+                yield watch_command(as_step(command) if lock else command, explain)
         except Exception as error:  # noqa: BLE001 - the boundary
-            yield failing(*explain(error, step(state, host)))
+            yield fail_with(*explain(error, current_step(state, host)))
 
     return commands
 
 
-def role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def host_role(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Make a pyinfra deploy of a function. `name` precedes the sentences of its operations."""
     return cast(Callable[[Callable[P, None]], Callable[P, None]], pyinfra_deploy(name))

@@ -12,21 +12,29 @@ from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.core.findings import Finding
 from gpufleet.host import findings
-from gpufleet.host.asking import MARK, answer, framed, is_connected, privileges
+from gpufleet.host.asking import (
+    OUTPUT_MARK,
+    frame_command,
+    framed_answer,
+    is_connected,
+    privilege_arguments,
+)
 from gpufleet.host.lock import lock_of
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain, script
-from gpufleet.host.sudo import run
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, script_command
+from gpufleet.host.sudo import run_on_host
 from gpufleet.run.reporting import RunReport
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-POLL = 1.0  # seconds between two tries to connect
-REPORT = 15.0  # seconds between two lines of progress
+REBOOT_POLL_SECONDS = 1.0  # seconds between two tries to connect
+REBOOT_REPORT_SECONDS = 15.0  # seconds between two lines of progress
 CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
-@operation
-def when(reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool) -> Commands:
+@host_operation
+def reboot_if_needed(
+    reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool
+) -> Commands:
     """
     Reboot the host if there is a reason and it is allowed, and wait until it is up again.
 
@@ -50,9 +58,9 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
         return _failed(state, host, findings.REBOOT_NOT_BEGUN(why="its boot ID cannot be read"))
     work = ""
     try:  # detached, so that it returns; the host may still be faster
-        command = framed(script("host/reboot", "" if end_work else "spare"))
-        ok, output = run(host, command, **privileges(host))
-        work = "" if ok else ", ".join(answer(output.stdout_lines) or ())
+        command = frame_command(script_command("host/reboot", "" if end_work else "spare"))
+        ok, output = run_on_host(host, command, **privilege_arguments(host))
+        work = "" if ok else ", ".join(framed_answer(output.stdout_lines) or ())
         ok = ok or _was_cut(host, output.stdout_lines)
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")
@@ -72,19 +80,19 @@ def _was_cut(host: Host, lines: list[str]) -> bool:
 
     A command that never began, as without sudo's password, leaves no mark and a connection.
     """
-    return answer(lines) is None and (MARK in lines or not is_connected(host))
+    return framed_answer(lines) is None and (OUTPUT_MARK in lines or not is_connected(host))
 
 
 def _failed(state: State, host: Host, problem: Finding) -> bool:
     RunReport.of(state).host(host.name).findings.append(problem)
-    logger.error(explain(host.name, problem))
+    logger.error(explain_finding(host.name, problem))
     return False
 
 
 def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
     began = reported = time.monotonic()
     while (now := time.monotonic()) - began < timeout:
-        if now - reported >= REPORT:
+        if now - reported >= REBOOT_REPORT_SECONDS:
             logger.info(f"{host.print_prefix}waiting for the reboot: {now - began:.0f} s")
             reported = now
         host.disconnect()
@@ -95,10 +103,10 @@ def _wait_for_new_boot(host: Host, before: str, timeout: int) -> bool:
                 return True
         except (ConnectError, *CUT) as error:
             logger.debug(f"{host.name} does not respond yet: {error}")
-        time.sleep(POLL)
+        time.sleep(REBOOT_POLL_SECONDS)
     return False
 
 
 def _boot_id(host: Host) -> str:
-    ok, output = host.run_shell_command(framed(StringCommand(BOOT_ID)), _timeout=10)
-    return "".join(answer(output.stdout_lines) or ()) if ok else ""
+    ok, output = host.run_shell_command(frame_command(StringCommand(BOOT_ID)), _timeout=10)
+    return "".join(framed_answer(output.stdout_lines) or ()) if ok else ""

@@ -14,17 +14,17 @@ from gpufleet.core.visible import one_line
 
 ROOMS = Path(__file__).parents[1]
 LINE = 16_384  # characters of base64, a multiple of 4
-UNITS = (  # scripts that enable or change units, or run packages' scripts that do
+UNIT_SCRIPTS = (  # scripts that enable or change units, or run packages' scripts that do
     "containerd/start", "driver/services", "exporter/exporter_start", "exporter/exporter_stop",
     "kubernetes/kubeadm", "kubernetes/reset", "node/purge", "node/remove_files",
     "packages/apt_transaction", "packages/finish", "packages/rpm_install",
     "packages/rpm_transaction", "toolkit/cdi_refresh",
 )  # fmt: skip
-SHARED = {  # file of functions -> the scripts that use them
+SHARED_FUNCTIONS = {  # file of functions -> the scripts that use them
     "host/gpu_work": (
-        "toolkit/activate", "driver/end_work", "host/reboot", "driver/unload", *UNITS,
+        "toolkit/activate", "driver/end_work", "host/reboot", "driver/unload", *UNIT_SCRIPTS,
     ),
-    "host/units": UNITS,
+    "host/units": UNIT_SCRIPTS,
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
     "upgrade/gpu_units": (
         "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take", "upgrade/validate",
@@ -41,7 +41,11 @@ SHARED = {  # file of functions -> the scripts that use them
 
 @lru_cache
 def _source(name: str) -> str:
-    parts = ("host/prelude", *(shared for shared, users in SHARED.items() if name in users), name)
+    parts = (
+        "host/prelude",
+        *(shared for shared, users in SHARED_FUNCTIONS.items() if name in users),
+        name,
+    )
     return "".join(script_file(part).read_text() for part in parts)
 
 
@@ -51,21 +55,21 @@ def script_file(name: str) -> Path:
     return ROOMS / room / "scripts" / f"{stem}.sh"
 
 
-def script(name: str, *arguments: str) -> StringCommand:
+def script_command(name: str, *arguments: str) -> StringCommand:
     """The command that runs a script, by ROOM/NAME, with `arguments` on a host."""
     bits = [QuoteString(argument) for argument in arguments]
     program = f"gpufleet-{name.rpartition('/')[2]}"
     return StringCommand("sh", "-c", QuoteString(_source(name)), program, *bits)
 
 
-def upload(content: bytes, path: str) -> StringCommand:
+def upload_command(content: bytes, path: str) -> StringCommand:
     """The command that writes bytes to `path` on a host, readable only by root from the start.
 
     The bytes go through standard input. pyinfra itself leaves them readable in /tmp until they are
     copied, and every process can read a command's arguments.
     """
     digest = hashlib.sha256(content).hexdigest()
-    return StringCommand(script("host/receive", path, digest), _stdin=as_lines(content))
+    return StringCommand(script_command("host/receive", path, digest), _stdin=as_lines(content))
 
 
 def as_lines(content: bytes) -> list[str]:
@@ -74,22 +78,22 @@ def as_lines(content: bytes) -> list[str]:
     return [text[start : start + LINE] for start in range(0, len(text), LINE)] or [""]
 
 
-def command(*arguments: str) -> StringCommand:
+def quote_command(*arguments: str) -> StringCommand:
     """A command of plain arguments, each quoted."""
     return StringCommand(*(QuoteString(argument) for argument in arguments))
 
 
-def explain(host: str, finding: Finding) -> str:
+def explain_finding(host: str, finding: Finding) -> str:
     """A finding as text for a terminal: the host, the message and the remedy."""
     return f"{finding.code} {one_line(host)}: {finding.message}\n  {finding.remedy}"
 
 
-def stop(host: str, finding: Finding) -> StringCommand:
+def stop_command(host: str, finding: Finding) -> StringCommand:
     """A command that fails with the finding as its error text, which stops only this host."""
     return StringCommand(
         "sh",
         "-c",
         QuoteString('printf "%s\\n" "$1" >&2; exit 1'),
         "gpufleet",
-        QuoteString(explain(host, finding)),
+        QuoteString(explain_finding(host, finding)),
     )

@@ -22,7 +22,7 @@ _PROMPTED = "prompted_sudo_password"  # where pyinfra stores a typed password, b
 _CONTROL = ("_success_exit_codes", "_timeout", "_get_pty", "_stdin")
 
 
-def run(
+def run_on_host(
     host: Host,
     command: StringCommand,
     *,

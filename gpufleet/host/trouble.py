@@ -27,7 +27,7 @@ _REFUSALS = (
 _NO_SHELL = ("this account is currently not available", "nologin", "no shell")
 
 
-def refusal(host: Host, output: Sequence[str], doing: str) -> Finding:
+def explain_failed_command(host: Host, output: Sequence[str], doing: str) -> Finding:
     """Explain by the host's output why a command failed that every host can run.
 
     `doing`: the step that failed, as in "while its facts were gathered".
@@ -60,7 +60,7 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
         named = f"{type(error).__name__}: {text}" if text else type(error).__name__
         return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host, named))
     if isinstance(error, PyinfraError):
-        return refusal(host, [str(error)], doing)
+        return explain_failed_command(host, [str(error)], doing)
     return findings.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)
 
 

@@ -11,7 +11,12 @@ from gpufleet.kube.facts import (
     ReleaseRef,
     WorkloadKind,
 )
-from gpufleet.kube.helm_releases import UndecodableRelease, decode_release, histories, revision_of
+from gpufleet.kube.helm_releases import (
+    UndecodableRelease,
+    decode_release,
+    release_histories,
+    revision_of,
+)
 from gpufleet.kube.node_answers import parse_node
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.parse import (
@@ -28,7 +33,7 @@ from gpufleet.kube.parse import (
 )
 from gpufleet.kube.system_pods import parse_system_pods
 
-KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
+WATCHED_KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
 OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services")
 Answers = Mapping[str, Any]
 
@@ -41,7 +46,9 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
     found: dict[str, Any] = {**dict.fromkeys(OPTIONAL, ()), "system_configs": {}, **answers}
     releases, unreadable = _releases(found)
     kinds = load_operated_kinds().by_kind
-    made = [parse_workload(kind, item) for kind in KINDS for item in found["workloads"][kind]]
+    made = [
+        parse_workload(kind, item) for kind in WATCHED_KINDS for item in found["workloads"][kind]
+    ]
     lone = [parse_lone_pod(item) for item in found["pods"]]
     return ClusterFacts(
         context=context,
@@ -67,7 +74,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
 
 def _releases(answers: Answers) -> tuple[tuple[HelmRelease, ...], dict[ReleaseRef, str]]:
     """The readable releases, and the reason for each unreadable one."""
-    revisions = histories(answers["secrets"])
+    revisions = release_histories(answers["secrets"])
     found: list[HelmRelease] = []
     unreadable: dict[ReleaseRef, str] = {}
     for secret in answers["releases"]:

@@ -27,7 +27,7 @@ from gpufleet.kube.operated import load_operated_kinds
 from gpufleet.kube.parse import Answer, object_ref
 
 RELEASE_TYPE = "helm.sh/release.v1"
-LARGEST = 32 * 2**20  # bytes of an unpacked release: a Secret of 1 MiB may unpack to 1 GiB
+MAX_RELEASE_BYTES = 32 * 2**20  # of an unpacked release: a Secret of 1 MiB may unpack to 1 GiB
 _SECRET = re.compile(r"sh\.helm\.release\.v1\.([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)\.v([1-9]\d{0,8})")
 _HELMS_LABELS = ("name", "owner", "status", "version", "createdAt", "modifiedAt")
 _CLAIM = "PersistentVolumeClaim"
@@ -73,7 +73,7 @@ def newest_revisions(metadata: Iterable[Answer]) -> dict[ReleaseRef, str]:
     return {ref: name for ref, (_, name) in newest.items()}
 
 
-def histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revision, ...]]:
+def release_histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revision, ...]]:
     """Every revision of every release, oldest first."""
     found: dict[ReleaseRef, list[Revision]] = {}
     for item in metadata:
@@ -113,9 +113,9 @@ def decode_release(secret: Answer) -> HelmRelease:
 def _unpacked(secret: Answer) -> bytes:
     packed = base64.b64decode(base64.b64decode(secret["data"]["release"]))
     unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)  # gzip
-    content = unpacker.decompress(packed, LARGEST)
+    content = unpacker.decompress(packed, MAX_RELEASE_BYTES)
     if unpacker.unconsumed_tail:
-        raise ValueError(f"it unpacks to more than {LARGEST} bytes")
+        raise ValueError(f"it unpacks to more than {MAX_RELEASE_BYTES} bytes")
     if not unpacker.eof:
         raise ValueError("it is truncated")
     return content

@@ -17,20 +17,20 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from urllib3 import HTTPHeaderDict
 
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.responses import bound_answers
 from gpufleet.core.secrets import hide_secrets, register_secrets_of
 from gpufleet.core.visible import one_line
-from gpufleet.core.yaml_events import LOADER, events
+from gpufleet.core.yaml_events import LOADER, parse_yaml_events
 from gpufleet.kube.private_folder import private_folder
 
 if TYPE_CHECKING:  # imported when needed: takes a quarter of a second
     from kubernetes.client import ApiClient
 
-DEFAULT = "~/.kube/config"
-KINDS = {"clusters": "cluster", "contexts": "context", "users": "user"}
+DEFAULT_KUBECONFIG = "~/.kube/config"
+KUBECONFIG_LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
 FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-CONNECTIONS = 32  # kept open to a cluster; each further connection begins with TLS
+MAX_CONNECTIONS = 32  # kept open to a cluster; each further connection begins with TLS
 IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
@@ -63,9 +63,9 @@ class Kubeconfig:
 
 def kubeconfig_paths(chosen: str = "") -> str:
     """The files, separated as in KUBECONFIG: `chosen`, else KUBECONFIG, else kubectl's default."""
-    named = chosen or os.environ.get("KUBECONFIG") or DEFAULT
+    named = chosen or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
     parts = (part for part in named.split(os.pathsep) if part)
-    return os.pathsep.join(str(expanded(part)) for part in parts)
+    return os.pathsep.join(str(expand_user_path(part)) for part in parts)
 
 
 def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
@@ -86,7 +86,7 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
         raise KubeconfigError(str(error)) from error
     if not files:
         raise KubeconfigError("no file exists")
-    merged: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+    merged: dict[str, dict[str, Any]] = {kind: {} for kind in KUBECONFIG_LISTS}
     current = ""
     for path in files:
         content = _content(path)
@@ -99,7 +99,9 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_bytes()
-        deque(events(text), maxlen=0)  # raises for deep nesting, which C code must not read
+        deque(
+            parse_yaml_events(text), maxlen=0
+        )  # raises for deep nesting, which C code must not read
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise KubeconfigError(f"{path}: {_why_unreadable(error)}") from error
@@ -119,7 +121,7 @@ def _why_unreadable(error: Exception) -> str:
 def _entries(path: Path, content: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The clusters, contexts and users of one file by name, with absolute paths."""
     found: dict[str, dict[str, Any]] = {}
-    for kind, word in KINDS.items():
+    for kind, word in KUBECONFIG_LISTS.items():
         listed = content.get(kind) or []
         if not isinstance(listed, list):
             raise KubeconfigError(f"{path}: {kind} is not a list")
@@ -175,7 +177,7 @@ def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
         },
     )
     register_secrets_of(found.user)
-    impersonation(found.user)
+    impersonation_headers(found.user)
     return found
 
 
@@ -183,7 +185,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def impersonation(user: Mapping[str, Any]) -> list[tuple[str, str]]:
+def impersonation_headers(user: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The headers that impersonate another user. Raises KubeconfigError.
 
     Source: https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
@@ -227,7 +229,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
             temp_file_path=str(private_folder()),
         )
         settings.retries = False  # each retry of urllib3 prints a warning, and waits
-        settings.connection_pool_maxsize = CONNECTIONS
+        settings.connection_pool_maxsize = MAX_CONNECTIONS
         client = ApiClient(settings)
     except (config.ConfigException, OSError, ValueError) as error:
         raise KubeconfigError(" ".join(str(error).split()) or type(error).__name__) from error
@@ -235,7 +237,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
         text = " ".join(str(error).split())
         raise KubeconfigError(f"{type(error).__name__}: {text}") from error
     bound_answers(client.rest_client)
-    _act_as(client, impersonation(kubeconfig.user))
+    _act_as(client, impersonation_headers(kubeconfig.user))
     return client
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.yaml_events import LOADER, events
+from gpufleet.core.yaml_events import LOADER, parse_yaml_events
 
 
 class ManifestLoader(LOADER):  # type: ignore[misc]
@@ -21,5 +21,5 @@ ManifestLoader.add_constructor(
 
 def load_manifests(text: str | bytes) -> list[Any]:
     """Every document of a text. Raises YAMLError, also if it is nested too deep."""
-    deque(events(text), maxlen=0)  # raises for deep nesting, which C code must not read
+    deque(parse_yaml_events(text), maxlen=0)  # raises for deep nesting, which C code must not read
     return list(yaml.load_all(text, Loader=ManifestLoader))

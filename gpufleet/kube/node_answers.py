@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.kube.facts import ClusterNode, Taint
 from gpufleet.kube.parse import Answer
 
@@ -24,7 +24,7 @@ class NodeKinds(Entry):
     foreign: tuple[ForeignKind, ...]
 
 
-load_node_kinds = loader(NodeKinds, "kube/node_kinds")
+load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
 def foreign_node(labels: Mapping[str, str]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-MANAGER = "gpufleet"  # field manager of applied fields
-OURS = {"app.kubernetes.io/managed-by": "gpufleet"}
+FIELD_MANAGER = "gpufleet"  # field manager of applied fields
+MANAGED_BY_LABELS = {"app.kubernetes.io/managed-by": "gpufleet"}
 Body = Mapping[str, Any]
 Action = Literal["create", "change", "delete"]
 
@@ -28,7 +28,7 @@ class ObjectSet:
     @property
     def labels(self) -> dict[str, str]:
         """The label selector of this set."""
-        return {**OURS, "app.kubernetes.io/component": self.part}
+        return {**MANAGED_BY_LABELS, "app.kubernetes.io/component": self.part}
 
     @property
     def selector(self) -> str:
@@ -57,7 +57,7 @@ class ObjectChange:
         return f"{self.action} {self.name}"
 
 
-def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
+def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
     """The writes that converge the live objects. `live`: the objects that match the selector."""
     there = {str(body["metadata"]["name"]): body for body in live}
     found = []
@@ -70,12 +70,12 @@ def changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]
     return (*found, *(ObjectChange("delete", name, {}) for name in gone))
 
 
-def is_ours(live: Body) -> bool:
+def is_our_object(live: Body) -> bool:
     """True if gpufleet wrote an object: it has our label, or fields that we applied."""
     about = live.get("metadata") or {}
     labels = about.get("labels") or {}
     managers = {entry.get("manager") for entry in about.get("managedFields") or ()}
-    return OURS.items() <= labels.items() or MANAGER in managers
+    return MANAGED_BY_LABELS.items() <= labels.items() or FIELD_MANAGER in managers
 
 
 def _has(live: Any, wanted: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.kube.facts import ObjectRef
 
 
@@ -35,7 +35,7 @@ class OperatedKinds(Entry):
         return {entry.kind: entry for entry in self.kinds}
 
 
-load_operated_kinds = loader(OperatedKinds, "kube/operated_kinds")
+load_operated_kinds = entry_loader(OperatedKinds, "kube/operated_kinds")
 
 
 def operated_states(items: Iterable[Mapping[str, Any]], kind: OperatedKind) -> dict[ObjectRef, str]:

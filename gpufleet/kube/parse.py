@@ -25,7 +25,7 @@ Answer = Mapping[str, Any]
 
 RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm sets on its objects
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
-POD_SECURITY = "pod-security.kubernetes.io/"
+POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
 _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 
 
@@ -37,7 +37,7 @@ def parse_version(answer: Answer) -> ServerVersion:
     )
 
 
-def condition(answer: Answer, kind: str) -> Answer:
+def true_condition(answer: Answer, kind: str) -> Answer:
     """The condition of that type in an object's status if it is true, or {}."""
     conditions = (answer.get("status") or {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == kind and c["status"] == "True"), {})
@@ -148,7 +148,7 @@ def parse_lone_pod(answer: Answer) -> Workload | None:
         namespace=answer["metadata"]["namespace"],
         name=answer["metadata"]["name"],
         wanted=1,
-        ready=int(bool(condition(answer, "Ready"))),
+        ready=int(bool(true_condition(answer, "Ready"))),
         updated=1,
         old=0,
         settled=True,
@@ -194,12 +194,14 @@ def parse_namespace(answer: Answer) -> Namespace:
     return Namespace(
         name=answer["metadata"]["name"],
         pod_security={
-            key.removeprefix(POD_SECURITY): level
+            key.removeprefix(POD_SECURITY_PREFIX): level
             for key, level in labels.items()
-            if key.startswith(POD_SECURITY) and not key.endswith("-version")
+            if key.startswith(POD_SECURITY_PREFIX) and not key.endswith("-version")
         },
         terminating=(answer.get("status") or {}).get("phase") == "Terminating",
-        labels={key: value for key, value in labels.items() if not key.startswith(POD_SECURITY)},
+        labels={
+            key: value for key, value in labels.items() if not key.startswith(POD_SECURITY_PREFIX)
+        },
     )
 
 
@@ -234,7 +236,7 @@ def parse_cluster_policy(answer: Answer) -> ClusterPolicy:
     status = answer.get("status") or {}
     state = str(status.get("state") or "")
     kind = "Ready" if state == "ready" else "Error"  # set after the state, so both may be true
-    why = condition(answer, kind)
+    why = true_condition(answer, kind)
     return ClusterPolicy(
         answer["metadata"]["name"],
         state,

@@ -9,7 +9,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
 from gpufleet.kube import findings
 
-MOST = 30  # permissions in a finding
+MAX_SHOWN_PERMISSIONS = 30  # permissions in a finding
 # only Kubernetes names, because users may paste a server's text into a shell
 _FORBIDDEN = re.compile(
     r'cannot (?P<verb>[a-z*]{1,40}) resource "(?P<resource>[a-z0-9./*-]{1,253})"'
@@ -35,6 +35,10 @@ def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
             others[quote_field(message)] = None
     example = " ".join(next(iter(verbs), "--list").split()[:2])
     missing = [*verbs, *others]
-    more = [f"and {len(missing) - MOST} more"] if len(missing) > MOST else []
-    said = ", ".join([*missing[:MOST], *more])
+    more = (
+        [f"and {len(missing) - MAX_SHOWN_PERMISSIONS} more"]
+        if len(missing) > MAX_SHOWN_PERMISSIONS
+        else []
+    )
+    said = ", ".join([*missing[:MAX_SHOWN_PERMISSIONS], *more])
     return findings.FORBIDDEN(context=context, missing=said, example=example)

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-NAMESPACE = "kube-system"
+SYSTEM_NAMESPACE = "kube-system"
 LABELS = ("component", "k8s-app")  # kubeadm, providers and charts set one of them
 ENDED = ("Succeeded", "Failed")
 Answer = Mapping[str, Any]
@@ -72,7 +72,7 @@ def _running(pods: Iterable[Answer]) -> Iterator[Answer]:
         metadata = pod["metadata"]
         labelled = any(name in (metadata.get("labels") or {}) for name in LABELS)
         phase = (pod.get("status") or {}).get("phase")
-        if metadata.get("namespace") == NAMESPACE and labelled and phase not in ENDED:
+        if metadata.get("namespace") == SYSTEM_NAMESPACE and labelled and phase not in ENDED:
             yield pod
 
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import yaml
 
-from gpufleet.facts.sections.kubernetes import digest
+from gpufleet.facts.sections.kubernetes import certificate_digest
 
-LONGEST = 100_000  # characters; kubeadm's has some 5,600
+MAX_KUBECONFIG_CHARS = 100_000  # characters; kubeadm's has some 5,600
 CLUSTER = ("server", "certificate-authority-data")
-USER = ("client-certificate-data", "client-key-data")
+USER_FIELDS = ("client-certificate-data", "client-key-data")
 
 
-def administrator(text: str) -> str:
+def administrator_kubeconfig(text: str) -> str:
     """A kubeconfig of the one cluster and user in what kubeadm wrote on a host.
 
     It has a server and inline certificates alone: a host must not name programs to run or files to
     read on this machine. Raises ValueError, which says what is wrong with the text.
     """
-    if len(text) > LONGEST:
-        raise ValueError(f"it is longer than {LONGEST} characters")
+    if len(text) > MAX_KUBECONFIG_CHARS:
+        raise ValueError(f"it is longer than {MAX_KUBECONFIG_CHARS} characters")
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text)):
             raise ValueError("it has a YAML alias")  # a few of them grow without bound
@@ -42,14 +42,14 @@ def administrator(text: str) -> str:
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "kubernetes", "cluster": _only(cluster, CLUSTER)}],
-        "users": [{"name": name, "user": _only(user, USER)}],
+        "users": [{"name": name, "user": _only(user, USER_FIELDS)}],
         "contexts": [{"name": context, "context": {"cluster": "kubernetes", "user": name}}],
         "current-context": context,
     }
     return yaml.safe_dump(made, sort_keys=False)
 
 
-def authorities(text: str) -> frozenset[str]:
+def authority_digests(text: str) -> frozenset[str]:
     """Digests of the certificate authorities that a kubeconfig trusts, as in a host's facts.
 
     Empty if it contains no certificates."""
@@ -60,12 +60,12 @@ def authorities(text: str) -> frozenset[str]:
     except (yaml.YAMLError, KeyError, TypeError, AttributeError, RecursionError, ValueError):
         return frozenset()
     bodies = re.findall(r"-----BEGIN [^\n]*-----\n(.*?)-----END", pem, re.DOTALL)
-    return frozenset(digest("".join(body.split())) for body in bodies)
+    return frozenset(certificate_digest("".join(body.split())) for body in bodies)
 
 
 def leads_elsewhere(text: str, known: frozenset[str]) -> bool:
     """True if a kubeconfig trusts certificate authorities, but no `known` one of a cluster."""
-    trusted = authorities(text)
+    trusted = authority_digests(text)
     return bool(known and trusted) and trusted.isdisjoint(known)
 
 

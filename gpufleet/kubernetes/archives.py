@@ -19,11 +19,11 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 
 OCI, DOCKER = "index.json", "manifest.json"
-LONGEST = 4 * 2**20  # bytes of such a file
-NAMES = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
+MAX_INDEX_BYTES = 4 * 2**20  # bytes of such a file
+IMAGE_NAME_KEYS = ("io.containerd.image.name", "org.opencontainers.image.ref.name")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 UNPACKED = 2  # containerd keeps an image's layers, and unpacks them
 PACKED = 3  # how much larger a compressed archive is then, at a guess
@@ -46,11 +46,11 @@ class ImageArchive:
         return self.size * UNPACKED * (PACKED if self.compressed else 1)
 
 
-def expand(patterns: Sequence[str]) -> list[str]:
+def expand_patterns(patterns: Sequence[str]) -> list[str]:
     """The files that paths and patterns name, each once. Raises ValueError for one without any."""
     found: list[str] = []
     for pattern in patterns:
-        path = str(expanded(pattern).absolute())
+        path = str(expand_user_path(pattern).absolute())
         names = [path] if Path(path).is_file() else sorted(glob(path))
         files = [name for name in names if Path(name).is_file()]
         if not files:
@@ -96,7 +96,7 @@ def _descriptions(tar: tarfile.TarFile) -> Iterator[tuple[str, bytes]]:
     for member in tar:
         name = member.name.removeprefix("./")
         if name in (OCI, DOCKER) and member.isfile():
-            if member.size > LONGEST:
+            if member.size > MAX_INDEX_BYTES:
                 raise ValueError(f"{name} is too large")
             content = tar.extractfile(member)
             assert content
@@ -113,16 +113,16 @@ def _images(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     for entry in json.loads(files[DOCKER]):
         config = entry["Config"].rpartition("/")[2].removesuffix(".json")
         for name in entry.get("RepoTags") or ():
-            yield normal(name), _digest(f"sha256:{config}")
+            yield normalize_image(name), _digest(f"sha256:{config}")
 
 
 def _name(annotations: Mapping[str, Any]) -> str:
     """An image's; "" also for one with a tag alone, which the import names by the date."""
-    own, tag = (str(annotations.get(key) or "") for key in NAMES)
+    own, tag = (str(annotations.get(key) or "") for key in IMAGE_NAME_KEYS)
     return own or (tag if re.search("[/:@]", tag) else "")
 
 
-def normal(name: str) -> str:
+def normalize_image(name: str) -> str:
     """The whole name of an image: busybox:1 is docker.io/library/busybox:1."""
     first, slash, _ = name.partition("/")
     hosted = slash and ("." in first or ":" in first or first == "localhost")

@@ -10,11 +10,11 @@ from gpufleet.kubernetes.plan import (
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.transaction import PackageTransaction
-from gpufleet.role.result import RoleResult, digests
+from gpufleet.role.result import RoleResult, file_digests
 from gpufleet.toolkit.record import ChangesPart, FilePart
 
 
-def conclude(
+def conclude_kubernetes(
     settings: KubernetesSettings,
     facts: NodeFacts,
     plan: KubernetesPlan,
@@ -38,4 +38,4 @@ def conclude(
         held=settings.hold,
         **with_archives(settings.image_archives, old),
     )
-    return RoleResult(entry, digests(plan.wanted_files), version)
+    return RoleResult(entry, file_digests(plan.wanted_files), version)

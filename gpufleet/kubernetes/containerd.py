@@ -19,16 +19,16 @@ from gpufleet.toolkit.config.containerd_layers import (
     version_of,
     written_name,
 )
-from gpufleet.toolkit.config.containerd_options import DRIVER, read_option, spellings
+from gpufleet.toolkit.config.containerd_options import DRIVER, option_spellings, read_option
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import Data, lookup
-from gpufleet.toolkit.config.layers import PLACES
-from gpufleet.toolkit.config.model import Merged, Path, Record
+from gpufleet.toolkit.config.edits import Data, lookup_path
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES
+from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
-    Wanted,
-    is_ours,
+    WantedTables,
+    is_our_value,
     merge_settings,
-    parsed,
+    parse_tables,
     unmerge_settings,
 )
 from gpufleet.toolkit.models import ToolkitCatalog
@@ -39,8 +39,8 @@ from gpufleet.toolkit.settings import ToolkitSettings
 CERTS = "/etc/containerd/certs.d"
 CNI = "/opt/cni/bin"  # folder of the programs of the package kubernetes-cni
 NVIDIA = "nvidia"
-RUNTIMES, DEFAULT, _ = PLACES["containerd"]
-FOLDERS = ("registry", "config_path")
+RUNTIMES, DEFAULT, _ = RUNTIME_PLACES["containerd"]
+REGISTRY_CONFIG_KEYS = ("registry", "config_path")
 _IMAGES = "io.containerd.cri.v1.images"  # from version 3 of the file on
 
 
@@ -54,7 +54,7 @@ class Required:
     mirrors: bool = False
 
 
-def plan_containerd(
+def plan_containerd_cri(
     facts: NodeFacts, catalog: ToolkitCatalog, required: Required, texts: Mapping[str, str]
 ) -> tuple[RuntimePlan | None, tuple[Finding, ...]]:
     """The change of containerd's main file. `texts`: of all files, after the roles before."""
@@ -62,15 +62,15 @@ def plan_containerd(
     context = Context("containerd", runtime, ToolkitSettings.model_validate({}), facts, catalog)
     path, text = runtime.config_path, texts.get(runtime.config_path)
     if file := cri_disabled_in(texts, path):
-        return None, (found.CRI_DISABLED(file=file),)
+        return None, (found.KUBELET_CRI_DISABLED(file=file),)
     if required.mirrors and (file := _has_mirrors(texts, path)):
         return None, (found.MIRRORS_TWICE(file=file),)
     entry = facts.provenance.entry(KubernetesEntry).containerd
-    record = entry.changes.record if entry.changes and entry.config == path else Record()
+    record = entry.changes.record if entry.changes and entry.config == path else EditRecord()
     desired = DesiredRuntime(file=path, new_version=min(3, context.newest_version))
 
-    def wanted_of(data: Data) -> Wanted:
-        return Wanted(_wanted(data, required, context, record), (), "")
+    def wanted_of(data: Data) -> WantedTables:
+        return WantedTables(_wanted(data, required, context, record), (), "")
 
     skeleton = f"version = {desired.new_version}\n"
     merged = merge_settings(text, skeleton, desired, record, wanted_of)
@@ -86,14 +86,14 @@ def _overridden(
 ) -> Iterator[Finding]:
     """A finding for each required setting that an imported file overrides."""
     layers = layers_of(context, texts)
-    default = lookup(layers.table, DEFAULT, "runc")
+    default = lookup_path(layers.table, DEFAULT, "runc")
     wanted = required.systemd_cgroups
     for name in sorted({"runc" if default == NVIDIA else default, NVIDIA}):
         runtime: Path = (*RUNTIMES, name)
         entry = layers.entry(runtime)
         if entry is None or bool(read_option(entry, DRIVER)) == wanted:
             continue
-        place: Path = (*runtime, "options", (spellings(entry, DRIVER) or (DRIVER,))[-1])
+        place: Path = (*runtime, "options", (option_spellings(entry, DRIVER) or (DRIVER,))[-1])
         file = layers.file_of(place) or layers.file_of(runtime)
         if file != context.main_path:
             yield found.OVERRIDDEN(
@@ -105,7 +105,7 @@ def _overridden(
             )
 
 
-def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | None:
+def plan_without(facts: NodeFacts, record: EditRecord, path: str) -> RuntimePlan | None:
     """The change that removes our settings, or None if the file has no such settings."""
     runtime = facts.runtimes.get("containerd")
     file = facts.files.get(path)
@@ -115,7 +115,9 @@ def plan_without(facts: NodeFacts, record: Record, path: str) -> RuntimePlan | N
     return _plan(facts, runtime, merged, file.content)
 
 
-def _wanted(data: Data, required: Required, context: Context, record: Record) -> dict[Path, Any]:
+def _wanted(
+    data: Data, required: Required, context: Context, record: EditRecord
+) -> dict[Path, Any]:
     wanted: dict[Path, Any] = {}
     version = version_of(data) if data else min(3, context.newest_version)
     if not data:
@@ -123,15 +125,17 @@ def _wanted(data: Data, required: Required, context: Context, record: Record) ->
     runtime: Path = ("plugins", written_name(data, version, context.newest_version))
     images: Path = ("plugins", _IMAGES) if runtime[1] == CRI[3] else runtime
     pinned = ("pinned_images", "sandbox") if images != runtime else ("sandbox_image",)
-    default = lookup(data, (*runtime, "containerd", "default_runtime_name"), "runc")
+    default = lookup_path(data, (*runtime, "containerd", "default_runtime_name"), "runc")
     base = "runc" if default == NVIDIA else default
     tables: Path = (*runtime, "containerd", "runtimes")
     for name in (base, NVIDIA):
-        entry = lookup(data, (*tables, name))
-        names = spellings(entry or {}, DRIVER) or (DRIVER,)
+        entry = lookup_path(data, (*tables, name))
+        names = option_spellings(entry or {}, DRIVER) or (DRIVER,)
         options: list[Path] = [(*tables, name, "options", key) for key in names]
-        if all(bool(lookup(data, each)) == required.systemd_cgroups for each in options):
-            ours = (each for each in ((*tables, name), *options) if is_ours(data, each, record))
+        if all(bool(lookup_path(data, each)) == required.systemd_cgroups for each in options):
+            ours = (
+                each for each in ((*tables, name), *options) if is_our_value(data, each, record)
+            )
             wanted |= {each: record.values[each] for each in ours}
             continue
         if entry is not None:
@@ -143,15 +147,15 @@ def _wanted(data: Data, required: Required, context: Context, record: Record) ->
         sandbox: Path = (*images, *pinned)
         wanted[sandbox] = required.pause
     if required.mirrors:
-        wanted |= _registry_folders(data, (*images, *FOLDERS), record)
+        wanted |= _registry_folders(data, (*images, *REGISTRY_CONFIG_KEYS), record)
     return wanted | _cni_programs(data, (*runtime, "cni"), context, record)
 
 
-def _registry_folders(data: Data, place: Path, record: Record) -> dict[Path, Any]:
+def _registry_folders(data: Data, place: Path, record: EditRecord) -> dict[Path, Any]:
     """Folders of files about registries, separated by colons: the user's before ours."""
-    if is_ours(data, place, record):
+    if is_our_value(data, place, record):
         return {place: record.values[place]}
-    folders = [folder for folder in str(lookup(data, place, "")).split(":") if folder]
+    folders = [folder for folder in str(lookup_path(data, place, "")).split(":") if folder]
     return {} if CERTS in folders else {place: ":".join([*folders, CERTS])}
 
 
@@ -159,23 +163,25 @@ def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
     """Path of a file that sets `mirrors`, or "". The CRI plugin does not load if folders of
     registries are set too."""
     for path in read_files(texts, main):
-        plugins = parsed(texts[path]).get("plugins")
-        if any(lookup(plugins, (name, "registry", "mirrors")) for name in (*CRI.values(), _IMAGES)):
+        plugins = parse_tables(texts[path]).get("plugins")
+        if any(
+            lookup_path(plugins, (name, "registry", "mirrors")) for name in (*CRI.values(), _IMAGES)
+        ):
             return path
     return ""
 
 
-def _cni_programs(data: Data, table: Path, context: Context, record: Record) -> dict[Path, Any]:
+def _cni_programs(data: Data, table: Path, context: Context, record: EditRecord) -> dict[Path, Any]:
     """The setting of the folder of CNI plugins: one folder, or from 2.1 on a list.
 
     containerd does not start if a file sets `bin_dir` and a list that is not the default.
     """
     one, several = (*table, "bin_dir"), (*table, "bin_dirs")
-    if not context.has("cni-bin-dirs") or lookup(data, one):
+    if not context.has("cni-bin-dirs") or lookup_path(data, one):
         return {one: CNI}
-    if is_ours(data, several, record):
+    if is_our_value(data, several, record):
         return {several: record.values[several]}
-    there = lookup(data, several, [])
+    there = lookup_path(data, several, [])
     return {} if CNI in there else {several: [*there, CNI]}
 
 

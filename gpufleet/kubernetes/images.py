@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.limits import MIB
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
 from gpufleet.kubernetes.findings import images as found
 from gpufleet.kubernetes.record import KubernetesEntry
 
-FOLDER = f"{HOME}/images"  # of uploads on a host
-PLACES = ("/var", "/")  # where containerd and gpufleet keep them: the first that is known
-MIB = 2**20
+IMAGES_FOLDER = f"{HOME}/images"  # of uploads on a host
+IMAGE_MOUNTS = ("/var", "/")  # where containerd and gpufleet keep them: the first that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Present:
         )
 
 
-def pending(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchive, ...]:
+def pending_archives(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchive, ...]:
     """The archives that the host's record does not have."""
     known = facts.provenance.entry(KubernetesEntry).archives
     archives = (read_archive(path) for path in paths)
@@ -42,7 +42,7 @@ def pending(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchive, ...]:
 
 def room_for(archives: Sequence[ImageArchive], facts: NodeFacts) -> Iterator[Finding]:
     """One is uploaded after the other, and removed again; their images stay."""
-    place = next((path for path in PLACES if path in facts.free_bytes), "")
+    place = next((path for path in IMAGE_MOUNTS if path in facts.free_bytes), "")
     if not archives or not place:
         return
     needed = max(each.size for each in archives) + sum(each.room for each in archives)

@@ -13,11 +13,11 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.kubernetes.settings import KubernetesSettings
 
 OLD_API = "kubeadm.k8s.io/v1beta3"
-SOCKET = "unix:///run/containerd/containerd.sock"
+CRI_SOCKET_URL = "unix:///run/containerd/containerd.sock"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 ETCD_METRICS, PROXY_METRICS = 2381, 10249  # ports: as kubeadm and kube-proxy have them
 SLOW = {"kubernetesAPICall": "4m0s", "controlPlaneComponentHealthCheck": "8m0s"}
@@ -101,7 +101,7 @@ def certificates_configuration(key: str, version: str, api: str) -> str:
             "apiVersion": api,
             "kind": "InitConfiguration",
             "certificateKey": key,
-            "nodeRegistration": {"criSocket": SOCKET},
+            "nodeRegistration": {"criSocket": CRI_SOCKET_URL},
         },
         {"apiVersion": api, "kind": "ClusterConfiguration", "kubernetesVersion": f"v{version}"},
     )
@@ -118,7 +118,7 @@ def _registration(settings: KubernetesSettings, api: str, *, controls: bool) -> 
     open_to_pods = settings.control_plane_pods or not controls
     if taints and not open_to_pods:
         taints = [{"key": CONTROL_PLANE_TAINT, "effect": "NoSchedule"}, *taints]
-    registration: dict[str, Any] = {"criSocket": SOCKET}
+    registration: dict[str, Any] = {"criSocket": CRI_SOCKET_URL}
     if taints or (controls and open_to_pods):
         registration["taints"] = taints
     if settings.labels:
@@ -148,7 +148,7 @@ def _component(
     group: str, kind: str, fields: Mapping[str, Any], version: str = "v1beta1"
 ) -> dict[str, Any]:
     head = {"apiVersion": f"{group}.config.k8s.io/{version}", "kind": f"{kind}Configuration"}
-    return merged(dict(fields), head)
+    return merge_mappings(dict(fields), head)
 
 
 def _text(*documents: Mapping[str, Any]) -> str:

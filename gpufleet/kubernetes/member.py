@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.models import Kubernetes
-from gpufleet.kubernetes.notes import BEGUN, JOINED, KUBELET, LEAVING
+from gpufleet.kubernetes.notes import JOINED, KUBELET, KUBERNETES_BEGUN_PATH, LEAVING
 from gpufleet.kubernetes.roster import Part
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class HostMember:
     """The part of a host in its cluster, and its version of Kubernetes."""
 
     part: Part
@@ -33,10 +33,12 @@ class Member:
     @property
     def is_refused(self) -> bool:
         """True if its version would change: a node is not upgraded."""
-        return self.joined and bool(self.before) and not fits(self.before or "", self.version)
+        return (
+            self.joined and bool(self.before) and not version_fits(self.before or "", self.version)
+        )
 
 
-def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleContext) -> Member:
+def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleContext) -> HostMember:
     """Read the part from the host's facts and its place in the inventory."""
     facts, paths = context.facts, context.facts.cluster_host.paths
     part: Part = "control-plane" if CONTROL_PLANE in context.place.groups else "worker"
@@ -44,26 +46,26 @@ def member_of(settings: KubernetesSettings, known: Kubernetes, context: RoleCont
     before = _installed(facts)
     stays = before if JOINED in paths and settings.version is None else None
     leads = part == "control-plane" and context.place.position == 0
-    return Member(
+    return HostMember(
         part=part,
         before=before,
         version=settings.version or stays or known.newest,
         keeps=bool(stays),
         joined=joined,
-        reset=BEGUN in paths or not (joined or paths.isdisjoint((JOINED, LEAVING))),
+        reset=KUBERNETES_BEGUN_PATH in paths or not (joined or paths.isdisjoint((JOINED, LEAVING))),
         leads=leads,
         initiates=leads and not joined and not context.place.having,
     )
 
 
 def _installed(facts: NodeFacts) -> str | None:
-    return facts.packages["kubelet"].upstream if is_installed(facts, "kubelet") else None
+    return facts.packages["kubelet"].upstream if is_package_installed(facts, "kubelet") else None
 
 
-def is_installed(facts: NodeFacts, name: str) -> bool:
+def is_package_installed(facts: NodeFacts, name: str) -> bool:
     return name in facts.packages and facts.packages[name].state == "installed"
 
 
-def fits(installed: str, version: str) -> bool:
+def version_fits(installed: str, version: str) -> bool:
     """True if an installed version is the requested one, or one of the requested minor."""
     return installed == version or installed.startswith(f"{version}.")

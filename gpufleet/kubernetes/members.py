@@ -9,15 +9,15 @@ from typing import Any
 
 from gpufleet.core.visible import one_line
 from gpufleet.kube.node_answers import count_of, parse_node
-from gpufleet.kube.parse import Answer, condition
+from gpufleet.kube.parse import Answer, true_condition
 
 ROLE_LABEL = "node-role.kubernetes.io/"
-GPU = ("nvidia.com/gpu", "nvidia.com/mig-")
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/mig-")
 ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class NodeMember:
     """One node; `gpus`: how many pods may use, `used`: how many pods hold."""
 
     name: str
@@ -33,7 +33,7 @@ class Member:
         return asdict(self)
 
 
-def members(nodes: Iterable[Answer], pods: Sequence[Answer]) -> list[Member]:
+def parse_members(nodes: Iterable[Answer], pods: Sequence[Answer]) -> list[NodeMember]:
     """The nodes of a cluster, sorted by name."""
     used = Counter[str]()
     for pod in pods:
@@ -67,24 +67,26 @@ def unready_pods(pods: Iterable[Answer], namespaces: Sequence[str]) -> list[str]
         for pod in pods
         if pod["metadata"].get("namespace") in namespaces
         and not _ended(pod)
-        and not condition(pod, "Ready")
+        and not true_condition(pod, "Ready")
     )
 
 
-def _member(node: Answer, used: Mapping[str, int]) -> Member:
+def _member(node: Answer, used: Mapping[str, int]) -> NodeMember:
     parsed = parse_node(node)
     status = node.get("status") or {}
-    ready = bool(condition(node, "Ready"))
+    ready = bool(true_condition(node, "Ready"))
     reported = [each for each in status.get("conditions") or () if each.get("type") == "Ready"]
     message = str(reported[0].get("message") or "") if reported else ""
     reason = "" if ready else message or "it has not reported"
-    return Member(
+    return NodeMember(
         name=one_line(parsed.name),
         ready=ready,
         reason=one_line(reason),
         part="control-plane" if f"{ROLE_LABEL}control-plane" in parsed.labels else "worker",
         version=one_line(str((status.get("nodeInfo") or {}).get("kubeletVersion") or "")),
-        gpus=sum(count for name, count in parsed.allocatable.items() if name.startswith(GPU)),
+        gpus=sum(
+            count for name, count in parsed.allocatable.items() if name.startswith(GPU_RESOURCES)
+        ),
         used=used[parsed.name],
         cordoned=bool((node.get("spec") or {}).get("unschedulable")),
     )
@@ -98,7 +100,9 @@ def _requested(pod: Answer) -> int:
     spec = _spec(pod)
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         limits = (container.get("resources") or {}).get("limits") or {}
-        found += sum(count_of(str(count)) for name, count in limits.items() if name.startswith(GPU))
+        found += sum(
+            count_of(str(count)) for name, count in limits.items() if name.startswith(GPU_RESOURCES)
+        )
     return found
 
 

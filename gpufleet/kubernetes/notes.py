@@ -5,12 +5,14 @@ from __future__ import annotations
 from gpufleet.facts.files import HOME
 
 JOINED = f"{HOME}/kubernetes.joined"  # it is a node
-BEGUN = f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
+KUBERNETES_BEGUN_PATH = (
+    f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
+)
 KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
 NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
-READY = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
+KUBERNETES_READY_PATH = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network
 LEAVING = f"{HOME}/kubernetes.leaving"  # access to the cluster that a control plane leaves
 INSTALLING = (f"{HOME}/kubernetes.before", f"{HOME}/kubernetes.before.begun")  # packages
 MODULES = "/etc/modules-load.d/gpufleet-kubernetes.conf"
 SYSCTLS = "/etc/sysctl.d/90-gpufleet-kubernetes.conf"
-NODE = frozenset({BEGUN, JOINED, LEAVING})  # the host is a node, or began to be one
+NODE = frozenset({KUBERNETES_BEGUN_PATH, JOINED, LEAVING})  # the host is a node, or began to be one

@@ -12,22 +12,22 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.host.file_write import FileWrite
 from gpufleet.kubernetes.archives import ImageArchive
-from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd
+from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd_cri
 from gpufleet.kubernetes.findings import choice, cluster
-from gpufleet.kubernetes.images import pending, room_for
+from gpufleet.kubernetes.images import pending_archives, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
-from gpufleet.kubernetes.member import Member, fits, is_installed, member_of
+from gpufleet.kubernetes.member import HostMember, is_package_installed, member_of, version_fits
 from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
 from gpufleet.kubernetes.notes import (
     INSTALLING,
     JOINED,
+    KUBERNETES_READY_PATH,
     MODULES,
     NETWORKED,
-    READY,
     SYSCTLS,
 )
-from gpufleet.kubernetes.preflight import apart, obstacles
-from gpufleet.kubernetes.roster import Part, roster, sources
+from gpufleet.kubernetes.preflight import check_identity, cluster_obstacles
+from gpufleet.kubernetes.roster import Part, check_roster, join_sources
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository, repository_at
 from gpufleet.packages.transaction import PackageTransaction, to_hold
@@ -107,21 +107,21 @@ def plan_kubernetes(
     problems = tuple(_obstacles(member, settings, known, context))
     if "containerd" not in facts.runtimes:
         return None, problems
-    archives = pending(settings.image_archives, facts)
+    archives = pending_archives(settings.image_archives, facts)
     plan, notes = _plan(member, settings, catalog, context, system, archives)
     return plan, (*problems, *room_for(archives, facts), *notes, *plan.repository.findings)
 
 
 def _obstacles(
-    member: Member, settings: KubernetesSettings, known: Kubernetes, context: RoleContext
+    member: HostMember, settings: KubernetesSettings, known: Kubernetes, context: RoleContext
 ) -> Iterator[Finding]:
     """Findings that stop a host which has a plan."""
     facts, paths = context.facts, context.facts.cluster_host.paths
     is_plane = member.part == "control-plane"
     ours = member.joined or member.reset or not paths.isdisjoint(INSTALLING)
-    yield from obstacles(settings, facts, known, member.minor, is_plane, ours=ours)
-    yield from apart(context)
-    yield from roster(settings, context, member.part, joined=member.joined)
+    yield from cluster_obstacles(settings, facts, known, member.minor, is_plane, ours=ours)
+    yield from check_identity(context)
+    yield from check_roster(settings, context, member.part, joined=member.joined)
     if member.initiates and JOINED in paths:
         yield cluster.PLANE_RESET()
     if member.is_refused:
@@ -129,7 +129,7 @@ def _obstacles(
 
 
 def _plan(
-    member: Member,
+    member: HostMember,
     settings: KubernetesSettings,
     catalog: KubernetesCatalog,
     context: RoleContext,
@@ -139,8 +139,8 @@ def _plan(
     """The plan of a host that has containerd, and findings about containerd."""
     facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
     paths, minor = facts.cluster_host.paths, member.minor
-    missing = any(not is_installed(facts, name) for name in known.packages)
-    needed = not member.before or missing or not fits(member.before, member.version)
+    missing = any(not is_package_installed(facts, name) for name in known.packages)
+    needed = not member.before or missing or not version_fits(member.before, member.version)
     # a missing package of a node is installed in the node's version
     keeps = member.joined and needed and not member.is_refused
     version = (keeps and member.before) or member.version
@@ -175,11 +175,11 @@ def _plan(
         joined=member.joined,
         network=settings.network,
         networks=networked and begins and (NETWORKED not in paths or reset),
-        waits=networked and (READY not in paths or reset),
+        waits=networked and (KUBERNETES_READY_PATH not in paths or reset),
         reset=reset,
         archives=archives,
         control_plane=planes[0] if planes else "",
-        sources=sources(context, member.part) if planes else (),
+        sources=join_sources(context, member.part) if planes else (),
         leads=member.leads,
         initiates=member.initiates,
         ignored=("SystemVerification",) if _accepts_old_cgroups(settings, known, minor) else (),
@@ -196,7 +196,7 @@ def _containerd(
     required = Required(
         driver == "systemd", catalog.kubernetes.pause_image(minor), bool(settings.registry_mirrors)
     )
-    return plan_containerd(facts, catalog, required, {**facts.texts, **context.texts})
+    return plan_containerd_cri(facts, catalog, required, {**facts.texts, **context.texts})
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
@@ -207,7 +207,7 @@ def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor:
 
 
 def _problems(
-    member: Member, system: Distribution | None, catalog: KubernetesCatalog
+    member: HostMember, system: Distribution | None, catalog: KubernetesCatalog
 ) -> Iterator[Finding]:
     """Why no plan can be made at all."""
     known, version, minor = catalog.kubernetes, member.version, member.minor

@@ -13,8 +13,8 @@ from gpufleet.kubernetes.models import Kubernetes
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext
 
-PORTS = {"control-plane": (6443, 2379, 2380, 10250, 10257, 10259), "worker": (10250,)}
-CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
+NODE_PORTS = {"control-plane": (6443, 2379, 2380, 10250, 10257, 10259), "worker": (10250,)}
+TOKEN_CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
 # A kubelet makes the name the value of the label kubernetes.io/hostname. Source:
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LONGEST_NAME = 63
@@ -26,7 +26,7 @@ CNI, FLANNEL = "/etc/cni/net.d", "10-flannel.conflist"
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
-def obstacles(
+def cluster_obstacles(
     settings: KubernetesSettings,
     facts: NodeFacts,
     known: Kubernetes,
@@ -54,7 +54,9 @@ def obstacles(
         yield hosts.SWAP_ON(devices=", ".join(host.swap))
     yield from unusable_name(facts)
     if not ours:
-        yield from others(facts, PORTS["control-plane" if controls else "worker"], settings.network)
+        yield from check_other_clusters(
+            facts, NODE_PORTS["control-plane" if controls else "worker"], settings.network
+        )
     if controls:
         yield from size_of(facts, known)
 
@@ -66,11 +68,11 @@ def unusable_name(facts: NodeFacts) -> Iterator[Finding]:
         yield hosts.NO_DNS_NAME(name=name)
 
 
-def apart(context: RoleContext) -> Iterator[Finding]:
+def check_identity(context: RoleContext) -> Iterator[Finding]:
     """Findings about a host's identity, which must be unique, and about its clock."""
     for twin in context.place.twins:
         yield hosts.DUPLICATE_MACHINE(others=twin.name, what=twin.what, value=twin.value)
-    if abs(context.skew) > CLOCK_TOLERANCE:
+    if abs(context.skew) > TOKEN_CLOCK_TOLERANCE:
         yield hosts.CLOCK_APART(seconds=abs(context.skew))
 
 
@@ -103,7 +105,7 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
         yield choice.CONTAINERD_MISSING(version=minor, minimum=minimum, found=runtime.version)
 
 
-def others(
+def check_other_clusters(
     facts: NodeFacts, ports: Collection[int], network: str, *, own_cni: bool = False
 ) -> Iterator[Finding]:
     """Findings about files of another cluster and about ports in use.
@@ -124,7 +126,7 @@ def others(
         if listener.port in ports:
             daemon = listener.daemon
             who = f"{daemon.command} ({daemon.pid})" if daemon else "an unknown process"
-            yield hosts.PORT_TAKEN(port=listener.port, who=who)
+            yield hosts.CLUSTER_PORT_TAKEN(port=listener.port, who=who)
 
 
 def _precedes(path: str) -> bool:

@@ -15,7 +15,7 @@ from gpufleet.kubernetes.notes import NODE
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
-from gpufleet.toolkit.config.model import Record
+from gpufleet.toolkit.config.model import EditRecord
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
 # the order in which hosts leave: workers, control planes one by one, the first control plane last
@@ -62,7 +62,7 @@ def plan_kubernetes_removal(
     facts, entry, place = context.facts, context.entry, context.place
     ours = bool(NODE & facts.cluster_host.paths)
     changes = entry.containerd.changes
-    record = changes.record if changes else Record()
+    record = changes.record if changes else EditRecord()
     listed = CONTROL_PLANE in place.groups
     controls = entry.part == "control-plane" or (listed and not entry.part)
     whole = not place.absent

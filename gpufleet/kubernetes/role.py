@@ -11,15 +11,15 @@ from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import ClusterHost, NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.kubernetes.conclude import conclude
+from gpufleet.kubernetes.conclude import conclude_kubernetes
 from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
 from gpufleet.kubernetes.notes import (
-    BEGUN,
     JOINED,
     KUBELET,
+    KUBERNETES_BEGUN_PATH,
     MODULES,
     NODE,
     SYSCTLS,
@@ -29,19 +29,19 @@ from gpufleet.kubernetes.plan import (
     host_files,
     plan_kubernetes,
 )
-from gpufleet.kubernetes.preflight import PORTS
+from gpufleet.kubernetes.preflight import NODE_PORTS
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
-from gpufleet.role.place import Place, Question
+from gpufleet.role.place import Place, PlaceQuestion
 from gpufleet.role.protocol import (
     RemovalContext,
     Role,
     RoleContext,
-    named,
+    prefix_role,
     repository_name,
 )
 from gpufleet.role.result import RoleResult
@@ -56,7 +56,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     entry = KubernetesEntry
 
     def ports(self, settings: KubernetesSettings) -> tuple[int, ...]:
-        return PORTS["control-plane"] if settings.enabled else ()
+        return NODE_PORTS["control-plane"] if settings.enabled else ()
 
     def paths(self, settings: KubernetesSettings) -> tuple[str, ...]:
         return tuple(file.path for file in host_files(settings)) if settings.enabled else ()
@@ -72,15 +72,15 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
 
     def question(
         self, settings: KubernetesSettings, facts: NodeFacts, place: Place
-    ) -> Question | None:
+    ) -> PlaceQuestion | None:
         """On the first control plane: whether the cluster exists already."""
         paths = facts.cluster_host.paths
         leads = CONTROL_PLANE in place.groups and place.position == 0
         if not settings.enabled or not leads or {JOINED, KUBELET} <= paths:
             return None
-        own = BEGUN in paths  # the API that responds may be from an earlier run
+        own = KUBERNETES_BEGUN_PATH in paths  # the API that responds may be from an earlier run
         several = len(place.control_planes) > 1
-        return Question(JOINED if several else "", "" if own else settings.endpoint or "")
+        return PlaceQuestion(JOINED if several else "", "" if own else settings.endpoint or "")
 
     def plan(
         self, settings: KubernetesSettings, context: RoleContext
@@ -96,9 +96,9 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     ) -> Iterable[Finding]:
         # with an endpoint, the first may be a new machine that joins the others
         if settings.enabled and (JOINED in plane.cluster_host.paths or not settings.endpoint):
-            yield from elsewhere(facts.cluster_host, plane.cluster_host)
+            yield from check_same_cluster(facts.cluster_host, plane.cluster_host)
         if plan and not plan.joined:
-            yield from newer(plan.version, plane)
+            yield from check_version_skew(plan.version, plane)
 
     def converged(self, plan: KubernetesPlan, driver: str | None) -> bool:
         return plan.converged
@@ -123,12 +123,12 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
             "install the network of the pods": plan.networks,
             "wait until the node is Ready": plan.waits,
         }
-        return named(self.name, done)
+        return prefix_role(self.name, done)
 
     def outcome(
         self, settings: KubernetesSettings, plan: KubernetesPlan, context: RoleContext
     ) -> RoleResult:
-        return conclude(settings, context.facts, plan, None)
+        return conclude_kubernetes(settings, context.facts, plan, None)
 
     def describe(self, plan: KubernetesPlan) -> dict[str, Any]:
         return plan.describe()
@@ -179,7 +179,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
         return ("kubelet",)
 
 
-def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
+def check_same_cluster(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
     """A finding if a node's cluster is not the first control plane's: they have no authority in
     common, or that control plane has no cluster."""
     if JOINED not in host.paths or not host.authorities:
@@ -190,7 +190,7 @@ def elsewhere(host: ClusterHost, plane: ClusterHost) -> Iterator[Finding]:
         yield found.NODE_ELSEWHERE(control_plane=plane.name)
 
 
-def newer(version: str, plane: NodeFacts) -> Iterator[Finding]:
+def check_version_skew(version: str, plane: NodeFacts) -> Iterator[Finding]:
     """A finding if the host would get a newer minor than its control plane has."""
     kubelet = plane.packages.get("kubelet")
     if kubelet is None or JOINED not in plane.cluster_host.paths:

@@ -20,7 +20,7 @@ COMMON = (
 )  # fmt: skip
 
 
-def roster(
+def check_roster(
     settings: KubernetesSettings, context: RoleContext, part: Part, *, joined: bool
 ) -> Iterator[Finding]:
     """Findings before anything is changed."""
@@ -38,11 +38,11 @@ def roster(
         yield from _even(len(place.control_planes))
     else:
         yield from _differences(settings, context, first)
-    if not (joined or leads or sources(context, part)):
+    if not (joined or leads or join_sources(context, part)):
         yield found.NO_CONTROL_PLANE_READY(control_plane=first)
 
 
-def sources(context: RoleContext, part: Part) -> tuple[str, ...]:
+def join_sources(context: RoleContext, part: Part) -> tuple[str, ...]:
     """Control planes of the run that a host can join by: those that are nodes first."""
     place = context.place
     own = place.control_planes[place.position] if part == "control-plane" else ""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from gpufleet.core.settings import Fingerprint, RoleSettings, Url, matching
-from gpufleet.kubernetes.archives import expand, read_archive
+from gpufleet.core.settings import Fingerprint, RoleSettings, Url, must_match
+from gpufleet.kubernetes.archives import expand_patterns, read_archive
 
 _NUMBER = "(0|[1-9][0-9]*)"
 _EXACT = rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}"
@@ -65,7 +65,7 @@ def _is_address(text: str, version: int) -> bool:
 Version = Annotated[
     str,
     BeforeValidator(_quoted),
-    matching(_VERSION, "a minor or a version: 1.36 or 1.36.3"),
+    must_match(_VERSION, "a minor or a version: 1.36 or 1.36.3"),
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]
@@ -95,12 +95,12 @@ def _below(domain: str, parent: str) -> bool:
 
 
 Label = Annotated[
-    str, matching(f"{_PREFIX}{_NAME}", "the name of a label"), AfterValidator(_own_label)
+    str, must_match(f"{_PREFIX}{_NAME}", "the name of a label"), AfterValidator(_own_label)
 ]
-LabelValue = Annotated[str, matching(f"({_NAME})?", "the value of a label")]
+LabelValue = Annotated[str, must_match(f"({_NAME})?", "the value of a label")]
 Taint = Annotated[
     str,
-    matching(
+    must_match(
         rf"{_PREFIX}{_NAME}(=({_NAME})?)?:(NoSchedule|PreferNoSchedule|NoExecute)",
         "a taint: key=value:NoSchedule, key:NoExecute",
     ),
@@ -109,7 +109,7 @@ Taint = Annotated[
 
 def _archives(value: list[str]) -> list[str]:
     """The paths of archives that can be read, with names for their images."""
-    paths = expand(value)
+    paths = expand_patterns(value)
     for path in paths:
         read_archive(path)
     return paths

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from gpufleet.core.data import read
+from gpufleet.core.data import read_data
 from gpufleet.core.entries import Entry
 
 Duration = Annotated[str, StringConstraints(pattern=r"^\d+[smhd]$")]
@@ -25,7 +25,7 @@ class XidClass(Entry):
     codes: dict[int, str]
 
 
-class Record(Entry):
+class RecordingRule(Entry):
     """A series that alerts are written with; `name` without the prefix."""
 
     name: str
@@ -67,7 +67,7 @@ class AlertCatalog(Entry):
     exporter_pods: str
     alternatives: tuple[tuple[str, ...], ...]
     xids: tuple[XidClass, ...]
-    records: tuple[Record, ...]
+    records: tuple[RecordingRule, ...]
     alerts: tuple[Alert, ...]
 
     @model_validator(mode="after")
@@ -102,5 +102,5 @@ class AlertCatalog(Entry):
 def load_alerts() -> AlertCatalog:
     """The alerts that this version of gpufleet ships."""
     return AlertCatalog.model_validate(
-        {**read("monitoring/alerts"), "xids": read("monitoring/xids")["classes"]}
+        {**read_data("monitoring/alerts"), "xids": read_data("monitoring/xids")["classes"]}
     )

@@ -10,7 +10,7 @@ from typing import Any
 from gpufleet.core.yaml_text import yaml_text
 from gpufleet.monitoring.alert_models import Alert, AlertCatalog
 
-GROUP = "gpufleet"
+RULE_GROUP = "gpufleet"
 RULE_NAME = "gpufleet-gpu"
 API_VERSION = "monitoring.coreos.com/v1"
 _MACRO = re.compile(r"\[\[(\w+)(?: (.+?))?\]\]")
@@ -44,11 +44,11 @@ def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict
     fields = sorted({f for alert in catalog.alerts for f in _recorded(catalog, alert.expr)})
     records = [{"record": f"{catalog.prefix}:{f}", "expr": field_expr(catalog, f)} for f in fields]
     records += [
-        {"record": f"{catalog.prefix}:{record.name}", "expr": expanded(catalog, record.expr)}
+        {"record": f"{catalog.prefix}:{record.name}", "expr": expand_macros(catalog, record.expr)}
         for record in catalog.records
     ]
     alerts = [_rule(catalog, alert, runbooks) for alert in catalog.alerts]
-    return [{"name": GROUP, "rules": [*records, *alerts]}]
+    return [{"name": RULE_GROUP, "rules": [*records, *alerts]}]
 
 
 def _recorded(catalog: AlertCatalog, expr: str) -> set[str]:
@@ -61,12 +61,12 @@ def _recorded(catalog: AlertCatalog, expr: str) -> set[str]:
 def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str, Any]:
     return {
         "alert": alert.name,
-        "expr": expanded(catalog, alert.expr),
+        "expr": expand_macros(catalog, alert.expr),
         "for": alert.for_,
         "labels": alert.labels,
         "annotations": {
-            "summary": expanded(catalog, alert.summary),
-            "description": expanded(catalog, alert.description),
+            "summary": expand_macros(catalog, alert.summary),
+            "description": expand_macros(catalog, alert.description),
             **({"runbook_url": f"{runbooks.rstrip('/')}/{alert.name}.md"} if runbooks else {}),
         },
     }
@@ -74,22 +74,22 @@ def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str
 
 def field_expr(catalog: AlertCatalog, field: str) -> str:
     """A field under labels that stay the same over versions and restarts of the exporter."""
-    return _call(f"max by ({', '.join(catalog.labels)})", [noded(catalog, field)])
+    return _call(f"max by ({', '.join(catalog.labels)})", [label_node(catalog, field)])
 
 
-def noded(catalog: AlertCatalog, selector: str) -> str:
+def label_node(catalog: AlertCatalog, selector: str) -> str:
     """A selector's newest values with the label `node`, from the first label that has it."""
     expr = f"last_over_time({selector}[{catalog.window}])"
     return _first_of(expr, "node", catalog.node_labels)
 
 
-def owned(catalog: AlertCatalog, selector: str) -> str:
-    """`noded`, with the `namespace` and `pod` of the workload, if any.
+def label_workload(catalog: AlertCatalog, selector: str) -> str:
+    """`label_node`, with the `namespace` and `pod` of the workload, if any.
 
     The exporter's own pod does not count as a workload. It is the pod of `up` for the same target,
     or, if that series is gone, it has a usual name.
     """
-    expr = noded(catalog, selector)
+    expr = label_node(catalog, selector)
     for label, places in catalog.workload_labels.items():
         expr = _first_of(expr, label, places)
     expr = _call("label_replace", [expr, f'"pod", "", "pod", "{catalog.exporter_pods}"'])
@@ -109,15 +109,15 @@ def _call(function: str, arguments: list[str]) -> str:
     return f"{function}(\n{inner}\n)"
 
 
-def expanded(catalog: AlertCatalog, text: str) -> str:
+def expand_macros(catalog: AlertCatalog, text: str) -> str:
     """`text` with its [[macros]] filled in. Raises KeyError for an unknown one."""
 
     def fill(found: re.Match[str]) -> str:
         name, argument = found.group(1), found.group(2) or ""
         if name == "node":
-            return noded(catalog, argument)
+            return label_node(catalog, argument)
         if name == "owned":
-            return owned(catalog, argument)
+            return label_workload(catalog, argument)
         if name == "xids":
             return "|".join(str(c) for n in argument.split() for c in catalog.codes(n))
         return {

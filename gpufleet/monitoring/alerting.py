@@ -10,7 +10,7 @@ from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
-from gpufleet.monitoring.extra_rules import RULE_NAME as EXTRA
+from gpufleet.monitoring.extra_rules import EXTRA_RULE_NAME as EXTRA
 from gpufleet.monitoring.extra_rules import extra_groups
 from gpufleet.monitoring.monitors import (
     MonitorPlan,
@@ -18,11 +18,11 @@ from gpufleet.monitoring.monitors import (
     not_read,
     prometheus_name,
     prometheus_selector,
-    selects,
+    selects_labels,
 )
 from gpufleet.monitoring.settings import MonitoringSettings
 
-PART = "alerts"
+ALERTS_PART = "alerts"
 RULE_CRD = "prometheusrules.monitoring.coreos.com"
 
 
@@ -54,7 +54,7 @@ def plan_alerts(
             groups = extra_groups(wanted.extra_rules)
             objects.append(prometheus_rule(groups, wanted.namespace, labels, EXTRA))
     path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/prometheusrules"
-    return ObjectSet(wanted.namespace, path, PART, tuple(objects)), found
+    return ObjectSet(wanted.namespace, path, ALERTS_PART, tuple(objects)), found
 
 
 def _labels(
@@ -63,7 +63,7 @@ def _labels(
     """The labels by which an existing Prometheus selects rules, and whether it selects ours."""
     selector = prometheus_selector(wanted, facts, "ruleSelector", install=monitors.install)
     labels = wanted.rule_labels or match_labels(selector)
-    if selects(selector, labels):
+    if selects_labels(selector, labels):
         return labels, []
     not_selected = findings.RULES_NOT_SELECTED(
         prometheus=prometheus_name(wanted, facts, install=monitors.install),

@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 
 CONFIG_SECRET = "gpufleet-alertmanager"
 CONFIG_KEY = "alertmanager.yaml"
 RECEIVERS_KEY = "receivers.yaml"
-DEFAULT = "default"
-SILENT = "gpufleet-nobody"  # a receiver without integrations, for alerts that are not sent
+DEFAULT_RECEIVER = "default"
+NOBODY_RECEIVER = "gpufleet-nobody"  # a receiver without integrations, for alerts that are not sent
 
 
 class ReceiversError(Exception):
@@ -37,8 +37,8 @@ def parse_receivers(text: str) -> list[dict[str, Any]]:
     names = [one["name"] for one in receivers]
     if len(set(names)) < len(names):
         raise ReceiversError("a name is there twice")
-    if DEFAULT not in names:
-        raise ReceiversError(f"none of its receivers is named {DEFAULT}")
+    if DEFAULT_RECEIVER not in names:
+        raise ReceiversError(f"none of its receivers is named {DEFAULT_RECEIVER}")
     return receivers
 
 
@@ -49,14 +49,14 @@ def alertmanager_config(receivers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     others. Alerts of severity info are not sent unless a receiver is named info.
     """
     names = {str(one["name"]) for one in receivers}
-    text = render(
+    text = render_template(
         "monitoring/alertmanager.yaml",
-        default=DEFAULT,
-        silent=SILENT,
-        critical="critical" if "critical" in names else DEFAULT,
-        warning="warning" if "warning" in names else DEFAULT,
-        info="info" if "info" in names else SILENT,
+        default=DEFAULT_RECEIVER,
+        silent=NOBODY_RECEIVER,
+        critical="critical" if "critical" in names else DEFAULT_RECEIVER,
+        warning="warning" if "warning" in names else DEFAULT_RECEIVER,
+        info="info" if "info" in names else NOBODY_RECEIVER,
     )
     config = dict(yaml.safe_load(text))
-    config["receivers"] = [*receivers, {"name": SILENT}]
+    config["receivers"] = [*receivers, {"name": NOBODY_RECEIVER}]
     return config

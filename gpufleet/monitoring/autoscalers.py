@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 from gpufleet.core.versions import version_tuple
 from gpufleet.monitoring.autoscaling_models import Autoscaling, PodLabels, PodMetric
-from gpufleet.monitoring.autoscaling_rules import query
+from gpufleet.monitoring.autoscaling_rules import metric_query
 
 STABILIZATION_SECONDS = 300  # the default of Kubernetes for scaling down
 
@@ -43,10 +43,10 @@ def hpa_of(catalog: Autoscaling, minor: str) -> str:
     return hpa_version(catalog, served)
 
 
-def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
+def render_hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
     """A HorizontalPodAutoscaler in version `api` for Kubernetes `minor`, as YAML."""
     known = version_tuple(minor) >= version_tuple(catalog.behavior.since)
-    return render(
+    return render_template(
         "monitoring/hpa.yaml",
         **_shared(wanted),
         api=api,
@@ -58,9 +58,9 @@ def hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> str:
 
 def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str:
     """A ScaledObject of KEDA with the same metric, which queries the Prometheus at that URL."""
-    number = str(quantity(wanted.value))
+    number = str(parse_quantity(wanted.value))
     labels = catalog.labels[-1]
-    return render(
+    return render_template(
         "monitoring/scaled-object.yaml",
         **_shared(wanted),
         prometheus=prometheus,
@@ -73,10 +73,10 @@ def pods_query(wanted: Scaling, labels: PodLabels) -> str:
     """The metric summed over the Deployment's pods: one number, as KEDA expects."""
     pods = f"{wanted.deployment}-[a-z0-9]+-[a-z0-9]+"
     matchers = f'{labels.namespace}="{wanted.namespace}",{labels.pod}=~"{pods}"'
-    return f"sum({query(wanted.metric, wanted.metric.over, matchers, labels.pod)})"
+    return f"sum({metric_query(wanted.metric, wanted.metric.over, matchers, labels.pod)})"
 
 
-def quantity(text: str) -> int:
+def parse_quantity(text: str) -> int:
     """60Gi as a number, for KEDA's thresholds. Raises ValueError for anything else."""
     factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6}
     suffix = next((suffix for suffix in factors if text.endswith(suffix)), "")

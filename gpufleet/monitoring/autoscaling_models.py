@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.helm.chart_models import ChartVersion, Minor
 
 Aggregation = Literal["avg", "max", "sum"]
@@ -86,4 +86,4 @@ class Autoscaling(Entry):
         return next((metric for metric in self.metrics if metric.name == name), None)
 
 
-load_autoscaling = loader(Autoscaling, "monitoring/autoscaling")
+load_autoscaling = entry_loader(Autoscaling, "monitoring/autoscaling")

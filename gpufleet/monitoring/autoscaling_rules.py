@@ -36,7 +36,7 @@ def custom_rules(catalog: Autoscaling) -> list[Rule]:
                 }
             },
             "name": {"as": metric.name},
-            "metricsQuery": query(metric, metric.over, "<<.LabelMatchers>>", "<<.GroupBy>>"),
+            "metricsQuery": metric_query(metric, metric.over, "<<.LabelMatchers>>", "<<.GroupBy>>"),
         }
         for labels in catalog.labels
         for metric in catalog.metrics
@@ -53,7 +53,7 @@ def _external(metric: PodMetric, labels: PodLabels) -> Rule:
         "seriesQuery": _series(metric, f'{labels.namespace}!="",{labels.pod}!=""'),
         "resources": {"overrides": {labels.namespace: {"resource": "namespace"}}},
         "name": {"as": metric.name},
-        "metricsQuery": query(metric, metric.namespace, "<<.LabelMatchers>>"),
+        "metricsQuery": metric_query(metric, metric.namespace, "<<.LabelMatchers>>"),
     }
 
 
@@ -62,7 +62,7 @@ def _series(metric: PodMetric, matchers: str) -> str:
     return f'{{__name__=~"{names}",{matchers}}}'
 
 
-def query(metric: PodMetric, aggregation: Aggregation, matchers: str, by: str = "") -> str:
+def metric_query(metric: PodMetric, aggregation: Aggregation, matchers: str, by: str = "") -> str:
     """The first field that a pod has; each aggregated on its own, or a pod would count twice."""
     return " or ".join(_part(entry, aggregation, matchers, by) for entry in metric.fields)
 

@@ -13,7 +13,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.kube.facts import ClusterFacts
@@ -24,7 +24,7 @@ from gpufleet.monitoring import findings
 SAID = ("enabled", "endpoints", "service")
 
 
-class Part(Sourced):
+class ControlPlanePart(Sourced):
     """One part; control_plane.yaml explains the fields."""
 
     values: str
@@ -44,10 +44,10 @@ class ControlPlane(Entry):
 
     as_of: date
     source: str
-    parts: tuple[Part, ...]
+    parts: tuple[ControlPlanePart, ...]
 
 
-load_control_plane = loader(ControlPlane, "monitoring/control_plane")
+load_control_plane = entry_loader(ControlPlane, "monitoring/control_plane")
 
 
 def control_plane_values(
@@ -73,7 +73,7 @@ def control_plane_values(
     return values, [findings.NOT_SCRAPABLE(parts=", ".join(closed))] if closed else []
 
 
-def _can_be_scraped(pod: SystemPod, part: Part) -> bool:
+def _can_be_scraped(pod: SystemPod, part: ControlPlanePart) -> bool:
     if part.declared:
         return set(part.declared) <= set(pod.ports)
     said = pod.config.get(part.field) or pod.argument(part.argument) or part.default

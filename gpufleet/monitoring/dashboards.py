@@ -8,15 +8,15 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.merge import value_at
-from gpufleet.core.render import TEMPLATES
+from gpufleet.core.render import TEMPLATES_FOLDER
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring.findings import DASHBOARD_TOO_LARGE
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
 
-FOLDER = TEMPLATES / "monitoring" / "dashboards"
-PART = "dashboards"
+DASHBOARDS_FOLDER = TEMPLATES_FOLDER / "monitoring" / "dashboards"
+DASHBOARDS_PART = "dashboards"
 
 
 def plan_dashboards(
@@ -32,13 +32,13 @@ def plan_dashboards(
     findings: list[Finding] = []
     largest = load_grafana().largest
     sidecar = value_at(grafana, "sidecar.dashboards") or {}
-    for path in sorted(FOLDER.glob("*.json")) if wanted.enabled and on else ():
+    for path in sorted(DASHBOARDS_FOLDER.glob("*.json")) if wanted.enabled and on else ():
         text = json.dumps(json.loads(path.read_text()), separators=(",", ":"), sort_keys=True)
         if len(text.encode()) > largest:
             findings.append(DASHBOARD_TOO_LARGE(name=path.name, size=len(text), largest=largest))
         maps.append(_config_map(path.stem, text, wanted, sidecar))
     collection = f"/api/v1/namespaces/{wanted.namespace}/configmaps"
-    return ObjectSet(wanted.namespace, collection, PART, tuple(maps)), findings
+    return ObjectSet(wanted.namespace, collection, DASHBOARDS_PART, tuple(maps)), findings
 
 
 def loads_dashboards(facts: ClusterFacts) -> bool:

@@ -17,10 +17,10 @@ from pydantic import (
     model_validator,
 )
 
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.yaml_events import LOADER
 
-RULE_NAME = "gpufleet-extra"
+EXTRA_RULE_NAME = "gpufleet-extra"
 
 
 class _Part(BaseModel):
@@ -58,7 +58,7 @@ def extra_groups(paths: Sequence[str]) -> list[dict[str, Any]]:
     groups: list[dict[str, Any]] = []
     for path in paths:
         try:
-            content = yaml.load(expanded(path).read_bytes(), LOADER)
+            content = yaml.load(expand_user_path(path).read_bytes(), LOADER)
             _RulesFile.model_validate(content)
         except OSError as error:
             raise ValueError(f"has {path!r}: {error.strerror}") from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 
 
 class Sidecar(Sourced):
@@ -25,7 +25,7 @@ class Grafana(Entry):
     largest_source: str
 
 
-load_grafana = loader(Grafana, "monitoring/grafana")
+load_grafana = entry_loader(Grafana, "monitoring/grafana")
 
 
 class Scrape(Sourced):
@@ -34,4 +34,4 @@ class Scrape(Sourced):
     slices_from: str
 
 
-load_scrape = loader(Scrape, "monitoring/scrape")
+load_scrape = entry_loader(Scrape, "monitoring/scrape")

@@ -10,12 +10,12 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.builder import managed_release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 
-CHART = "kube-prometheus-stack"
+STACK_CHART = "kube-prometheus-stack"
 NAME_LABEL = "kubernetes.io/metadata.name"  # of every namespace
 MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 
@@ -38,7 +38,7 @@ class MonitorPlan:
 
     def not_selected(self, labels: Mapping[str, str]) -> tuple[Finding, ...]:
         """A finding if a ServiceMonitor with these labels is not selected."""
-        if self.scrape != "service-monitor" or selects(self.selector, labels):
+        if self.scrape != "service-monitor" or selects_labels(self.selector, labels):
             return ()
         found = findings.MONITOR_NOT_SELECTED(
             prometheus=self.prometheus,
@@ -71,7 +71,9 @@ def plan_monitors(
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
     discovery = "endpointslice" if slices else "endpoints"
     there = facts.prometheus
-    ours = managed_release(ReleaseRef(wanted.namespace, CHART), facts, adopt=adopt) is not None
+    ours = (
+        managed_release(ReleaseRef(wanted.namespace, STACK_CHART), facts, adopt=adopt) is not None
+    )
     install = wanted.enabled and (
         wanted.prometheus == "install"
         or (wanted.prometheus == "auto" and (ours or not (there or operated)))
@@ -104,9 +106,9 @@ def not_read(
     key = f"{prefix[0].lower()}{prefix[1:]}NamespaceSelector"
     selector = prometheus_selector(wanted, facts, key, install=install)
     there = facts.namespaces.get(namespace)
-    labels = {NAME_LABEL: namespace, **(there.labels if there else OURS)}
+    labels = {NAME_LABEL: namespace, **(there.labels if there else MANAGED_BY_LABELS)}
     own = selector is None and facts.prometheus and facts.prometheus.namespace == namespace
-    if own or selects(selector, labels):
+    if own or selects_labels(selector, labels):
         return []
     unread = findings.NAMESPACE_NOT_READ(
         prometheus=prometheus_name(wanted, facts, install=install),
@@ -121,7 +123,7 @@ def not_read(
 def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install: bool) -> str:
     """Namespace and name of the existing Prometheus, or of the release that installs one."""
     if install or not facts.prometheus:
-        return f"{wanted.namespace}/{CHART}"
+        return f"{wanted.namespace}/{STACK_CHART}"
     return f"{facts.prometheus.namespace}/{facts.prometheus.name}"
 
 
@@ -139,7 +141,7 @@ def prometheus_selector(
     if not isinstance(values, Mapping):
         return {}
     by_release = values.get(f"{key}NilUsesHelmValues")
-    return values.get(key) or ({"matchLabels": {"release": CHART}} if by_release else {})
+    return values.get(key) or ({"matchLabels": {"release": STACK_CHART}} if by_release else {})
 
 
 def _scrape(
@@ -163,7 +165,7 @@ def match_labels(selector: Mapping[str, Any] | None) -> dict[str, str]:
     return found
 
 
-def selects(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+def selects_labels(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """True if a selector selects an object with these labels. None selects nothing."""
     if selector is None:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.helm.chart_models import Signs
 
 
@@ -49,4 +49,4 @@ class NodeProblems(Sourced):
     signs: Signs
 
 
-load_node_problems = loader(NodeProblems, "monitoring/node_problems")
+load_node_problems = entry_loader(NodeProblems, "monitoring/node_problems")

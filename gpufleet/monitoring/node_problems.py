@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gpufleet.core.render import TEMPLATES
+from gpufleet.core.render import TEMPLATES_FOLDER
 from gpufleet.helm.builder import DETECTOR, ReleaseBuilder, chart_values
 from gpufleet.helm.release import Release
 from gpufleet.monitoring import findings
@@ -18,7 +18,7 @@ from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.node_problem_models import Check, NodeProblems, load_node_problems
 from gpufleet.monitoring.settings import MonitoringSettings
 
-SCRIPTS = TEMPLATES / "monitoring" / "node-problems"
+SCRIPTS = TEMPLATES_FOLDER / "monitoring" / "node-problems"
 
 
 def plan_detector(
@@ -34,7 +34,7 @@ def plan_detector(
         return None
     values = chart_values(
         "monitoring/node-problem-detector.yaml",
-        files=definitions(catalog),
+        files=monitor_files(catalog),
         monitor=f"{catalog.folder}/{catalog.monitor}.json",
         host=catalog.host,
         service_monitor=monitors.scrape == "service-monitor",
@@ -46,13 +46,13 @@ def plan_detector(
     )
 
 
-def definitions(catalog: NodeProblems) -> dict[str, str]:
+def monitor_files(catalog: NodeProblems) -> dict[str, str]:
     """The files of the monitor, by name: its configuration, and its scripts."""
     files = {path.name: path.read_text() for path in sorted(SCRIPTS.glob("*.sh"))}
-    return {f"{catalog.monitor}.json": json.dumps(monitor(catalog), indent=1), **files}
+    return {f"{catalog.monitor}.json": json.dumps(monitor_config(catalog), indent=1), **files}
 
 
-def monitor(catalog: NodeProblems) -> dict[str, Any]:
+def monitor_config(catalog: NodeProblems) -> dict[str, Any]:
     """The configuration of NPD's custom plugin monitor."""
     permanent = [
         {

@@ -11,11 +11,11 @@ from pyinfra import host
 from pyinfra.api import FunctionCommand
 
 from gpufleet.core.findings import Finding
-from gpufleet.host.boundary import failing
-from gpufleet.host.operation import Commands, operation
-from gpufleet.kube.objects import OURS
+from gpufleet.host.boundary import fail_with
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.objects import write
+from gpufleet.kube.operations.objects import write_object
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.monitoring.alertmanager import (
     CONFIG_KEY,
@@ -28,7 +28,7 @@ from gpufleet.monitoring.alertmanager import (
 from gpufleet.monitoring.findings import RECEIVERS_WRONG
 
 
-@operation
+@host_operation
 def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Commands:
     """
     Write Alertmanager's configuration; its content is never printed.
@@ -41,7 +41,7 @@ def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Command
         return
     wanted = wanted_config(api, *receivers)
     if isinstance(wanted, Finding):
-        yield failing(wanted)
+        yield fail_with(wanted)
     elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
         host.noop("Alertmanager's configuration is up to date")
     else:
@@ -78,7 +78,7 @@ def _write(api: ClusterApi, namespace: str, text: str) -> FunctionCommand:
     body = {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": OURS},
+        "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": MANAGED_BY_LABELS},
         "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
     }
-    return write(f"write {path}", partial(api.apply, path, body), secret=True)
+    return write_object(f"write {path}", partial(api.apply, path, body), secret=True)

@@ -14,8 +14,10 @@ from gpufleet.core.merge import value_at
 from gpufleet.helm.release import Release
 
 GRAFANA_SECRET = "gpufleet-grafana"
-USER = "admin"
-SERVICE = "prometheus-operated"  # the operator creates it in each namespace with a Prometheus
+GRAFANA_USER = "admin"
+PROMETHEUS_SERVICE = (
+    "prometheus-operated"  # the operator creates it in each namespace with a Prometheus
+)
 
 
 def prometheus_url(namespace: str, spec: Mapping[str, Any]) -> str:
@@ -25,7 +27,9 @@ def prometheus_url(namespace: str, spec: Mapping[str, Any]) -> str:
     """
     scheme = "https" if value_at(spec, "web.tlsConfig") is not None else "http"
     prefix = str(spec.get("routePrefix") or "").rstrip("/")
-    return f"{scheme}://{spec.get('serviceName') or SERVICE}.{namespace}.svc:9090{prefix}"
+    return (
+        f"{scheme}://{spec.get('serviceName') or PROMETHEUS_SERVICE}.{namespace}.svc:9090{prefix}"
+    )
 
 
 def installed_url(stack: Release) -> str:

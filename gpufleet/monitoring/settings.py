@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from gpufleet.core.settings import RoleSettings, Url, matching
+from gpufleet.core.settings import RoleSettings, Url, must_match
 from gpufleet.exporter.settings import Counters
 from gpufleet.helm.settings import Name, Values
 from gpufleet.monitoring.extra_rules import RulesFiles
 
 NodePort = Annotated[int, Field(ge=1, le=65535)]
 Quantity = Annotated[
-    str, matching(r"[0-9]+(\.[0-9]+)?([kMGT]i?)?", "a quantity, such as 512Mi or 50Gi")
+    str, must_match(r"[0-9]+(\.[0-9]+)?([kMGT]i?)?", "a quantity, such as 512Mi or 50Gi")
 ]
 
 _LIST = (list, tuple)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from gpufleet.containerd.models import ContainerdCatalog
-from gpufleet.core.data import read
+from gpufleet.core.data import read_data
 from gpufleet.core.distributions import load_distributions
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.kubernetes.models import KubernetesCatalog
@@ -24,14 +24,14 @@ def load_catalog() -> Catalog:
     return Catalog.model_validate(
         {
             "distributions": load_distributions(),
-            **read("packages/repositories"),
-            "branches": read("driver/branches"),
-            "gpus": read("driver/gpus"),
-            "packages": read("driver/packages"),
-            "containerd": read("containerd/containerd"),
-            "toolkit": read("toolkit/toolkit"),
-            "runtimes": read("toolkit/runtimes"),
-            "exporter": read("exporter/exporter"),
-            "kubernetes": read("kubernetes/kubernetes"),
+            **read_data("packages/repositories"),
+            "branches": read_data("driver/branches"),
+            "gpus": read_data("driver/gpus"),
+            "packages": read_data("driver/packages"),
+            "containerd": read_data("containerd/containerd"),
+            "toolkit": read_data("toolkit/toolkit"),
+            "runtimes": read_data("toolkit/runtimes"),
+            "exporter": read_data("exporter/exporter"),
+            "kubernetes": read_data("kubernetes/kubernetes"),
         }
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.core.findings import blocker, info, warning
 
-NO_GPU = info(
+HOST_WITHOUT_GPU = info(
     "GF501",
     "No NVIDIA GPU",
     "No NVIDIA GPU on the PCI bus; nothing is installed.",
@@ -68,7 +68,7 @@ PACKAGES_STAY = blocker(
     "free some first.",
 )
 
-STAYS = info(
+STAYS_INSTALLED = info(
     "GF562",
     "Left on the host",
     "What is left on the host: {what}, because {why}.",

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpufleet.core.secrets import plain_urls
-from gpufleet.facts.files import PROVENANCE
+from gpufleet.facts.files import RECORD_PATH
 from gpufleet.facts.model import NodeFacts
-from gpufleet.node.plan import NodePlan, RolePart, steps
+from gpufleet.node.plan import NodePlan, RolePart, plan_steps
 from gpufleet.packages.repository import urls_on
 from gpufleet.role.impact import NO_IMPACT, Impact
 
 
 def impact_of(plan: NodePlan, *, may_reboot: bool) -> Impact:
     """The impact of all roles, empty without steps. `may_reboot`: the settings allow a reboot."""
-    if plan.context is None or not steps(plan):
+    if plan.context is None or not plan_steps(plan):
         return NO_IMPACT
     facts = plan.context.facts
-    found = Impact(files=(PROVENANCE, *(file.path for file in plan.archives.files)))
+    found = Impact(files=(RECORD_PATH, *(file.path for file in plan.archives.files)))
     for part in plan.wanted:
         found += _of_files(part, facts) + part.role.impact(part.plan, plan.context)
     if found.reboot == "possible" and not may_reboot:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from gpufleet.core.findings import Finding
-from gpufleet.facts.files import BACKUPS, PROVENANCE
+from gpufleet.facts.files import BACKUPS, RECORD_PATH
 from gpufleet.facts.gpu_work import in_containers
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import findings as access
-from gpufleet.host.file_write import FileWrite, edited
+from gpufleet.host.file_write import FileWrite, edited_paths
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.record_merge import is_recorded
@@ -24,7 +24,7 @@ from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import NO_FAULTS, AnyRole, Faults, PlanOf, Role, RoleContext
-from gpufleet.role.result import digests
+from gpufleet.role.result import file_digests
 
 CLOCK_TOLERANCE = 300  # seconds; larger differences break signatures and TLS
 CARRIED_OUT_WITH = ("apt", "dnf", "yum")
@@ -156,7 +156,7 @@ def plan_node(
     found_wrong = (role.faults(plans.get(role.name), context) for role in node_roles())
     faults = sum(found_wrong, NO_FAULTS)
     if not facts.gpus and not planned and not any(part.findings for part in parts):
-        return NodePlan(() if faults.all else (findings.NO_GPU(),), faults=faults)
+        return NodePlan(() if faults.all else (findings.HOST_WITHOUT_GPU(),), faults=faults)
     archives = plan_archives(settings.host, facts, catalog, _lacking(planned), first)
     found = [
         *_named_twice(place),
@@ -196,7 +196,7 @@ def plan_again(plan: NodePlan, settings: NodeSettings, facts: NodeFacts) -> Node
 def _edits(parts: Sequence[RolePart], archives: ArchivesPlan, facts: NodeFacts) -> list[Finding]:
     """A finding for each file that was edited on the host and that this run replaces."""
     files = _replaced(parts, archives)
-    return [findings.FILE_EDITED(file=path) for path in edited(files, facts)]
+    return [findings.FILE_EDITED(file=path) for path in edited_paths(files, facts)]
 
 
 def _reloads(parts: Sequence[RolePart], context: RoleContext) -> list[Finding]:
@@ -229,7 +229,7 @@ def _lacking(parts: Iterable[RolePart]) -> tuple[str, ...] | None:
     return tuple(name for each in needed for name in each.prerequisites) if needed else None
 
 
-def steps(plan: NodePlan) -> list[str]:
+def plan_steps(plan: NodePlan) -> list[str]:
     """The steps as one sentence each, or [] for a converged host."""
     sentences = [f"repositories: write {file.path}" for file in plan.archives.files]
     for part in plan.wanted:
@@ -239,12 +239,12 @@ def steps(plan: NodePlan) -> list[str]:
     return sentences
 
 
-def describe(plan: NodePlan) -> dict[str, Any]:
+def describe_plan(plan: NodePlan) -> dict[str, Any]:
     """The plan as data for preflight's JSON: what, from what to what, and why."""
     described = {part.role.name: part.role.describe(part.plan) for part in plan.wanted}
     return {
-        "steps": steps(plan),
-        "digests": digests(file for file in plan.files if file.mode & 0o077),  # no secrets
+        "steps": plan_steps(plan),
+        "digests": file_digests(file for file in plan.files if file.mode & 0o077),  # no secrets
         "downloads": [
             {"title": each.title, "packages": [*each.moved], "bytes": each.download}
             for each in plan.transactions
@@ -280,11 +280,11 @@ def _named_twice(place: Place) -> list[Finding]:
     return [access.SAME_MACHINE(this=this, other=other, done=access.NOTHING)]
 
 
-def unusable(facts: NodeFacts) -> list[Finding]:
+def check_record(facts: NodeFacts) -> list[Finding]:
     """A blocker if the host's record is invalid."""
-    file = facts.files.get(PROVENANCE)
+    file = facts.files.get(RECORD_PATH)
     trouble = facts.provenance.trouble(role.entry for role in node_roles())
     problem = (file.error if file else "") or trouble
     if not problem:
         return []
-    return [access.RECORD_UNUSABLE(path=PROVENANCE, problem=problem, folder=BACKUPS)]
+    return [access.RECORD_UNUSABLE(path=RECORD_PATH, problem=problem, folder=BACKUPS)]

@@ -16,7 +16,7 @@ from gpufleet.role.result import RoleResult
 KEPT_HISTORY = 20  # entries
 
 
-def merge(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
+def merge_record(before: dict[str, Any], part: dict[str, Any], now: str) -> dict[str, Any] | None:
     """The record with a role's `part` and a history entry of the change, or None without a change.
 
     `part` has the role's entry and `files`, path -> sha256.
@@ -51,4 +51,4 @@ def with_added_packages(
 
 def is_recorded(record: HostRecord, result: RoleResult) -> bool:
     """True if the record already contains the result."""
-    return merge(record.as_json(), with_added_packages(record, result).as_json(), "") is None
+    return merge_record(record.as_json(), with_added_packages(record, result).as_json(), "") is None

@@ -14,7 +14,7 @@ from gpufleet.host import findings as access
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.settings import NodeSettings
-from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, completed
+from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished, complete_entries
 from gpufleet.role.listing import node_roles
 from gpufleet.role.place import NO_PLACE, Place
 from gpufleet.role.protocol import AnyRole, Removal, RemovalContext, RoleContext
@@ -104,7 +104,7 @@ def plan_removal(
     `only`: remove this role and nothing else. `place`: in the inventory."""
     left = left.of(only, catalog) if only else left
     roles = [role for role in node_roles() if only in (None, role)]
-    known = completed(left, facts, catalog)
+    known = complete_entries(left, facts, catalog)
     entries = {role.name: known[role.name] for role in roles if role.name in known}
     if not (facts.provenance.exists if only is None else entries) and not left.there:
         return RemovalPlan(findings=(findings.NO_RECORD(),), only=only.name if only else "")
@@ -125,7 +125,7 @@ def plan_removal(
         findings=(
             *(finding for _, removal in parts for finding in removal.findings),
             *(findings.FILE_CHANGED(path=path) for path in changed),
-            *((findings.STAYS(what=", ".join(kept), why=BEFORE),) if kept else ()),
+            *((findings.STAYS_INSTALLED(what=", ".join(kept), why=BEFORE),) if kept else ()),
             *(() if only else _began(entries, facts, left)),
             *(reloads if added and in_containers(facts, _spared(facts, catalog)) else ()),
         ),

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.findings import Finding
-from gpufleet.core.inventory import CLUSTERS, NODES
+from gpufleet.core.inventory import CLUSTERS, NODES_GROUP
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
@@ -30,7 +30,7 @@ class NodeSettings:
         return cast(SettingsOf, self.by_role[role.name])
 
 
-def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
+def load_node_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Finding]]:
     """The typed settings in `data`, or None and all errors."""
     register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
@@ -48,8 +48,8 @@ def load_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, list[Fi
 def settings_problems(groups: Collection[str], data: Mapping[str, Any]) -> list[Finding]:
     """Problems in the settings of a host or of a cluster. A host may be in the groups of both."""
     found: list[Finding] = []
-    if CLUSTERS not in groups or NODES in groups:
-        found += load_settings(data)[1]
+    if CLUSTERS not in groups or NODES_GROUP in groups:
+        found += load_node_settings(data)[1]
     if CLUSTERS in groups:
         found += load_cluster_settings(data)[1]
     return list(dict.fromkeys(found))

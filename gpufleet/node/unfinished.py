@@ -62,7 +62,7 @@ def parse_unfinished(lines: Iterable[str]) -> Unfinished:
     )
 
 
-def completed(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, RoleEntry]:
+def complete_entries(left: Unfinished, facts: NodeFacts, catalog: Catalog) -> dict[str, RoleEntry]:
     """The entries of the host's record by role, plus entries for roles that a run began but did not
     record."""
     entries: dict[str, RoleEntry] = {}

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from gpufleet.facts.model import ManagedFile
 
-FOLDER = "/etc/apt/sources.list"  # prefix of the paths of all source files
+APT_SOURCES_PREFIX = "/etc/apt/sources.list"  # prefix of the paths of all source files
 _LINE = re.compile(r"\s*(?P<type>deb|deb-src)\s+(?:\[(?P<options>[^]]*)\]\s*)?(?P<words>[^#]*)")
 _READ = re.compile(r"[\w.-]+", re.ASCII)  # apt ignores files with other names
 _OFF = ("no", "false", "without", "off", "disable", "0")  # apt's values for false
@@ -64,20 +64,22 @@ def read_entries(files: Mapping[str, ManagedFile]) -> list[AptSource]:
     return [
         entry
         for path, file in files.items()
-        if path.startswith(FOLDER) and _READ.fullmatch(path.rpartition("/")[2]) and file.content
+        if path.startswith(APT_SOURCES_PREFIX)
+        and _READ.fullmatch(path.rpartition("/")[2])
+        and file.content
         for entry in _entries(path, file.content)
     ]
 
 
-def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[str]]:
+def conflicting_sources(entries: Iterable[AptSource], machine: str) -> dict[str, list[str]]:
     """Archive -> files with sources of it that apt rejects together, because an option differs.
 
     `machine`: as uname -m prints it. Files are read in apt's order: a key may follow a source
     without one, but not the other way round.
     """
     places: dict[tuple[str, str], list[AptSource]] = {}
-    for entry in sorted(entries, key=lambda entry: (entry.path != FOLDER, entry.path)):
-        places.setdefault(place_of(entry.url, entry.suite, machine), []).append(entry)
+    for entry in sorted(entries, key=lambda entry: (entry.path != APT_SOURCES_PREFIX, entry.path)):
+        places.setdefault(archive_place(entry.url, entry.suite, machine), []).append(entry)
     return {
         url: list(dict.fromkeys(entry.path for entry in alike))
         for (url, _), alike in places.items()
@@ -85,7 +87,7 @@ def conflicting(entries: Iterable[AptSource], machine: str) -> dict[str, list[st
     }
 
 
-def place_of(url: str, suite: str, machine: str) -> tuple[str, str]:
+def archive_place(url: str, suite: str, machine: str) -> tuple[str, str]:
     """URL and suite of a source as apt compares them. `machine`: as uname -m prints it."""
     native = _ARCHITECTURES.get(machine, machine)
     url, suite = (text.replace(_ARCH, native) for text in (url, suite))
@@ -102,7 +104,7 @@ def other_lines(file: ManagedFile | None, place: tuple[str, str], key: str, mach
     for line in (file.content or "" if file else "").splitlines(keepends=True):
         sources = _parsed("", line)
         ours = (
-            place_of(each.url, each.suite, machine) == place or each.option("Signed-By") == key
+            archive_place(each.url, each.suite, machine) == place or each.option("Signed-By") == key
             for each in sources
         )
         if not any(ours):

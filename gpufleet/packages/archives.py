@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from gpufleet.core.distributions import ExtraRepository
 from gpufleet.core.findings import Finding
-from gpufleet.core.render import render
+from gpufleet.core.render import render_template
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.settings import HostSettings
@@ -20,10 +20,10 @@ from gpufleet.packages import findings
 from gpufleet.packages.catalog import PackageCatalog
 from gpufleet.packages.logins import NO_LOGINS, Logins, netrc_line, rpm_lines
 from gpufleet.packages.repository import SECRET, foreign_keys, key_is_trusted
-from gpufleet.packages.yum_files import FOLDER, Section, read_sections, switch_off, switched_off
+from gpufleet.packages.yum_files import YUM_FOLDER, Section, read_sections, switch_off, switched_off
 
-OURS = "gpufleet-archive-"  # prefix of the section names
-FILE = f"{FOLDER}gpufleet-archives.repo"
+ARCHIVE_SECTION_PREFIX = "gpufleet-archive-"  # prefix of the section names
+ARCHIVES_FILE = f"{YUM_FOLDER}gpufleet-archives.repo"
 WHY = "its server is gone; the archive is in gpufleet-archives.repo."
 
 
@@ -135,7 +135,7 @@ def _wanted(
     archive: ExtraRepository, facts: NodeFacts, seen: _Seen, lacked: Sequence[ExtraRepository]
 ) -> bool:
     """True if the host needs this archive for a dead section or a package, or already used it."""
-    before = f"[{OURS}{archive.name}]" in facts.texts.get(FILE, "")
+    before = f"[{ARCHIVE_SECTION_PREFIX}{archive.name}]" in facts.texts.get(ARCHIVES_FILE, "")
     dead = {section.name for section in seen.dead} | set(switched_off(facts))
     return before or archive in lacked or bool(dead & set(archive.replaces))
 
@@ -180,8 +180,10 @@ def _switch(
 def _own_file(placed: Sequence[ExtraRepository], logins: Logins) -> FileWrite:
     found = {archive.name: logins.find(archive.url) for archive in placed}
     lines = {name: rpm_lines(login) for name, login in found.items() if login}
-    text = render("repository/archives.repo", archives=placed, prefix=OURS, logins=lines)
-    return FileWrite(FILE, text, SECRET) if lines else FileWrite(FILE, text)
+    text = render_template(
+        "repository/archives.repo", archives=placed, prefix=ARCHIVE_SECTION_PREFIX, logins=lines
+    )
+    return FileWrite(ARCHIVES_FILE, text, SECRET) if lines else FileWrite(ARCHIVES_FILE, text)
 
 
 def _netrc(url: str, logins: Logins) -> str:

@@ -9,8 +9,8 @@ from gpufleet.facts.model import NodeFacts, OsRelease
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages.apt_sources import AptSource, read_entries
 
-PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
-HEAD = "# Written by gpufleet: the driver's packages.\n"
+COMPONENTS_PATH = "/etc/apt/sources.list.d/gpufleet-components.sources"
+COMPONENTS_HEAD = "# Written by gpufleet: the driver's packages.\n"
 _MOVING = ("stable", "oldstable", "oldoldstable")  # suite names that move between releases
 # NAME: ID of /etc/os-release
 _OWN_FILES = r"/etc/apt/sources\.list(\.d/NAME\.sources)?"
@@ -38,7 +38,7 @@ def component_sources(
     if not stanzas:
         return None
     written = [_stanza(place, suites, names) for (place, names), suites in stanzas.items()]
-    return FileWrite(PATH, HEAD + "\n".join(written))
+    return FileWrite(COMPONENTS_PATH, COMPONENTS_HEAD + "\n".join(written))
 
 
 def _is_own(entry: AptSource, os: OsRelease, third_parties: Sequence[str]) -> bool:

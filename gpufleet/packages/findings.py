@@ -46,7 +46,7 @@ BROKEN_PACKAGES = blocker(
     "Finish it on the host: {remedy}",
 )
 
-UNFINISHED = warning(
+PACKAGES_UNFINISHED = warning(
     "GF307",
     "Interrupted installation",
     "An earlier transaction of the driver packages is incomplete: {problem}.",

@@ -8,13 +8,18 @@ from dataclasses import dataclass, field
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.core.openpgp import UNKNOWN
-from gpufleet.core.render import render
+from gpufleet.core.openpgp import UNKNOWN_KEY_ID
+from gpufleet.core.render import render_template
 from gpufleet.core.secrets import plain_urls
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.packages import findings
-from gpufleet.packages.apt_sources import conflicting, other_lines, place_of, read_entries
+from gpufleet.packages.apt_sources import (
+    archive_place,
+    conflicting_sources,
+    other_lines,
+    read_entries,
+)
 from gpufleet.packages.catalog import CudaRepository, RepositoryLayout
 from gpufleet.packages.yum_files import other_sections, read_sections, users_settings
 
@@ -120,13 +125,13 @@ def source_file(repository: Repository, facts: NodeFacts) -> FileWrite:
     """The source list (apt) or .repo file (yum, dnf, zypper) of a repository."""
     if repository.manager == "apt":
         machine = facts.kernel.architecture
-        place = place_of(repository.url, (repository.suite or "/").split()[0], machine)
+        place = archive_place(repository.url, (repository.suite or "/").split()[0], machine)
         others = other_lines(facts.files.get(repository.file), place, repository.keyring, machine)
-        ours = render("repository/apt.list", repository=repository)
+        ours = render_template("repository/apt.list", repository=repository)
         return FileWrite(repository.file, others + ours)
     kept = users_settings(facts.files.get(repository.file), repository.name)
     others = other_sections(facts.files.get(repository.file), repository.name)
-    text = others + render("repository/rpm.repo", repository=repository) + kept
+    text = others + render_template("repository/rpm.repo", repository=repository) + kept
     mode = SECRET if "password" in others + kept else PUBLIC
     return FileWrite(repository.file, text, mode)
 
@@ -150,7 +155,7 @@ def foreign_keys(path: str, expected: Sequence[str], facts: NodeFacts) -> tuple[
     shown, wanted = ", ".join(foreign), " or ".join(expected)
     if len(foreign) == len(found):
         return (findings.KEY_REPLACED(keyring=path, found=shown, expected=wanted),)
-    known = set(foreign) - {UNKNOWN}
+    known = set(foreign) - {UNKNOWN_KEY_ID}
     packages = [
         keyring.path
         for keyring in facts.keyrings
@@ -231,9 +236,9 @@ def _other_files(repository: Repository, facts: NodeFacts) -> list[str]:
     """Files other than ours that configure this repository."""
     if repository.manager == "apt":
         machine = facts.kernel.architecture
-        ours = place_of(repository.url, (repository.suite or "/").split()[0], machine)
+        ours = archive_place(repository.url, (repository.suite or "/").split()[0], machine)
         entries = read_entries(facts.files)
-        paths = [e.path for e in entries if place_of(e.url, e.suite, machine) == ours]
+        paths = [e.path for e in entries if archive_place(e.url, e.suite, machine) == ours]
     else:
         sections = read_sections(facts)[0]
         paths = [s.path for s in sections if s.enabled and s.name == repository.name]
@@ -245,7 +250,7 @@ def _conflicts(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     source = source_file(repository, facts)
     if repository.manager == "apt":
         files = {**facts.files, source.path: ManagedFile(source.path, str(source.content))}
-        found = conflicting(read_entries(files), facts.kernel.architecture)
+        found = conflicting_sources(read_entries(files), facts.kernel.architecture)
     else:
         others = _other_files(repository, facts)
         found = {f"[{repository.name}]": [*others, repository.file]} if others else {}

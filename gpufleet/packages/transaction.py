@@ -10,8 +10,8 @@ from rich.filesize import decimal
 
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
-from gpufleet.core.render import render
+from gpufleet.core.names import count_noun
+from gpufleet.core.render import render_template
 from gpufleet.core.versions import upstream_version, version_order
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
@@ -30,7 +30,7 @@ _HEADERS = re.compile(r"(linux|pve|proxmox)-headers-.+|kernel[\w.-]*-devel.*")
 class PackageTransaction:
     """Packages that must have the same version, and the packages that go with them.
 
-    A plan fills in the request; `resolve` adds the versions from the host's repositories.
+    A plan fills in the request; `resolve_transaction` adds versions from repositories.
     """
 
     role: str
@@ -99,7 +99,7 @@ class PackageTransaction:
         if not self.pin_file or not version:
             return ()
         names = sorted(self.packages)
-        text = render(
+        text = render_template(
             "repository/apt-preferences", title=self.title, packages=names, version=version
         )
         return (FileWrite(self.pin_file, text),)
@@ -114,7 +114,9 @@ class PackageTransaction:
         return {name: there[name].version for name in known if name in there}
 
 
-def resolve(asked: PackageTransaction, available: Available) -> PackageTransaction | Finding:
+def resolve_transaction(
+    asked: PackageTransaction, available: Available
+) -> PackageTransaction | Finding:
     """The newest matching version that *every* package has, or why it does not exist."""
     first = asked.packages[0]
     fitting = [
@@ -161,7 +163,7 @@ def repository_answer(asked: PackageTransaction) -> str:
     that the run asks them."""
     if asked.download is None:
         return ASKED_LATER
-    return f", {counted(len(asked.moved), 'package')}, {decimal(asked.download)} to download"
+    return f", {count_noun(len(asked.moved), 'package')}, {decimal(asked.download)} to download"
 
 
 def _listed(versions: Iterable[str]) -> str:
@@ -235,7 +237,7 @@ def is_headers(name: str) -> bool:
     return _HEADERS.fullmatch(name) is not None
 
 
-def lacks(names: Sequence[str]) -> Finding:
+def missing_prerequisites(names: Sequence[str]) -> Finding:
     """The finding about prerequisites that no repository has: kernel headers, or other packages."""
     headers = any(is_headers(name) for name in names)
     kind = findings.HEADERS_MISSING if headers else findings.PREREQUISITES_MISSING

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from gpufleet.core.findings import Finding
 from gpufleet.core.visible import Lines
 from gpufleet.packages import findings
-from gpufleet.packages.transaction import PackageTransaction, lacks
+from gpufleet.packages.transaction import PackageTransaction, missing_prerequisites
 
 NOWHERE = re.compile(
     r"^E: (?:Unable to locate package (?P<unknown>\S+)"
     r"|Package '?(?P<excluded>[^\s']+)'? has no installation candidate)"
 )
-MOVED = re.compile(r"^Inst (?P<name>[^\s:]+)")
+APT_INSTALLS = re.compile(r"^Inst (?P<name>[^\s:]+)")
 COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
 NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 APT_LINES, RPM_LINES = 8, 6  # lines shown of a package manager's errors
@@ -23,8 +23,8 @@ HEADING = re.compile(
     r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
 )  # "Removing for dependencies:"
 ENTRY = re.compile(r"^ (?P<name>[^\s:]+)(?:\s|$)")
-REPLACED = re.compile(r"^ {2,}replacing +(?P<name>\S+)\.[^\s.]+ ")
-UNKNOWN = re.compile(
+YUM_REPLACES = re.compile(r"^ {2,}replacing +(?P<name>\S+)\.[^\s.]+ ")
+UNKNOWN_PACKAGE = re.compile(
     r"^(?:> )*(?:No package (?P<yum>\S+) available"
     r"|(?:Error: )?Unable to find a match: (?P<dnf>.+)"
     r"|No match for argument: (?P<argument>\S+))"
@@ -54,7 +54,7 @@ def apt_refusal(
     names = dict.fromkeys(match["unknown"] or match["excluded"] for match in matches)
     lacking = [name for name in names if name in wanted.prerequisites]
     if lacking:
-        return lacks(lacking)
+        return missing_prerequisites(lacking)
     if not any(line.startswith("E: ") for line in simulation):
         return None
     # apt's errors, and the dependencies listed before them
@@ -84,7 +84,7 @@ def apt_added(simulation: Iterable[str]) -> tuple[str, ...]:
 
 def apt_moved(simulation: Iterable[str]) -> tuple[str, ...]:
     """Names of packages that apt would install or move to another version."""
-    matches = (MOVED.match(line) for line in simulation)
+    matches = (APT_INSTALLS.match(line) for line in simulation)
     return tuple(dict.fromkeys(match["name"] for match in matches if match))
 
 
@@ -115,7 +115,7 @@ def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
     verb = ""
     every = list(lines)
     for line in every:
-        heading, entry, replaced = HEADING.match(line), ENTRY.match(line), REPLACED.match(line)
+        heading, entry, replaced = HEADING.match(line), ENTRY.match(line), YUM_REPLACES.match(line)
         if heading:
             verb = heading["verb"]
         elif line.startswith("Transaction Summary"):
@@ -150,7 +150,7 @@ def _download(lines: Iterable[str]) -> int | None:
 
 
 def _unknown(line: str) -> list[str]:
-    match = UNKNOWN.match(line)
+    match = UNKNOWN_PACKAGE.match(line)
     return (match["yum"] or match["argument"] or match["dnf"]).split() if match else []
 
 
@@ -172,7 +172,7 @@ def rpm_refusal(trial: RpmTrial, wanted: PackageTransaction) -> Finding | None:
         return findings.UNEXPECTED_REMOVAL(packages=", ".join(others), command=_typed(wanted))
     lacking = [name for name in trial.unknown if name in wanted.prerequisites]
     if lacking:
-        return lacks(lacking)
+        return missing_prerequisites(lacking)
     if trial.problem:
         return findings.TRANSACTION_REFUSED(manager=wanted.manager, problem=trial.problem)
     return None

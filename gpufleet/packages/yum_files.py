@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gpufleet.facts.model import ManagedFile, NodeFacts
 
-FOLDER = "/etc/yum.repos.d/"
-OURS = "# Written by gpufleet.\n"  # first line of templates/repository/rpm.repo
-MARK = "# Switched off by gpufleet:"
+YUM_FOLDER = "/etc/yum.repos.d/"
+WRITTEN_BY_LINE = "# Written by gpufleet.\n"  # first line of templates/repository/rpm.repo
+SWITCHED_OFF_MARK = "# Switched off by gpufleet:"
 _HEADER = re.compile(r"^\[(?P<name>.+)\]")  # as in configparser: anything may follow
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")  # lines as in configparser
 _ENABLED = re.compile(r"^enabled\s*[=:]", re.IGNORECASE)
@@ -38,7 +38,7 @@ def read_sections(facts: NodeFacts) -> tuple[list[Section], list[str]]:
     sections: list[Section] = []
     unreadable: list[str] = []
     for path, file in sorted(facts.files.items()):
-        if not (path.startswith(FOLDER) and path.endswith(".repo")):
+        if not (path.startswith(YUM_FOLDER) and path.endswith(".repo")):
             continue
         try:
             sections += _sections(path, file.content or "")
@@ -87,7 +87,7 @@ def other_sections(file: ManagedFile | None, name: str) -> str:
     """The other sections of a file, without the comment that gpufleet writes above its own."""
     blocks = re.split(r"(?m)^(?=\[)", file.content or "" if file else "")[1:]
     kept = [block for block in blocks if not block.startswith(f"[{name}]")]
-    text = "".join(kept).replace(OURS, "")
+    text = "".join(kept).replace(WRITTEN_BY_LINE, "")
     return text if text.endswith("\n") or not text else text + "\n"
 
 
@@ -99,7 +99,7 @@ def switch_off(text: str, names: set[str], why: str) -> str:
         header = _HEADER.match(line)
         section = header["name"] if header else section
         if section in names and _ENABLED.match(line):
-            lines += [f"{MARK} {why}\n", "enabled=0\n"]
+            lines += [f"{SWITCHED_OFF_MARK} {why}\n", "enabled=0\n"]
         else:
             lines.append(line)
     return "".join(lines)
@@ -123,9 +123,9 @@ def switched_off(facts: NodeFacts) -> list[str]:
     """Names of the sections that an earlier run disabled."""
     found = []
     for path, file in sorted(facts.files.items()):
-        if path.startswith(FOLDER):
+        if path.startswith(YUM_FOLDER):
             for block in re.split(r"(?m)^(?=\[)", file.content or ""):
                 header = _HEADER.match(block.splitlines()[0]) if block else None
-                if header and MARK in block:
+                if header and SWITCHED_OFF_MARK in block:
                     found.append(header["name"])
     return found

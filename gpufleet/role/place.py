@@ -17,7 +17,7 @@ class Twin:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlaceQuestion:
     """Facts about other hosts that the plan of a host needs."""
 
     file: str = ""  # asks which other control planes of the run have it

@@ -17,7 +17,7 @@ from gpufleet.packages.logins import Logins
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.impact import NO_IMPACT, Impact
-from gpufleet.role.place import NO_PLACE, Place, Question
+from gpufleet.role.place import NO_PLACE, Place, PlaceQuestion
 from gpufleet.role.result import RoleResult
 
 SettingsOf = TypeVar("SettingsOf", bound=RoleSettings)
@@ -141,7 +141,9 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
         "cgroup-driver" has the kubelet's cgroup driver."""
         return {}
 
-    def question(self, settings: SettingsOf, facts: NodeFacts, place: Place) -> Question | None:
+    def question(
+        self, settings: SettingsOf, facts: NodeFacts, place: Place
+    ) -> PlaceQuestion | None:
         """The facts about other hosts that the plan needs, or None."""
         return None
 
@@ -272,7 +274,7 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
 AnyRole = Role[Any, Any, Any]
 
 
-def named(prefix: str, done: Mapping[str, object]) -> list[str]:
+def prefix_role(prefix: str, done: Mapping[str, object]) -> list[str]:
     """The sentences of `done` that apply, each after the role's name."""
     return [f"{prefix}: {step}" for step, needed in done.items() if needed]
 

@@ -30,6 +30,6 @@ class RoleResult:
         return {self.entry.role: self.entry.as_json(), "files": self.files}
 
 
-def digests(files: Iterable[FileWrite]) -> dict[str, str]:
+def file_digests(files: Iterable[FileWrite]) -> dict[str, str]:
     """Path -> sha256 of these files."""
     return {file.path: hashlib.sha256(file.data).hexdigest() for file in files}

@@ -79,7 +79,7 @@ def stop_alone() -> None:
         module.getpass = read_password  # type: ignore[attr-defined]
 
 
-def unreached(host: Host) -> Finding:
+def explain_unreached(host: Host) -> Finding:
     """Why the last attempt to connect to a host failed."""
     found = host.connector_data.get(_WHY)
     if isinstance(found, Finding):

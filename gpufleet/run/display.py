@@ -19,12 +19,12 @@ from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import LiveProgress, is_quiet, on_terminal
 from gpufleet.core.progress import (
-    LONG,
+    LONG_STEP_SECONDS,
     Active,
-    Progress,
+    RunProgress,
     Stage,
-    heartbeat,
-    longest,
+    heartbeat_line,
+    longest_steps,
     step_line,
     terminal_lines,
 )
@@ -32,7 +32,7 @@ from gpufleet.run.invocation import Invocation
 from gpufleet.run.last_line import LastLine
 
 LOGS = 20  # maximum number of logs to read at a time
-PATIENCE = 2.0  # seconds that a heartbeat line waits for a read
+LOG_LINE_SECONDS = 2.0  # seconds that a heartbeat line waits for a read
 STAGES: dict[StateStage, Stage] = {
     StateStage.Connect: "connecting",
     StateStage.Prepare: "reading",
@@ -42,7 +42,7 @@ STAGES: dict[StateStage, Stage] = {
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
 
 
-class Run(Protocol):
+class DisplayedRun(Protocol):
     """The state of a run that the display needs."""
 
     state: State
@@ -55,7 +55,7 @@ class Run(Protocol):
 class Display:
     """The progress of one run, read from pyinfra's state whenever lines are drawn."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: DisplayedRun) -> None:
         self._run, self._state = run, run.state
         self._start = time.monotonic()
         self._operations_began: dict[str, float] = {}
@@ -94,7 +94,7 @@ class Display:
         if not is_quiet() and (line := step_line(self._name(op_hash), changed, failed, seconds)):
             self._shown.say(f"    {line}")
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> RunProgress | None:
         """The present progress, or None before the run connects and after it ends."""
         state = self._state
         stage = STAGES.get(state.current_stage)
@@ -106,10 +106,10 @@ class Display:
         seconds = now - self._start
         if stage != "running":
             silent = [host.name for host in hosts if self._is_silent(host, stage)]
-            return Progress(stage, seconds, len(hosts), silent=tuple(silent))
+            return RunProgress(stage, seconds, len(hosts), silent=tuple(silent))
         working = [host for host in hosts if host.executing_op_hash]
         rest = Counter(self._where(host) for host in hosts if not host.executing_op_hash)
-        return Progress(
+        return RunProgress(
             stage,
             seconds,
             len(hosts),
@@ -154,13 +154,15 @@ class Display:
 
     def _beat(self) -> str:
         found = self.progress()
-        if found and gevent.wait(self._refresh(found, 1), timeout=PATIENCE):
+        if found and gevent.wait(self._refresh(found, 1), timeout=LOG_LINE_SECONDS):
             found = self.progress()
-        return heartbeat(found) if found else ""
+        return heartbeat_line(found) if found else ""
 
-    def _refresh(self, found: Progress, most: int) -> list[Greenlet]:
+    def _refresh(self, found: RunProgress, most: int) -> list[Greenlet]:
         """Read the logs of the steps that take longest; returns the reads."""
-        slow = [active.name for active in longest(found) if active.seconds >= LONG][:most]
+        slow = [
+            active.name for active in longest_steps(found) if active.seconds >= LONG_STEP_SECONDS
+        ][:most]
         lines = [LastLine.of(self._state.inventory.get_host(name)) for name in slow]
         reads = [line.refresh() for line in lines if line]
         return [read for read in reads if read is not None]

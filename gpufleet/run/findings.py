@@ -119,7 +119,7 @@ NO_ANSWER = blocker(
     "Fact gathering failed or the connection was lost; see pyinfra's output above.",
     "Run `gpufleet doctor INVENTORY --limit {host}`, then run again with --limit {host}.",
 )
-INVENTORY = blocker(
+INVENTORY_NOT_FOUND = blocker(
     "GF701",
     "Inventory cannot be loaded",
     "Cannot load inventory {path}: {why}",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.run.report import HostReport
 
@@ -34,8 +34,8 @@ def impact_lines(hosts: Sequence[HostReport]) -> list[str]:
 def _of_nodes(planned: Sequence[HostReport], known: Sequence[dict[str, Any]]) -> list[str]:
     away = [host for host in planned if host.plan.get("impact", {}).get("unloads_driver")]
     pods = sum(host.plan["impact"]["gpu_pods"] for host in away)
-    work = f"; {counted(pods, 'pod')} with GPUs there now" if pods else ""
-    gone = [f"on {counted(len(away), 'host')}{work}"] if away else ["none"]
+    work = f"; {count_noun(pods, 'pod')} with GPUs there now" if pods else ""
+    gone = [f"on {count_noun(len(away), 'host')}{work}"] if away else ["none"]
     return [
         *_line("restarts", _restarts(known) or ["none"]),
         *_line("reboots", _reboots(known) or ["none"]),
@@ -59,7 +59,7 @@ def _restarts(known: Iterable[dict[str, Any]]) -> list[str]:
     shown = _on_hosts(Counter(unit for unit, _ in found))
     return [
         line
-        + (f" ({counted(containers[unit], 'container')} running)" if unit in containers else "")
+        + (f" ({count_noun(containers[unit], 'container')} running)" if unit in containers else "")
         for unit, line in zip(sorted({unit for unit, _ in found}), shown, strict=True)
     ]
 
@@ -67,7 +67,9 @@ def _restarts(known: Iterable[dict[str, Any]]) -> list[str]:
 def _reboots(known: Sequence[dict[str, Any]]) -> list[str]:
     count = Counter(impact["reboot"] for impact in known)
     return [
-        words.format(counted(count[kind], "host")) for kind, words in REBOOTS.items() if count[kind]
+        words.format(count_noun(count[kind], "host"))
+        for kind, words in REBOOTS.items()
+        if count[kind]
     ]
 
 
@@ -96,13 +98,12 @@ def _files(known: Iterable[dict[str, Any]]) -> list[str]:
         return _on_hosts(paths)
     below = Counter("/".join(path.split("/")[:3]) for path in paths)
     counts = ", ".join(f"{folder} {number}" for folder, number in sorted(below.items()))
-    return [
-        f"{counted(len(paths), 'path')} on up to {counted(max(paths.values()), 'host')} ({counts})"
-    ]
+    hosts = count_noun(max(paths.values()), "host")
+    return [f"{count_noun(len(paths), 'path')} on up to {hosts} ({counts})"]
 
 
 def _on_hosts(count: Counter[str]) -> list[str]:
-    return [f"{what} on {counted(number, 'host')}" for what, number in sorted(count.items())]
+    return [f"{what} on {count_noun(number, 'host')}" for what, number in sorted(count.items())]
 
 
 def _releases(planned: Iterable[HostReport]) -> list[str]:

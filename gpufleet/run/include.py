@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 
 
 def include(deploy: str) -> None:
@@ -12,4 +12,4 @@ def include(deploy: str) -> None:
     """
     from pyinfra_cli.util import exec_file  # gevent replaces parts of the standard library for it
 
-    exec_file(str(shipped("deploys") / f"{deploy}.py"))
+    exec_file(str(shipped_path("deploys") / f"{deploy}.py"))

@@ -17,10 +17,10 @@ from pyinfra.api import Host
 
 from gpufleet.core.quoting import quote_last_line
 
-INTERVAL = 3.0  # seconds between two reads, and before the first
-PATIENCE = 2.0  # seconds to wait for a read at the end of a command
-LONGEST = 120  # characters of a line
-MOST = 8192  # characters to use; a host may send more than requested
+LAST_LINE_INTERVAL = 3.0  # seconds between two reads, and before the first
+LAST_LINE_TIMEOUT = 2.0  # seconds to wait for a read at the end of a command
+MAX_LAST_LINE_CHARS = 120  # characters of a line
+MAX_READ_CHARS = 8192  # characters to use; a host may send more than requested
 _LINE, _REFUSED = "gpufleet_last_line", "gpufleet_no_last_line"  # in pyinfra's connector_data
 
 
@@ -30,7 +30,7 @@ class LastLine:
     def __init__(self, host: Host, read: Callable[[], str]) -> None:
         self.text = ""
         self._host, self._read = host, read
-        self._next = time.monotonic() + INTERVAL
+        self._next = time.monotonic() + LAST_LINE_INTERVAL
         self._reading: Greenlet | None = None
 
     @classmethod
@@ -55,7 +55,7 @@ class LastLine:
             if data[_LINE] is self:
                 data[_LINE] = None
         if self._reading is not None:
-            self._reading.join(PATIENCE)
+            self._reading.join(LAST_LINE_TIMEOUT)
             if not self._reading.ready():
                 data[_REFUSED] = True
 
@@ -63,7 +63,7 @@ class LastLine:
         """Begin a read if it is due; returns the last one, if any."""
         now = time.monotonic()
         if (self._reading is None or self._reading.ready()) and now >= self._next:
-            self._next = now + INTERVAL
+            self._next = now + LAST_LINE_INTERVAL
             self._reading = gevent.spawn(self._update)
         return self._reading
 
@@ -77,5 +77,7 @@ class LastLine:
 
 def _last(text: str) -> str:
     """The last line. If the start of a line was not read, it is left out: it may hide a secret."""
-    lines = text[-MOST:]
-    return quote_last_line(lines.partition("\n")[2] if len(text) > MOST else lines, LONGEST)
+    lines = text[-MAX_READ_CHARS:]
+    return quote_last_line(
+        lines.partition("\n")[2] if len(text) > MAX_READ_CHARS else lines, MAX_LAST_LINE_CHARS
+    )

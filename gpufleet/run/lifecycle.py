@@ -19,10 +19,17 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.junit import as_junit
-from gpufleet.run.report import HostReport, RunFacts, as_json
-from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, say, why, write_file
-from gpufleet.run.report_table import show
+from gpufleet.run.junit import report_junit
+from gpufleet.run.report import HostReport, RunFacts, report_json
+from gpufleet.run.report_file import (
+    JUNIT,
+    REPORT_FILE,
+    error_reason,
+    prepare_file,
+    print_run_finding,
+    write_file,
+)
+from gpufleet.run.report_table import show_report
 
 SIGNALS = {
     signal.SIGINT: (ExitStatus.INTERRUPTED, "Interrupted."),
@@ -31,13 +38,13 @@ SIGNALS = {
 Renderer = Callable[[Sequence[HostReport], RunFacts], str]
 Reports = Sequence[tuple[Path, Renderer]]
 REPORTS = (  # variable and option that name the file, kind of an older one, renderer
-    ("GPUFLEET_REPORT", "--json", REPORT, as_json),
-    ("GPUFLEET_JUNIT", "--junit", JUNIT, as_junit),
+    ("GPUFLEET_REPORT", "--json", REPORT_FILE, report_json),
+    ("GPUFLEET_JUNIT", "--junit", JUNIT, report_junit),
 )
 
 
 @dataclass(slots=True)
-class Run:
+class ReportedRun:
     """A run: its command line and its end."""
 
     invocation: Invocation = field(default_factory=Invocation)
@@ -65,10 +72,10 @@ class Run:
         asked = self.invocation
         if status is ExitStatus.NOTHING:
             chosen = asked.selection or "The inventory itself"
-            say(findings.NOTHING_MATCHES(selection=chosen, inventory=asked.inventory))
+            print_run_finding(findings.NOTHING_MATCHES(selection=chosen, inventory=asked.inventory))
         elif names:
             deploys = " ".join(asked.deploys) or "The deploy"
-            say(findings.WRONG_DEPLOY(deploys=deploys, hosts=", ".join(names)))
+            print_run_finding(findings.WRONG_DEPLOY(deploys=deploys, hosts=", ".join(names)))
         now = datetime.now(timezone.utc)
         words = (asked.inventory, asked.deploys)
         facts = RunFacts(*words, self.started, now, dry, status, completed)
@@ -80,7 +87,7 @@ class Run:
             written.append(_show(hosts, dry=dry))
         unspecific = status in (ExitStatus.NOTHING, ExitStatus.USAGE) or self.interrupted
         if unspecific or not all(written):
-            end(status or ExitStatus.FAILED)
+            exit_process(status or ExitStatus.FAILED)
 
 
 def _show(hosts: list[HostReport], *, dry: bool) -> bool:
@@ -89,10 +96,10 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
         if sys.stdout is None:
             raise OSError("it is closed")
         sys.stderr.flush()
-        show(result_console(), hosts, dry=dry)
+        show_report(result_console(), hosts, dry=dry)
         sys.stdout.flush()
     except OSError as error:
-        say(findings.REPORT_LOST(path="standard output", why=why(error)))
+        print_run_finding(findings.REPORT_LOST(path="standard output", why=error_reason(error)))
         return False
     return True
 
@@ -110,7 +117,7 @@ def requested_reports() -> Reports:
     return list(found.items())
 
 
-def end(status: ExitStatus) -> None:
+def exit_process(status: ExitStatus) -> None:
     """End the process within its last callback, in which Python accepts no other exit status."""
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -17,7 +17,7 @@ from gpufleet.core.inventory import letters_of
 
 NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
 _DIGITS = re.compile(r"\d")
-NEAR = 0.8  # similarity of two keys that differ by a typo: 1 is equal
+DATA_KEY_SIMILARITY = 0.8  # similarity of two keys that differ by a typo: 1 is equal
 ELSEWHERE = {  # Ansible's names for these keys
     "become": "_sudo",
     "become_user": "_sudo_user",
@@ -29,7 +29,7 @@ ELSEWHERE = {  # Ansible's names for these keys
 }
 
 
-def misspelt(host: Host) -> list[Finding]:
+def find_misspelt_keys(host: Host) -> list[Finding]:
     """Findings about keys of a host that were meant for its connection, and about data for groups
     without hosts."""
     inventory = host.inventory
@@ -93,5 +93,5 @@ def _meant(key: str, own: Collection[str]) -> str | None:
         return f"_{plain}" if f"_{plain}" in own else None
     if not plain.startswith(("ssh", "_")):
         return None
-    close = get_close_matches(plain, own, n=1, cutoff=NEAR)
+    close = get_close_matches(plain, own, n=1, cutoff=DATA_KEY_SIMILARITY)
     return close[0] if close and plain != f"{close[0]}s" else None

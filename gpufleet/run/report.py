@@ -18,7 +18,7 @@ from gpufleet.core.node_roles import NODE_ROLES, RuntimeState
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host
 Status = Literal["converged", "changed", "planned", "failed", "not reached"]
-BAD: tuple[Status, ...] = ("failed", "not reached")  # the run then exits with 1
+BAD_STATUSES: tuple[Status, ...] = ("failed", "not reached")  # the run then exits with 1
 INTERNAL = ("name", "seen", "examined", "leaves")  # fields that are not in the JSON
 OF_FINDINGS = ("findings", "accepted")  # fields
 VERSIONS, LEAVES = "versions", "leaves"  # in the plan
@@ -142,7 +142,7 @@ class RunFacts:
     completed: bool = False  # pyinfra's command carried out the operations of every host
 
 
-def as_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
+def report_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
     """The report, indented, with a newline at the end. Raises ValueError for a number that JSON
     cannot express."""
     head = {

@@ -24,9 +24,9 @@ class FileKind:
     words: tuple[bytes, ...]
 
 
-REPORT = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter for `verify`
+REPORT_FILE = FileKind("a gpufleet report", (b'"gpufleet"', b'"checks"'))  # the latter for `verify`
 JUNIT = FileKind("a JUnit file", (b"<testsuite",))
-START = 4096  # first bytes, which are searched for the words
+HEAD_BYTES = 4096  # first bytes, which are searched for the words
 
 
 def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) -> Path:
@@ -43,7 +43,7 @@ def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) 
             raise NotADirectoryError(f"folder {file.parent} does not exist")
         if file.exists() and not file.is_file():
             raise OSError("is not a regular file")
-        start = file.read_bytes()[:START] if file.exists() else b""
+        start = file.read_bytes()[:HEAD_BYTES] if file.exists() else b""
         if start.strip() and not any(word in start for word in kind.words):
             raise FileExistsError(f"the file exists and is not {kind.name}")
         with tempfile.TemporaryFile(dir=file.parent):
@@ -51,7 +51,9 @@ def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) 
         if not keep:
             file.unlink(missing_ok=True)
     except OSError as error:
-        raise Stopped(findings.REPORT_PATH(option=option, path=path, why=why(error))) from error
+        raise Stopped(
+            findings.REPORT_PATH(option=option, path=path, why=error_reason(error))
+        ) from error
     return file
 
 
@@ -60,12 +62,12 @@ def write_file(path: Path, text: Callable[[], str]) -> bool:
     try:
         write_private(path, hide_secrets(text()))
     except (OSError, ValueError) as error:
-        say(findings.REPORT_LOST(path=path, why=why(error)))
+        print_run_finding(findings.REPORT_LOST(path=path, why=error_reason(error)))
         return False
     return True
 
 
-def say(finding: Finding) -> None:
+def print_run_finding(finding: Finding) -> None:
     """Print a finding about the run itself."""
     print_error(f"{finding.code} {finding.message}\n  {finding.remedy}")
 
@@ -76,5 +78,5 @@ def print_error(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def why(error: OSError | ValueError) -> str:
+def error_reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or str(error)

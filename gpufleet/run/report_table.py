@@ -12,14 +12,14 @@ from rich.text import Text
 from gpufleet.core.console import print_finding
 from gpufleet.core.findings import Severity
 from gpufleet.core.live import is_quiet
-from gpufleet.core.names import counted, few, same_findings, shared
+from gpufleet.core.names import count_noun, group_by_thing, name_hosts, same_findings
 from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.run.impact import impact_lines
 from gpufleet.run.report import HostReport
 
 
-def show(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
+def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False) -> None:
     """Print the tables, steps and findings with the hosts that share them, errors, a summary line.
 
     Names of hosts, versions and messages are text, never markup.
@@ -64,7 +64,7 @@ def _show_impact(console: Console, hosts: list[HostReport]) -> None:
 def _show_steps(console: Console, hosts: list[HostReport]) -> None:
     """Print a line for each planned step, with its hosts. The order fits every host, except for
     repeated steps."""
-    names = shared((host.name, step) for host in hosts for step in host.steps)
+    names = group_by_thing((host.name, step) for host in hosts for step in host.steps)
     order: list[str] = []
     for host in hosts:
         place = 0
@@ -73,7 +73,7 @@ def _show_steps(console: Console, hosts: list[HostReport]) -> None:
                 order.insert(place, step)
             place = order.index(step) + 1
     for step in order:
-        _say(console, "would", "green", few(names[step]), step)
+        _say(console, "would", "green", name_hosts(names[step]), step)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:
@@ -97,7 +97,7 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
         for host in hosts
     }
     rows = [
-        [Text(few([host.name for host in alike])), *cells[alike[-1].name][:-1], _time(alike)]
+        [Text(name_hosts([host.name for host in alike])), *cells[alike[-1].name][:-1], _time(alike)]
         for alike in _alike(hosts, {name: row[:-1] for name, row in cells.items()})
     ]
     return _table("Plan" if dry else "GPU nodes", columns, rows)
@@ -191,8 +191,8 @@ def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) 
             "not reached": ("not reached",),
         }.items()
     }
-    things = [counted(len(nodes), "host")] if nodes or not clusters else []
-    things += [counted(len(clusters), "cluster")] if clusters else []
+    things = [count_noun(len(nodes), "host")] if nodes or not clusters else []
+    things += [count_noun(len(clusters), "cluster")] if clusters else []
     verb = "to change" if dry else "changed"
     line = f"{', '.join(things)}: {count['moved']} {verb}, {count['same']} with no changes, "
     blocked = sum(_word(host, dry=dry) == "blocked" for host in hosts)
@@ -203,4 +203,4 @@ def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) 
     line += f" ({begun} after changes)" if begun else ""
     line += f", {count['not reached']} not reached" if count["not reached"] else ""
     accepted = sum(len(host.accepted) for host in hosts)
-    return f"{line}; {counted(accepted, 'accepted finding')}" if accepted else line
+    return f"{line}; {count_noun(accepted, 'accepted finding')}" if accepted else line

@@ -22,25 +22,25 @@ from pyinfra.context import ctx_config, ctx_state
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.process import signal_running
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
 from gpufleet.run import findings
-from gpufleet.run.connection import hang_up, prepare_connections, unreached
+from gpufleet.run.connection import explain_unreached, hang_up, prepare_connections
 from gpufleet.run.display import Display
 from gpufleet.run.invocation import read_invocation
-from gpufleet.run.lifecycle import SIGNALS, Run, end, requested_reports
-from gpufleet.run.near_misses import misspelt
+from gpufleet.run.lifecycle import SIGNALS, ReportedRun, exit_process, requested_reports
+from gpufleet.run.near_misses import find_misspelt_keys
 from gpufleet.run.pace import replace_run_ops
-from gpufleet.run.report import BAD, HostReport
-from gpufleet.run.report_file import print_error, say
+from gpufleet.run.report import BAD_STATUSES, HostReport
+from gpufleet.run.report_file import print_error, print_run_finding
 from gpufleet.run.step_results import add_operations
 
 Problems = Callable[[Collection[str], Mapping[str, Any]], list[Finding]]  # takes groups and data
 
 
-def begin(config: str, problems: Problems | None = None) -> None:
+def begin_report(config: str, problems: Problems | None = None) -> None:
     """Begin the report if a deploy of gpufleet's, or one in deploys/ next to `config`, is run.
 
     `config`: the path of pyinfra's config.py. `problems`: finds errors in the settings of hosts
@@ -49,12 +49,12 @@ def begin(config: str, problems: Problems | None = None) -> None:
     Otherwise, a report begins with the first reachable host: a run without such a host, or whose
     limit matches no host, would have no report.
     """
-    ours = {Path(config).resolve().parent / "deploys", shipped("deploys")}
+    ours = {Path(config).resolve().parent / "deploys", shipped_path("deploys")}
     deploys = [Path(name).resolve() for name in read_invocation().deploys]
     if not any(ours.intersection(deploy.parents) for deploy in deploys):
         return
     RunReport.begun = RunReport.begin(ctx_state.get())
-    names = {deploy.name for deploy in shipped("deploys").glob("*.py")}
+    names = {deploy.name for deploy in shipped_path("deploys").glob("*.py")}
     if problems and names.intersection(deploy.name for deploy in deploys):
         RunReport.begun.problems = problems
 
@@ -63,11 +63,11 @@ def _refuse(finding: Finding) -> None:
     """Exit with a usage error before the run starts."""
     if not pyinfra.is_cli:
         raise PyinfraError(f"{finding.code} {finding.message} {finding.remedy}")
-    say(finding)
+    print_run_finding(finding)
     sys.exit(ExitStatus.USAGE)
 
 
-class RunReport(Run, BaseStateCallback):
+class RunReport(ReportedRun, BaseStateCallback):
     """The run of one pyinfra state: its hosts, its progress and its end."""
 
     begun: ClassVar[RunReport | None] = None  # by config.py, before pyinfra has an inventory
@@ -128,7 +128,7 @@ class RunReport(Run, BaseStateCallback):
         try:
             self.close()
         finally:
-            end(self.interrupted)
+            exit_process(self.interrupted)
 
     @classmethod
     def of(cls, state: State) -> RunReport:
@@ -236,7 +236,7 @@ class RunReport(Run, BaseStateCallback):
         for host in self._taking_part():
             part = self.host(host.name)
             part.failed = part.failed or host in self.state.failed_hosts
-            part.findings += misspelt(host)
+            part.findings += find_misspelt_keys(host)
             add_operations(part, host, begun=host.name in self.touched)
             self._judge(host, part, dry=dry)
             part.hide_accepted(host.data.dict())
@@ -252,7 +252,7 @@ class RunReport(Run, BaseStateCallback):
             part.changed = 0 if part.failed else len(part.steps)
         if part.failed and host not in self.state.activated_hosts:
             part.status = "not reached"
-            part.findings.append(unreached(host))
+            part.findings.append(explain_unreached(host))
             with suppress(Exception):  # a run that reaches the host reports it
                 part.findings += self.problems(host.groups, host.data.dict())
         elif part.failed:
@@ -268,7 +268,7 @@ class RunReport(Run, BaseStateCallback):
             part.status = "planned" if dry else "changed"
         else:
             part.status = "converged"
-        part.failed = part.status in BAD
+        part.failed = part.status in BAD_STATUSES
 
     def _taking_part(self) -> list[Host]:
         """The hosts that --limit leaves in the run, in the inventory's order."""
@@ -292,7 +292,7 @@ class RunReport(Run, BaseStateCallback):
             self.finish([], ExitStatus.USAGE, names=sorted(self._for_none))
         else:
             hosts = self.gather()
-            failed = any(host.status in BAD for host in hosts)
+            failed = any(host.status in BAD_STATUSES for host in hosts)
             status = ExitStatus.FAILED if failed else ExitStatus.CONVERGED
             self.finish(hosts, status, dry=self.dry, completed=self.completed)
         if self.state.initialised:

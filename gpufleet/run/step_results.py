@@ -8,7 +8,7 @@ from pyinfra.api import Host
 
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import hide_secrets
-from gpufleet.core.visible import barred, one_line
+from gpufleet.core.visible import bar_lines, one_line
 from gpufleet.run import findings
 from gpufleet.run.report import HostReport
 
@@ -35,7 +35,7 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
         elif meta.did_error():
             lines = [line for line in meta.stderr_lines if line.strip()]
             shown = list(map(hide_secrets, lines[:ERROR_LINES]))
-            part.errors.append("\n".join([one_line(name), *barred(shown)]))
+            part.errors.append("\n".join([one_line(name), *bar_lines(shown)]))
             known = any(found.blocks for found in part.findings)
             if not known and not any(map(own_line(host.name).match, shown)):
                 said = quote_last_line("\n".join(shown)).rstrip(".") or "no message"

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.core.findings import KINDS, Finding
-from gpufleet.core.names import few, shared
+from gpufleet.core.findings import KNOWN_KINDS, Finding
+from gpufleet.core.names import group_by_thing, name_hosts
 from gpufleet.core.visible import one_line
 from gpufleet.driver.action import of_another_source
 from gpufleet.driver.findings import host as kinds
@@ -21,15 +21,15 @@ from gpufleet.driver.plan import our_packages
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.plan import NodePlan, steps
+from gpufleet.node.plan import NodePlan, plan_steps
 from gpufleet.node.settings import NodeSettings
-from gpufleet.status.models import Seen
-from gpufleet.status.rows import planned
+from gpufleet.status.models import SeenHost
+from gpufleet.status.rows import plan_of_host
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 # findings about a driver that stays only with certain settings
-OF_OTHERS = {
+FOREIGN_FINDINGS = {
     kind.code
     for kind in (
         kinds.DRIVER_KEPT,
@@ -52,13 +52,13 @@ class Adoption:
     blockers: tuple[Finding, ...]
 
 
-def adoption_of(host: Seen, catalog: Catalog, now: int) -> Adoption | None:
+def adoption_of(host: SeenHost, catalog: Catalog, now: int) -> Adoption | None:
     """The adoption of a host, or None if facts or settings cannot be used. `now`: Unix time."""
-    plan, facts = planned(host, catalog, now), host.facts
+    plan, facts = plan_of_host(host, catalog, now), host.facts
     if plan is None or facts is None or host.settings is None:
         return None
     pins: dict[str, Any] = {}
-    why = OF_OTHERS & _codes(plan)
+    why = FOREIGN_FINDINGS & _codes(plan)
     if why:
         tried = ((keys, _plan_with(host, keys, catalog, now))
                  for keys in _driver_pins(host.settings, facts))  # fmt: skip
@@ -69,18 +69,18 @@ def adoption_of(host: Seen, catalog: Catalog, now: int) -> Adoption | None:
         why |= {TOOLKIT_KEPT.code}
         plan = _plan_with(host, pins, catalog, now)
     lines = [f"{key} = {json.dumps(value) if value else value}" for key, value in pins.items()]
-    reasons = [f"# {code} {KINDS[code].title}" for code in sorted(why)]
+    reasons = [f"# {code} {KNOWN_KINDS[code].title}" for code in sorted(why)]
     stays = tuple(_stays(plan, facts))
-    return Adoption((*reasons, *lines), stays, tuple(steps(plan)), plan.blockers)
+    return Adoption((*reasons, *lines), stays, tuple(plan_steps(plan)), plan.blockers)
 
 
 def _keeps_driver(plan: NodePlan, facts: NodeFacts) -> bool:
     """True if the run leaves the driver alone, or repairs it from its present source."""
     driver = plan.of(DRIVER)
     if driver is None or driver.action == "none":
-        return not OF_OTHERS & _codes(plan)
+        return not FOREIGN_FINDINGS & _codes(plan)
     others = of_another_source(driver.choice, driver.packages, our_packages(facts), facts)
-    return driver.action == "repair" and not others and not OF_OTHERS & _codes(plan)
+    return driver.action == "repair" and not others and not FOREIGN_FINDINGS & _codes(plan)
 
 
 def _codes(plan: NodePlan) -> set[str]:
@@ -100,14 +100,16 @@ def _driver_pins(settings: NodeSettings, facts: NodeFacts) -> Iterator[dict[str,
     yield {"driver_enabled": False}
 
 
-def _plan_with(host: Seen, pins: Mapping[str, Any], catalog: Catalog, now: int) -> NodePlan:
+def _plan_with(host: SeenHost, pins: Mapping[str, Any], catalog: Catalog, now: int) -> NodePlan:
     """The plan of the host with these keys in its inventory."""
     assert host.settings
     by_role = dict(host.settings.by_role)
     for key, value in pins.items():
         role, _, name = key.partition("_")
         by_role[role] = by_role[role].model_copy(update={name: value})
-    plan = planned(replace(host, settings=replace(host.settings, by_role=by_role)), catalog, now)
+    plan = plan_of_host(
+        replace(host, settings=replace(host.settings, by_role=by_role)), catalog, now
+    )
     assert plan
     return plan
 
@@ -129,10 +131,10 @@ def _stays(plan: NodePlan, facts: NodeFacts) -> Iterator[str]:
 
 def show_adoptions(console: Console, found: Iterable[tuple[str, Adoption]]) -> None:
     """Print the hosts; hosts with the same result share one entry."""
-    for adoption, names in shared(found).items():
-        console.print(Text(few(names), "bold"))
+    for adoption, names in group_by_thing(found).items():
+        console.print(Text(name_hosts(names), "bold"))
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        blockers = [f"{each.code} {KINDS[each.code].title}" for each in adoption.blockers]
+        blockers = [f"{each.code} {KNOWN_KINDS[each.code].title}" for each in adoption.blockers]
         _rows(table, "add", adoption.pins)
         _rows(table, "stays", adoption.stays)
         _rows(table, "changes", adoption.steps)

@@ -11,9 +11,9 @@ from gpufleet.core.accepted import split_accepted
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.described import described_facts
-from gpufleet.status.export import head
-from gpufleet.status.models import Fleet, Row, Seen
-from gpufleet.status.rows import planned, unreadable
+from gpufleet.status.export import document_head
+from gpufleet.status.models import FleetStatus, Row, SeenHost
+from gpufleet.status.rows import plan_of_host, unreadable_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,23 @@ class Detail:
         }
 
 
-def details(hosts: Sequence[Seen], fleet: Fleet, catalog: Catalog, now: int) -> list[Detail]:
+def host_details(
+    hosts: Sequence[SeenHost], fleet: FleetStatus, catalog: Catalog, now: int
+) -> list[Detail]:
     """Every host of a fleet in depth."""
     return [_detail(host, row, catalog, now) for host, row in zip(hosts, fleet.rows, strict=True)]
 
 
-def as_json(found: Sequence[Detail], fleet: Fleet, now: int) -> dict[str, Any]:
+def details_json(found: Sequence[Detail], fleet: FleetStatus, now: int) -> dict[str, Any]:
     """The document of `gpufleet doctor --json`."""
     return {
-        **head(fleet.inventory, now),
+        **document_head(fleet.inventory, now),
         "hosts": {each.row.name: each.as_dict() for each in found},
         "clusters": [row.name for row in fleet.clusters],
     }
 
 
-def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
+def _detail(host: SeenHost, row: Row, catalog: Catalog, now: int) -> Detail:
     """One host in depth. An error about one host does not affect other hosts."""
     try:
         has: dict[str, Any] = {}
@@ -57,13 +59,13 @@ def _detail(host: Seen, row: Row, catalog: Catalog, now: int) -> Detail:
             has = described_facts(facts, catalog)
         return Detail(row, has, _findings(host, row, catalog, now))
     except Exception as error:  # noqa: BLE001 - the boundary of one host
-        row = unreadable(host, error)
+        row = unreadable_row(host, error)
         return Detail(row, {}, _findings(host, row, catalog, now))
 
 
-def _findings(host: Seen, row: Row, catalog: Catalog, now: int) -> tuple[Finding, ...]:
+def _findings(host: SeenHost, row: Row, catalog: Catalog, now: int) -> tuple[Finding, ...]:
     """Findings of the state, the plan and the settings; a repeated finding is listed once."""
-    plan = planned(host, catalog, now) if row.reached else None
+    plan = plan_of_host(host, catalog, now) if row.reached else None
     found = [*(note.finding for note in row.notes), *(plan.all_findings if plan else ())]
     known: dict[tuple[str, str], Finding] = {}
     for each in (*found, *host.problems):

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.status.detail import Detail
 from gpufleet.status.text import show_findings
@@ -58,7 +58,7 @@ def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, li
     yield "device nodes", [" ".join(has["device_nodes"])] if has["device_nodes"] else []
     yield "toolkit", [has["toolkit"] or "none"]
     yield "runtimes", [_runtime(runtime) for runtime in has["runtimes"]]
-    pods = [f"kubelet, {counted(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []
+    pods = [f"kubelet, {count_noun(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []
     yield "on the GPUs", [*has["gpu_processes"], *pods]
     yield "metrics by", has["collectors"]
     yield "recorded", ["by gpufleet" if has["recorded"] else "nothing"]
@@ -72,5 +72,5 @@ def _gpu(gpu: dict[str, Any]) -> str:
 
 def _runtime(runtime: dict[str, Any]) -> str:
     state = "running" if runtime["running"] else "stopped"
-    containers = counted(runtime["containers"], "container")
+    containers = count_noun(runtime["containers"], "container")
     return f"{runtime['name']} {runtime['version']} ({runtime['unit']}, {state}, {containers})"

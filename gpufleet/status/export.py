@@ -11,7 +11,7 @@ from typing import Any
 from gpufleet import __version__
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Group, Property, by_property
-from gpufleet.status.models import ClusterRow, Fleet, Row
+from gpufleet.status.models import ClusterRow, FleetStatus, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
@@ -21,7 +21,7 @@ FORMULA = "=+-@"  # start a formula in spreadsheets; so do their full-width form
 SEPARATOR = ";"  # of cells in locales with a decimal comma
 
 
-def head(inventory: str, now: int) -> dict[str, Any]:
+def document_head(inventory: str, now: int) -> dict[str, Any]:
     """The first keys of every JSON document about a fleet. `now`: seconds since 1970."""
     moment = datetime.fromtimestamp(now, timezone.utc)
     return {
@@ -32,7 +32,7 @@ def head(inventory: str, now: int) -> dict[str, Any]:
     }
 
 
-def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any]:
+def fleet_json(fleet: FleetStatus, now: int, by: Property | None = None) -> dict[str, Any]:
     """Every host with its flags, and the groups by a property if `by` is set."""
     groups = [
         {
@@ -44,7 +44,7 @@ def as_json(fleet: Fleet, now: int, by: Property | None = None) -> dict[str, Any
         for group in (by_property(fleet, by) if by else ())
     ]
     return {
-        **head(fleet.inventory, now),
+        **document_head(fleet.inventory, now),
         "hosts": {row.name: _host(row) for row in fleet.rows},
         "clusters": {row.name: _cluster(row) for row in fleet.clusters},
         "group_by": by,
@@ -80,7 +80,7 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
     }
 
 
-def as_csv(fleet: Fleet, by: Property | None = None) -> str:
+def as_csv(fleet: FleetStatus, by: Property | None = None) -> str:
     """A line per host and cluster, or per group of hosts. Blanks separate the items of a list."""
     if by:
         head_line: tuple[str, ...] = (by, *GROUP_COLUMNS[1:])

@@ -43,7 +43,7 @@ RUNTIME_OLD = warning(
     "has known vulnerabilities.",
 )
 
-BUSY = info(
+HOST_BUSY = info(
     "GF729",
     "Host is being changed",
     "The host is being changed, and may look unfinished: {holder}.",

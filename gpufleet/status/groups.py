@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from gpufleet.status.models import FLAGS, Flag, Fleet, Row
+from gpufleet.status.models import FLAGS, Flag, FleetStatus, Row
 
 Property = Literal["model", "driver", "os", "kernel"]
 PROPERTIES: tuple[Property, ...] = get_args(Property)
@@ -41,19 +41,19 @@ class Group:
         return {flag: counts[flag] for flag in FLAGS if counts[flag]}
 
 
-def equal(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
+def group_equal_rows(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
     """Groups of rows that look the same in a table, in the order of their first hosts."""
     return _grouped(rows, lambda row: (row.reached, row.shown))
 
 
-def by_property(fleet: Fleet, name: Property) -> list[Group]:
+def by_property(fleet: FleetStatus, name: Property) -> list[Group]:
     """Groups of hosts by a property, the largest first. Unreachable hosts have no value."""
     value = _VALUES[name]
     groups = [Group(value(rows[0]), rows) for rows in _grouped(fleet.rows, value)]
     return sorted(groups, key=lambda group: -len(group.rows))
 
 
-def whole(fleet: Fleet) -> Group:
+def whole_fleet(fleet: FleetStatus) -> Group:
     """All hosts as one group."""
     return Group(fleet.inventory, fleet.rows)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gpufleet.core import metrics
 from gpufleet.core.secrets import hide_secrets
-from gpufleet.status.models import FLAGS, Fleet, Row
+from gpufleet.status.models import FLAGS, FleetStatus, Row
 
-PREFIX = "gpufleet_status"
+STATUS_METRICS_PREFIX = "gpufleet_status"
 
 
-def metrics_text(fleet: Fleet, now: int) -> str:
+def status_metrics_text(fleet: FleetStatus, now: int) -> str:
     """The metrics of a fleet. `now`: seconds since 1970."""
     flags = [
         ({"host": row.name, "flag": flag}, float(flag in row.flags))
@@ -28,8 +28,8 @@ def metrics_text(fleet: Fleet, now: int) -> str:
     ]
     read = [row for row in fleet.rows if row.reached]
     gpus = [({"host": row.name, "model": row.model}, float(row.gpus)) for row in read]
-    text = metrics.metrics_text(
-        PREFIX,
+    text = metrics.gauges_text(
+        STATUS_METRICS_PREFIX,
         [
             ("flag", "Whether the host has the flag.", flags),
             ("gpus", "GPUs on the PCI bus of the host.", gpus),

@@ -48,7 +48,7 @@ MEANINGS: Mapping[Flag, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenHost:
     """A host as it was read, with everything that its plan depends on."""
 
     name: str
@@ -166,7 +166,7 @@ class ClusterRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class FleetStatus:
     """All hosts and all clusters of the inventory. Clusters are not hosts."""
 
     inventory: str

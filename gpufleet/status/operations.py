@@ -11,9 +11,9 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.gather import Gathered, Progress, gather
-from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.status.models import Seen
+from gpufleet.host.gather import Gathered, GatherProgress, gather_facts
+from gpufleet.node.settings import NodeSettings, load_node_settings
+from gpufleet.status.models import SeenHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +27,10 @@ class _Beside:
 
 
 def read_hosts(
-    inventory: str, limit: Sequence[str] = (), progress: Progress | None = None
-) -> tuple[list[Seen], list[str]]:
-    """The hosts and the names of the clusters. Raises the same errors as `gather`."""
-    found = gather(inventory, limit, _read, progress)
+    inventory: str, limit: Sequence[str] = (), progress: GatherProgress | None = None
+) -> tuple[list[SeenHost], list[str]]:
+    """The hosts and the names of the clusters. Raises the same errors as `gather_facts`."""
+    found = gather_facts(inventory, limit, _read, progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]
 
@@ -38,24 +38,29 @@ def read_hosts(
 def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
     """Facts of one host, with the files and ports that its settings name, as a run reads them."""
     # Imported here because pyinfra makes gevent replace parts of the standard library.
-    from gpufleet.host.asking import arguments
-    from gpufleet.host.facts import DOING, read_facts
+    from gpufleet.host.asking import host_arguments
+    from gpufleet.host.facts import DURING_FACTS, read_facts
     from gpufleet.host.trouble import explain_error
-    from gpufleet.node.operations.node import further_files, login_files, ports, unfit_password
+    from gpufleet.node.operations.node import (
+        further_files,
+        login_files,
+        unfit_password,
+        watched_ports,
+    )
     from gpufleet.node.operations.place import place_in_run
     from gpufleet.packages.operations.logins import node_logins
 
     try:
         data = host.data.dict()
-        settings, problems = load_settings(data)
+        settings, problems = load_node_settings(data)
         if meant := misspelt_cluster_group(host.groups, data):
             problems = [*problems, MISSPELT_GROUP(name=meant)]
-        how = arguments(host)
+        how = host_arguments(host)
         if unfit := unfit_password(how):
             return unfit, None
         if settings is None or problems:
             return read_facts(host, how=how), _Beside(None, tuple(problems))
-        facts = read_facts(host, further_files(settings), ports(settings), how)
+        facts = read_facts(host, further_files(settings), watched_ports(settings), how)
         if isinstance(facts, Finding):
             return facts, None
         logins, of_logins = node_logins(login_files(settings))
@@ -63,14 +68,14 @@ def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
         known = None if of_logins else settings
         return facts, _Beside(known, tuple(of_logins), logins, place)
     except Exception as error:  # noqa: BLE001 - the boundary: one host
-        return explain_error(host, error, DOING), None
+        return explain_error(host, error, DURING_FACTS), None
 
 
-def _seen(found: Gathered) -> Seen:
+def _seen(found: Gathered) -> SeenHost:
     beside = found.beside
     own = dict.fromkeys(name for name in found.groups if not name.startswith("@"))  # not pyinfra's
     accepted = accepted_of(found.data)
-    host = Seen(found.name, tuple(own), found.facts, found.problem, accepted=accepted)
+    host = SeenHost(found.name, tuple(own), found.facts, found.problem, accepted=accepted)
     if not isinstance(beside, _Beside):
         return replace(host, problems=found.misspelt)
     host = replace(host, settings=beside.settings, problems=(*beside.problems, *found.misspelt))

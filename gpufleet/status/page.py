@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpufleet import __version__
-from gpufleet.core.names import counted, folded, same_findings
+from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Property, by_property, equal, whole
-from gpufleet.status.models import FLAGS, MEANINGS, Fleet
-from gpufleet.status.text import BAD, summary
+from gpufleet.status.groups import Property, by_property, group_equal_rows, whole_fleet
+from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus
+from gpufleet.status.text import BAD_FLAGS, summary_lines
 
 BARS = 12  # per chart; the last bar sums up the rest
 
@@ -27,9 +27,9 @@ class Bar:
     width: float  # in percent of the widest bar
 
 
-def as_html(fleet: Fleet, now: int) -> str:
+def as_html(fleet: FleetStatus, now: int) -> str:
     """The page. `now`: seconds since 1970."""
-    flags = whole(fleet).flags
+    flags = whole_fleet(fleet).flags
     notes = ((row.name, note.finding) for row in fleet.all_rows for note in row.notes)
     clusters = {row.name for row in fleet.clusters}
     found = {flag for row in fleet.all_rows for flag in row.flags}
@@ -39,7 +39,10 @@ def as_html(fleet: Fleet, now: int) -> str:
         "Hosts by distribution": _bars(_sizes(fleet, "os")),
         "Hosts by flag": _bars(flags.items()),
     }
-    groups = [(_names(row.name for row in rows), len(rows), rows[0]) for rows in equal(fleet.rows)]
+    groups = [
+        (_names(row.name for row in rows), len(rows), rows[0])
+        for rows in group_equal_rows(fleet.rows)
+    ]
     findings = [
         (finding, _names(names), _counted(names, clusters))
         for finding, names in same_findings(notes)
@@ -49,13 +52,13 @@ def as_html(fleet: Fleet, now: int) -> str:
         version=__version__,
         inventory=one_line(fleet.inventory),
         time=datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-        lines=list(summary(fleet)),
+        lines=list(summary_lines(fleet)),
         charts=charts,
         groups=groups,
         clusters=fleet.clusters,
         findings=findings,
         meanings={flag: MEANINGS[flag] for flag in FLAGS if flag in found},
-        bad=BAD,
+        bad=BAD_FLAGS,
         one_line=one_line,
     )
 
@@ -64,21 +67,21 @@ def _counted(names: Sequence[str], clusters: Collection[str]) -> str:
     """Count hosts and clusters, such as "2 hosts, 1 cluster"."""
     of_clusters = sum(name in clusters for name in names)
     counts = {"host": len(names) - of_clusters, "cluster": of_clusters}
-    return ", ".join(counted(number, word) for word, number in counts.items() if number)
+    return ", ".join(count_noun(number, word) for word, number in counts.items() if number)
 
 
 def _names(names: Iterable[str]) -> str:
-    return ", ".join(folded(names))
+    return ", ".join(fold_names(names))
 
 
-def _gpus(fleet: Fleet) -> list[tuple[str, int]]:
+def _gpus(fleet: FleetStatus) -> list[tuple[str, int]]:
     counts: Counter[str] = Counter()
     for row in fleet.rows:
         counts.update(dict(row.models))
     return counts.most_common()
 
 
-def _sizes(fleet: Fleet, name: Property) -> list[tuple[str, int]]:
+def _sizes(fleet: FleetStatus, name: Property) -> list[tuple[str, int]]:
     return [(group.value or "none", len(group.rows)) for group in by_property(fleet, name)]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, timezone
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.findings.host import DRIVER_KEPT
 from gpufleet.driver.health import assess_gpu_health
@@ -23,19 +23,19 @@ from gpufleet.host.findings import (
     UNEXPECTED,
 )
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.plan import NodePlan, plan_node, steps, unusable
+from gpufleet.node.plan import NodePlan, check_record, plan_node, plan_steps
 from gpufleet.status import findings
-from gpufleet.status.models import ClusterRow, Flag, Fleet, Note, Row, Seen
+from gpufleet.status.models import ClusterRow, Flag, FleetStatus, Note, Row, SeenHost
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
 from gpufleet.status.unused import not_in_use
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
-from gpufleet.upgrade.host_state import FILE, parse_state
+from gpufleet.upgrade.host_state import STATE_FILE, parse_state
 
-KEPT = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # the version differs from the selected one
+KEPT_CODES = (DRIVER_KEPT.code, TOOLKIT_KEPT.code)  # the version differs from the selected one
 NO_ROOT = {kind.code for kind in (PRIVILEGES_REFUSED, SU_PASSWORD, NO_SHELL)}
-NO_ANSWER = {kind.code for kind in (FACTS_UNREADABLE, UNEXPECTED)}
-SHOWN = 3  # steps that a sentence names
+NO_ANSWER_CODES = {kind.code for kind in (FACTS_UNREADABLE, UNEXPECTED)}
+MAX_SHOWN_STEPS = 3  # steps that a sentence names
 Key = Callable[[Row], str]
 OF_MODEL: dict[str, Key] = {
     "The number of GPUs": lambda row: str(row.gpus),
@@ -50,17 +50,17 @@ OF_SYSTEM: dict[str, Key] = {  # compared only within a distribution
 
 
 def fleet_of(
-    inventory: str, hosts: Iterable[Seen], clusters: Sequence[str], catalog: Catalog, now: int
-) -> Fleet:
+    inventory: str, hosts: Iterable[SeenHost], clusters: Sequence[str], catalog: Catalog, now: int
+) -> FleetStatus:
     """All rows, each compared with similar rows. `now`: seconds since 1970 on this machine."""
     known = _named_twice(hosts)
-    rows = compared([_readable(host, catalog, now) for host in known])
+    rows = compare_peers([_readable(host, catalog, now) for host in known])
     today = _day(now)
     shown = (row.accepting(host.accepted, today) for host, row in zip(known, rows, strict=True))
-    return Fleet(inventory, tuple(shown), tuple(map(ClusterRow, clusters)))
+    return FleetStatus(inventory, tuple(shown), tuple(map(ClusterRow, clusters)))
 
 
-def _named_twice(hosts: Iterable[Seen]) -> list[Seen]:
+def _named_twice(hosts: Iterable[SeenHost]) -> list[SeenHost]:
     """The hosts. The place of a host names an earlier host with the same running system."""
     firsts: dict[tuple[str, str], str] = {}
     found = []
@@ -79,15 +79,15 @@ def _day(now: int) -> date:
     return datetime.fromtimestamp(now, timezone.utc).date()
 
 
-def _readable(host: Seen, catalog: Catalog, now: int) -> Row:
+def _readable(host: SeenHost, catalog: Catalog, now: int) -> Row:
     """The row of a host. An error about one host does not affect the rows of other hosts."""
     try:
         return row_of(host, catalog, now)
     except Exception as error:  # noqa: BLE001 - the boundary of one host
-        return unreadable(host, error)
+        return unreadable_row(host, error)
 
 
-def unreadable(host: Seen, error: Exception) -> Row:
+def unreadable_row(host: SeenHost, error: Exception) -> Row:
     """The row of a host with unusable facts. The error's text is left out: it may quote facts."""
     problem = FACTS_UNREADABLE(
         host=host.name,
@@ -102,24 +102,24 @@ def _why(problem: Finding) -> Flag:
     """The flag of a host without facts."""
     if problem.code in NO_ROOT:
         return "no-sudo"
-    return "unreadable" if problem.code in NO_ANSWER else "unreachable"
+    return "unreadable" if problem.code in NO_ANSWER_CODES else "unreachable"
 
 
-def planned(host: Seen, catalog: Catalog, now: int) -> NodePlan | None:
+def plan_of_host(host: SeenHost, catalog: Catalog, now: int) -> NodePlan | None:
     """The plan of a host, or None if its facts or its settings are not usable."""
     facts, settings = host.facts, host.settings
-    if settings is None or facts is None or not facts.privileged or unusable(facts):
+    if settings is None or facts is None or not facts.privileged or check_record(facts):
         return None
     return plan_node(settings, facts, catalog, now, host.logins, host.place)
 
 
-def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
+def row_of(host: SeenHost, catalog: Catalog, now: int) -> Row:
     """The row of one host, not yet compared with other hosts."""
     facts = host.facts
     if facts is None:
         why = (Note(_why(host.problem), host.problem),) if host.problem else ()
         return Row(host.name, host.groups, reached=False, notes=why)
-    plan = planned(host, catalog, now)
+    plan = plan_of_host(host, catalog, now)
     today = _day(now)
     installed = facts.module_on_disk.version if facts.module_on_disk else facts.library
     running = [each for each in facts.runtimes.values() if each.running]
@@ -134,7 +134,7 @@ def row_of(host: Seen, catalog: Catalog, now: int) -> Row:
         runtimes=tuple((runtime.name, runtime.version) for runtime in running),
         kernel=facts.kernel.release,
         os=facts.os.code,
-        steps=tuple(steps(plan)) if plan else (),
+        steps=tuple(plan_steps(plan)) if plan else (),
     )
     faults = plan.faults if plan else assess_gpu_health(facts, None, repairs=False)
     notes = (
@@ -151,24 +151,26 @@ def _packaged(plan: NodePlan | None) -> str:
     return (known.before if known else None) or ""
 
 
-def _by_settings(host: Seen, facts: NodeFacts, plan: NodePlan | None, row: Row) -> Iterator[Note]:
+def _by_settings(
+    host: SeenHost, facts: NodeFacts, plan: NodePlan | None, row: Row
+) -> Iterator[Note]:
     blockers = [each for each in host.problems if each.blocks]
-    blockers += [NOT_ROOT()] if not facts.privileged else unusable(facts)
+    blockers += [NOT_ROOT()] if not facts.privileged else check_record(facts)
     if plan:
         blockers += plan.blockers
-        kept = [each for each in plan.all_findings if each.code in KEPT]
+        kept = [each for each in plan.all_findings if each.code in KEPT_CODES]
         warned = (each for each in kept if each.severity is Severity.WARNING)
         yield from (Note("behind", finding) for finding in warned)
     yield from (Note("blocked", finding) for finding in blockers)
     if row.steps:
-        shown = "; ".join(row.steps[:SHOWN])
-        left = len(row.steps) - SHOWN
-        more = f"; and {counted(left, 'more step')}" if left > 0 else ""
+        shown = "; ".join(row.steps[:MAX_SHOWN_STEPS])
+        left = len(row.steps) - MAX_SHOWN_STEPS
+        more = f"; and {count_noun(left, 'more step')}" if left > 0 else ""
         yield Note("drift", findings.DRIFT(kind="host", steps=shown + more))
 
 
 def _by_facts(
-    row: Row, host: Seen, facts: NodeFacts, catalog: Catalog, today: date
+    row: Row, host: SeenHost, facts: NodeFacts, catalog: Catalog, today: date
 ) -> Iterator[Note]:
     yield from (Note("reboot", finding) for finding in not_in_use(facts))
     if row.driver:
@@ -181,15 +183,15 @@ def _by_facts(
         yield Note("upgrade", left)
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
-        yield Note("busy", findings.BUSY(holder=holder or "another run of gpufleet"))
+        yield Note("busy", findings.HOST_BUSY(holder=holder or "another run of gpufleet"))
 
 
 def upgrade_left(facts: NodeFacts) -> Finding | None:
     """The unfinished upgrade of the host, according to the run's state file on the host."""
     try:
-        state = parse_state(facts.texts.get(FILE, ""))
+        state = parse_state(facts.texts.get(STATE_FILE, ""))
     except ValueError:
-        return findings.UPGRADE(what=f"{FILE} has no valid state of a run")
+        return findings.UPGRADE(what=f"{STATE_FILE} has no valid state of a run")
     if state is None or (state.ended and not state.out_of_service):
         return None
     since = datetime.fromtimestamp(state.since, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
@@ -197,7 +199,7 @@ def upgrade_left(facts: NodeFacts) -> Finding | None:
     return findings.UPGRADE(what=f"{what}; {state.why}" if state.why else what)
 
 
-def compared(rows: Sequence[Row]) -> tuple[Row, ...]:
+def compare_peers(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows, with a note on each host that differs from more than half of its peers."""
     found: dict[str, list[Note]] = defaultdict(list)
     for members in _alike(rows, lambda row: row.model):

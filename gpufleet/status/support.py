@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from gpufleet.core.distributions import Distribution
-from gpufleet.core.entries import Entry, Sourced, loader
+from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.catalog import Branch
-from gpufleet.driver.choice import is_over, offer
+from gpufleet.driver.choice import branch_offer, is_over
 from gpufleet.driver.findings import choice as of_driver
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.role import ROLE as DRIVER
@@ -32,7 +32,9 @@ OTHER_BRANCH = (
     "`gpufleet upgrade`."
 )
 NEWER_DRIVER = "`gpufleet upgrade INVENTORY --to {newest}` changes it."
-FOREIGN_DRIVER = "Update it with what installed it: the image, an installer, a cloud's agent."
+FOREIGN_DRIVER_REMEDY = (
+    "Update it with what installed it: the image, an installer, a cloud's agent."
+)
 NEWER_TOOLKIT = (
     'Set toolkit_version = "{newest}", or remove it, then `gpufleet upgrade INVENTORY --toolkit`.'
 )
@@ -67,7 +69,7 @@ class MaintainedRuntimes(Entry):
     runtimes: tuple[MaintainedRuntime, ...]
 
 
-load_runtimes = loader(MaintainedRuntimes, "status/runtime_support")
+load_runtimes = entry_loader(MaintainedRuntimes, "status/runtime_support")
 
 
 def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
@@ -132,7 +134,7 @@ def _planned_remedies(
 
 def _driver_remedy(facts: NodeFacts, ours: str) -> str:
     """The remedy `ours`, unless the driver has no packages: then GF146 blocks an upgrade."""
-    return FOREIGN_DRIVER if facts.foreign_driver else ours
+    return FOREIGN_DRIVER_REMEDY if facts.foreign_driver else ours
 
 
 def _vulnerable(
@@ -157,7 +159,7 @@ def _newest_driver(
 ) -> str:
     """The newest version of a branch in the host's repository, or "" if it is unknown."""
     role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
-    found = place and offer(catalog, place, role.source, role.build, branch)
+    found = place and branch_offer(catalog, place, role.source, role.build, branch)
     return found.newest if found else ""
 
 

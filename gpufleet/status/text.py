@@ -11,41 +11,43 @@ from rich.text import Text
 
 from gpufleet.core.console import print_finding
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted, folded, same_findings
+from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Group, Property, by_property, equal, whole
-from gpufleet.status.models import FLAGS, ClusterRow, Flag, Fleet, Row
+from gpufleet.status.groups import Group, Property, by_property, group_equal_rows, whole_fleet
+from gpufleet.status.models import FLAGS, ClusterRow, Flag, FleetStatus, Row
 
-BAD = ("unreachable", "no-sudo", "unreadable", "blocked", "gpu-fault")  # flags in red
+BAD_FLAGS = ("unreachable", "no-sudo", "unreadable", "blocked", "gpu-fault")  # flags in red
 WIDE = 140  # columns from which each host or group has one line
-NONE = "-"
+EMPTY_CELL = "-"
 PAIRS = (("HOSTS", "FLAGS"), ("GPUS", "OS"), ("DRIVER", "KERNEL"), ("TOOLKIT", "RUNTIME"))
 
 
-def show(
-    console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None = None
+def show_status(
+    console: Console, fleet: FleetStatus, found: Iterable[tuple[str, Finding]] | None = None
 ) -> None:
     """Print the table, findings with their hosts, and a summary. `found`: findings to print instead
     of the reasons for the hosts' flags."""
     if fleet.rows or not fleet.clusters:
-        console.print(_table(equal(fleet.rows), wide=console.width >= WIDE))
+        console.print(_table(group_equal_rows(fleet.rows), wide=console.width >= WIDE))
     _explain(console, fleet, found)
 
 
-def show_groups(console: Console, fleet: Fleet, by: Property) -> None:
+def show_groups(console: Console, fleet: FleetStatus, by: Property) -> None:
     """Print the table with a line for each value of a property, then findings and a summary."""
     console.print(_grouped_table(by_property(fleet, by), by))
     _explain(console, fleet, None)
 
 
-def _explain(console: Console, fleet: Fleet, found: Iterable[tuple[str, Finding]] | None) -> None:
+def _explain(
+    console: Console, fleet: FleetStatus, found: Iterable[tuple[str, Finding]] | None
+) -> None:
     console.print()
     if fleet.clusters:
         console.print(_cluster_table(fleet.clusters))
         console.print()
     notes = [(row.name, note.finding) for row in fleet.all_rows for note in row.notes]
     show_findings(console, notes if found is None else found)
-    for line in summary(fleet):
+    for line in summary_lines(fleet):
         console.print(Text(line), highlight=False)
 
 
@@ -58,21 +60,21 @@ def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> Non
         console.print()
 
 
-def summary(fleet: Fleet) -> Iterator[str]:
+def summary_lines(fleet: FleetStatus) -> Iterator[str]:
     """The numbers of hosts and GPUs, and the number of hosts with each flag."""
-    group = whole(fleet)
+    group = whole_fleet(fleet)
     flags = [f"{number} {flag}" for flag, number in group.flags.items()]
     clean = sum(not row.flags for row in fleet.rows)
     counts = ", ".join([*flags, f"{clean} without a flag"])
     accepted = sum(len(row.accepted) for row in fleet.rows)
-    end = f"; {counted(accepted, 'accepted finding')}" if accepted else ""
-    yield f"{counted(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}{end}"
+    end = f"; {count_noun(accepted, 'accepted finding')}" if accepted else ""
+    yield f"{count_noun(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}{end}"
     if fleet.clusters:
         clean = sum(not row.flags for row in fleet.clusters)
         found = Counter(flag for row in fleet.clusters for flag in row.flags)
         flags = [f"{found[flag]} {flag}" for flag in FLAGS if found[flag]]
         counts = ", ".join([*flags, f"{clean} without a flag"])
-        yield f"{counted(len(fleet.clusters), 'cluster')}: {counts}"
+        yield f"{count_noun(len(fleet.clusters), 'cluster')}: {counts}"
 
 
 def _gpus(rows: Sequence[Row], gpus: int) -> str:
@@ -81,7 +83,7 @@ def _gpus(rows: Sequence[Row], gpus: int) -> str:
     if rows and not answered:
         return ""
     of = "" if len(answered) == len(rows) else f" on the {len(answered)} that answered"
-    return f", {counted(gpus, 'GPU')}{of}"
+    return f", {count_noun(gpus, 'GPU')}{of}"
 
 
 def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
@@ -91,9 +93,9 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
     table = _plain(headers)
     for rows in groups:
         row = rows[0]
-        names = ", ".join(folded(row.name for row in rows))
-        hosts = Text(names if len(rows) == 1 else f"{counted(len(rows), 'host')}: {names}")
-        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(NONE)
+        names = ", ".join(fold_names(row.name for row in rows))
+        hosts = Text(names if len(rows) == 1 else f"{count_noun(len(rows), 'host')}: {names}")
+        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(EMPTY_CELL)
         texts = (row.gpu_text, row.driver_text, row.toolkit, row.runtime_text, row.kernel, row.os)
         gpus, driver, toolkit, runtime, kernel, system = map(_cell, texts)
         if wide:
@@ -107,8 +109,8 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
 def _cluster_table(rows: Iterable[ClusterRow]) -> Table:
     table = _plain(("CLUSTER", "RELEASES", "FLAGS"))
     for row in rows:
-        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(NONE)
-        releases = Text("\n").join(map(_cell, row.releases_text.splitlines())) or Text(NONE)
+        flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(EMPTY_CELL)
+        releases = Text("\n").join(map(_cell, row.releases_text.splitlines())) or Text(EMPTY_CELL)
         table.add_row(_cell(row.name), releases, flags)
     return table
 
@@ -119,9 +121,9 @@ def _grouped_table(groups: Sequence[Group], by: Property) -> Table:
         flags = Text("\n").join(
             Text(f"{number} {flag}", _style(flag)) for flag, number in group.flags.items()
         )
-        names = Text(", ".join(folded(group.names)))
+        names = Text(", ".join(fold_names(group.names)))
         numbers = (Text(str(len(group.rows))), Text(str(group.gpus)))
-        table.add_row(_cell(group.value), *numbers, flags or Text(NONE), names)
+        table.add_row(_cell(group.value), *numbers, flags or Text(EMPTY_CELL), names)
     return table
 
 
@@ -134,8 +136,8 @@ def _plain(headers: Sequence[str]) -> Table:
 
 
 def _cell(text: str) -> Text:
-    return Text(one_line(text) or NONE)
+    return Text(one_line(text) or EMPTY_CELL)
 
 
 def _style(flag: Flag) -> str:
-    return "bold red" if flag in BAD else "yellow"
+    return "bold red" if flag in BAD_FLAGS else "yellow"

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpufleet.core.visible import Count
 from gpufleet.toolkit.config import docker
-from gpufleet.toolkit.config.edits import has
-from gpufleet.toolkit.config.json_text import JSON
+from gpufleet.toolkit.config.edits import has_path
+from gpufleet.toolkit.config.json_text import JSON_FORMAT
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
 
@@ -51,13 +51,13 @@ def _needed(plan: RuntimePlan, context: Context) -> tuple[Activation, str]:
     if not plan.serves:
         return "restart", "a reload does not take settings away"
     before, after = (_parsed_docker(text) for text in (plan.change.before, plan.change.after))
-    if has(after, docker.CDI) != has(before, docker.CDI):
+    if has_path(after, docker.CDI) != has_path(before, docker.CDI):
         return "restart", "docker reads features.cdi only when it starts"
-    gone = [path for path in (("runtimes", "nvidia"), docker.DEFAULT) if has(before, path)]
-    if any(not has(after, path) for path in gone):
+    gone = [path for path in (("runtimes", "nvidia"), docker.DEFAULT) if has_path(before, path)]
+    if any(not has_path(after, path) for path in gone):
         return "restart", "a reload does not take settings away"
     return "reload", "daemon.json changes"
 
 
 def _parsed_docker(text: str | None) -> dict[str, Any]:
-    return JSON.parse((text or "").lstrip("\ufeff"))
+    return JSON_FORMAT.parse((text or "").lstrip("\ufeff"))

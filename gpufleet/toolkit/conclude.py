@@ -5,14 +5,14 @@ from __future__ import annotations
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages.transaction import PackageTransaction, still_held
-from gpufleet.role.result import RoleResult, digests
+from gpufleet.role.result import RoleResult, file_digests
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.runtime_model import RuntimePlan
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
-def conclude(
+def conclude_toolkit(
     settings: ToolkitSettings,
     facts: NodeFacts,
     plan: ToolkitPlan,
@@ -54,7 +54,7 @@ def _state(runtime: RuntimePlan) -> RuntimeState:
 def _files(facts: NodeFacts, plan: ToolkitPlan) -> dict[str, str]:
     """The repository's source and login that gpufleet wrote, now or earlier: path -> sha256."""
     recorded = facts.provenance.files
-    return digests(
+    return file_digests(
         file
         for file in (plan.repository.source, plan.repository.login)
         if file and (file.path in recorded or not file.is_on(facts))

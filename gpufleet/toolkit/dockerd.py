@@ -6,7 +6,7 @@ from datetime import date
 from functools import cached_property
 from typing import Literal
 
-from gpufleet.core.entries import Entry, loader
+from gpufleet.core.entries import Entry, entry_loader
 
 
 class DockerdKey(Entry):
@@ -35,4 +35,4 @@ class DockerdOptions(Entry):
         return found
 
 
-dockerd_options = loader(DockerdOptions, "toolkit/dockerd")
+dockerd_options = entry_loader(DockerdOptions, "toolkit/dockerd")

@@ -90,7 +90,7 @@ class RuntimeMinimum(Sourced):
     how: str = ""
 
 
-class Runtime(Sourced):
+class CatalogRuntime(Sourced):
     """A container runtime."""
 
     name: Literal["docker", "containerd", "crio", "podman"]
@@ -106,7 +106,7 @@ class Runtimes(Entry):
     """runtimes.yaml"""
 
     as_of: date
-    runtimes: tuple[Runtime, ...]
+    runtimes: tuple[CatalogRuntime, ...]
 
 
 class ToolkitCatalog(PackageCatalog):
@@ -115,5 +115,5 @@ class ToolkitCatalog(PackageCatalog):
     toolkit: Toolkit
     runtimes: Runtimes
 
-    def runtime(self, name: str) -> Runtime | None:
+    def runtime(self, name: str) -> CatalogRuntime | None:
         return next((r for r in self.runtimes.runtimes if r.name == name), None)

@@ -10,16 +10,16 @@ from pyinfra.api import StringCommand
 
 from gpufleet.facts.files import BACKUPS, HOME, INCOMING, NOTES
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.files import show_diff, stamp
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command, explain, script, upload
+from gpufleet.host.files import run_stamp, show_diff
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, quote_command, script_command, upload_command
 from gpufleet.toolkit.cdi import CdiPlan
 from gpufleet.toolkit.findings import runtimes as findings
 from gpufleet.toolkit.runtime_model import ConfigChange, RuntimePlan
 
 
-@operation
-def configure(
+@host_operation
+def configure_runtime(
     facts: NodeFacts, wanted: RuntimePlan | Callable[[], RuntimePlan | None] | None
 ) -> Commands:
     """
@@ -37,10 +37,10 @@ def configure(
         host.noop("the runtime is configured" if plan else "the host has no such runtime")
         return
     show_diff(facts, [change.shown for change in plan.changes])
-    mark = stamp()
+    mark = run_stamp()
     backups = {change.path: f"{BACKUPS}/{mark}{change.path}" for change in plan.changes}
     if plan.changes:
-        yield command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
+        yield quote_command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
     note = f"{NOTES}/{plan.key}.json" if plan.changes and plan.serves else ""
     if note:  # a removal stays recorded until it is complete
         backups[note] = f"{BACKUPS}/{mark}{note}"
@@ -49,19 +49,23 @@ def configure(
     for number, change in enumerate(plan.changes):
         staged = f"{INCOMING}/{mark}-{number}" if change.after is not None else ""
         if change.after is not None:
-            yield upload(change.after.encode(), staged)
+            yield upload_command(change.after.encode(), staged)
         steps.append(_put(plan, change, staged, backups[change.path], noted))
     if plan.activation != "none":
         message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
-        began = explain(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit)) if plan.spare else ""
-        activate = script(
+        began = (
+            explain_finding(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit))
+            if plan.spare
+            else ""
+        )
+        activate = script_command(
             "toolkit/activate",
             plan.unit,
             plan.activation,
             plan.name,
             plan.socket,
             "nvidia" if plan.serves else "",
-            explain(host.name, message),
+            explain_finding(host.name, message),
             began,
             *(word for pair in backups.items() for word in pair),
         )
@@ -73,24 +77,24 @@ def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
     """Note the planned changes on the host, for a run that fails or is killed before its record."""
     staged = f"{INCOMING}/{mark}-note"
     text = json.dumps(plan.as_record().as_json(), indent=2, sort_keys=True) + "\n"
-    yield upload(text.encode(), staged)
-    yield script("toolkit/note_runtime", staged, note, backup)
+    yield upload_command(text.encode(), staged)
+    yield script_command("toolkit/note_runtime", staged, note, backup)
 
 
 def _put(
     plan: RuntimePlan, change: ConfigChange, staged: str, backup: str, note: tuple[str, str]
 ) -> StringCommand:
     """The command that replaces one file by the staged one; "" removes it."""
-    return script(
+    return script_command(
         "toolkit/runtime_config",
         change.path,
         staged,
         change.sha256,
         oct(change.mode).removeprefix("0o"),
         backup,
-        explain(host.name, findings.CONFIG_MOVED(file=change.path)),
-        explain(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
-        explain(host.name, findings.NOT_TAKEN_UP(runtime=plan.name, file=change.path)),
+        explain_finding(host.name, findings.CONFIG_MOVED(file=change.path)),
+        explain_finding(host.name, findings.PARSER_REFUSES(runtime=plan.name, file=change.path)),
+        explain_finding(host.name, findings.NOT_TAKEN_UP(runtime=plan.name, file=change.path)),
         *note,
         change.expected,
         str(len(change.read_back)),
@@ -99,7 +103,7 @@ def _put(
     )
 
 
-@operation
+@host_operation
 def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Commands:
     """
     Generate the CDI spec for the loaded driver.
@@ -114,8 +118,8 @@ def describe_devices(plan: CdiPlan, driver: Callable[[], str | None]) -> Command
         )
         return
     if plan.keeper == "refresh":
-        yield script("toolkit/cdi_refresh", plan.path, *plan.units)
+        yield script_command("toolkit/cdi_refresh", plan.path, *plan.units)
     else:
-        yield script("toolkit/cdi_generate", plan.path, *plan.command)
+        yield script_command("toolkit/cdi_generate", plan.path, *plan.command)
         if plan.created:  # else there was one before
-            yield script("packages/note_made", HOME, plan.path, "")
+            yield script_command("packages/note_made", HOME, plan.path, "")

@@ -28,11 +28,11 @@ from gpufleet.toolkit.record import (
 )
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
-from gpufleet.toolkit.runtime_result import CONFIG
+from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
 from gpufleet.toolkit.runtimes import plan_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
-UNKNOWN = kinds.TOOLKIT_UNKNOWN_VERSION.code  # harmless if it is already installed
+UNKNOWN_VERSION_CODE = kinds.TOOLKIT_UNKNOWN_VERSION.code  # harmless if it is already installed
 Action = Literal["none", "install", "upgrade", "downgrade", "repair"]
 
 
@@ -121,7 +121,7 @@ def plan_toolkit(
     if before and _keeps(settings, asked, before, facts):
         same = settings.model_copy(update={"version": before})
         choice = resolve(settings=same)
-        known = tuple(each for each in choice.findings if each.code != UNKNOWN)
+        known = tuple(each for each in choice.findings if each.code != UNKNOWN_VERSION_CODE)
         choice = replace(choice, reason=asked.reason, findings=known)
     target = choice.version
     action, reason = _action(choice, before, target, facts)
@@ -137,7 +137,7 @@ def plan_toolkit(
         if settings.runtimes == "auto" or runtime.name in settings.runtimes
     )
     cdi = plan_cdi(settings, facts, catalog, target)
-    config = facts.files.get(CONFIG)
+    config = facts.files.get(RUNTIME_CONFIG_PATH)
     transaction = PackageTransaction(
         role="toolkit",
         title="toolkit",
@@ -149,7 +149,7 @@ def plan_toolkit(
         prerequisites=plugin,
         patterns=tuple(re.escape(name) for name in choice.packages),
         repository=repository,
-        makes=((CONFIG, config.sha256 if config else ""),),
+        makes=((RUNTIME_CONFIG_PATH, config.sha256 if config else ""),),
         lock_timeout=lock_timeout,
     )
     return ToolkitPlan(

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 from pydantic import Field, ValidationError
 
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import Part, RoleEntry
-from gpufleet.toolkit.config.model import Edit, Record
+from gpufleet.facts.record import RecordPart, RoleEntry
+from gpufleet.toolkit.config.model import Edit, EditRecord
 
 
-class EditPart(Part):
+class EditPart(RecordPart):
     """One change of a file: see Edit."""
 
     path: list[str]
@@ -24,7 +24,7 @@ class EditPart(Part):
     parents: int = 0
 
 
-class ChangesPart(Part):
+class ChangesPart(RecordPart):
     """gpufleet's changes of one file: see Record."""
 
     created: bool
@@ -33,13 +33,13 @@ class ChangesPart(Part):
     inherits: str = ""
 
     @property
-    def record(self) -> Record:
+    def record(self) -> EditRecord:
         """The record that reverts the changes."""
         edits = tuple(Edit(**{**vars(edit), "path": tuple(edit.path)}) for edit in self.edits)
-        return Record(self.created, self.skeleton, edits, self.inherits)
+        return EditRecord(self.created, self.skeleton, edits, self.inherits)
 
     @classmethod
-    def of(cls, record: Record) -> ChangesPart:
+    def of(cls, record: EditRecord) -> ChangesPart:
         """The changes of one file for the host's record."""
         edits = [EditPart(**{**asdict(edit), "path": list(edit.path)}) for edit in record.edits]
         return cls(
@@ -47,7 +47,7 @@ class ChangesPart(Part):
         )
 
 
-class FilePart(Part):
+class FilePart(RecordPart):
     """A configuration file with settings of gpufleet."""
 
     config: str = ""  # its path
@@ -63,7 +63,7 @@ class RuntimePart(FilePart):
     earlier: list[FilePart] = Field(default_factory=list)
 
 
-class CdiPart(Part):
+class CdiPart(RecordPart):
     """The CDI spec that gpufleet manages."""
 
     path: str = ""
@@ -71,7 +71,7 @@ class CdiPart(Part):
     created: bool = False  # gpufleet created the file
 
 
-class PendingPart(Part):
+class PendingPart(RecordPart):
     """A unit whose restart is left to the user."""
 
     boot_id: str = ""

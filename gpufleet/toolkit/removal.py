@@ -66,7 +66,7 @@ def _containers(
     there = context.facts.runtimes
     counts = {plan.key: there[plan.key].containers for plan in runtimes if plan.key in there}
     return tuple(
-        found.CONTAINERS_RUN(runtime=key, containers=count)
+        found.RUNTIME_IN_USE(runtime=key, containers=count)
         for key, count in counts.items()
         if count
     )

@@ -18,16 +18,16 @@ from gpufleet.role.protocol import (
     RemovalContext,
     Role,
     RoleContext,
-    named,
+    prefix_role,
     repository_name,
 )
 from gpufleet.role.result import RoleResult
-from gpufleet.toolkit.conclude import conclude
+from gpufleet.toolkit.conclude import conclude_toolkit
 from gpufleet.toolkit.findings import config as found
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal
-from gpufleet.toolkit.runtime_result import CONFIG
+from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -92,12 +92,12 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             done[f"write {runtime.config}"] = runtime.change is not None
             done |= {f"clean {change.path}": True for change in runtime.others}
             done[f"{runtime.activation} {runtime.unit}"] = runtime.activation != "none"
-        return named(self.name, done)
+        return prefix_role(self.name, done)
 
     def outcome(
         self, settings: ToolkitSettings, plan: ToolkitPlan, context: RoleContext
     ) -> RoleResult:
-        return conclude(settings, context.facts, plan, context.driver)
+        return conclude_toolkit(settings, context.facts, plan, context.driver)
 
     def describe(self, plan: ToolkitPlan) -> dict[str, Any]:
         return {
@@ -126,7 +126,11 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             for runtime in plan.runtimes
             if runtime.activation == "restart"
         }
-        created = (CONFIG,) if plan.changes_packages and CONFIG not in context.facts.files else ()
+        created = (
+            (RUNTIME_CONFIG_PATH,)
+            if plan.changes_packages and RUNTIME_CONFIG_PATH not in context.facts.files
+            else ()
+        )
         spec = (plan.cdi.path,) if plan.cdi.stale(context.installs) else ()
         return Impact(restarts, (*created, *spec))
 

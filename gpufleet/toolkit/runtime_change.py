@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from gpufleet.facts.model import Runtime
 from gpufleet.toolkit.config import containerd, docker
-from gpufleet.toolkit.config.json_text import JSON
+from gpufleet.toolkit.config.json_text import JSON_FORMAT
 from gpufleet.toolkit.config.model import Merged
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_layers import containerd_socket
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
@@ -21,7 +21,7 @@ _TABLE = r"""runtimes\.['"]?nvidia['"]?\]"""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RuntimeFile:
     """The file of one runtime that gpufleet changes."""
 
     path: str
@@ -29,7 +29,7 @@ class Target:
     merged: Merged
 
 
-def change_of(target: Target, context: Context, *, serving: bool) -> ConfigChange | None:
+def change_of(target: RuntimeFile, context: Context, *, serving: bool) -> ConfigChange | None:
     """The change of one file, or None if it stays. `serving`: it registers nvidia."""
     if not target.merged.changed or target.merged.blocked:
         return None
@@ -53,7 +53,7 @@ def _read_back(context: Context) -> tuple[str, ...]:
     return ("crio", "config") if context.runtime.name == "crio" else ()
 
 
-def assemble(target: Target, context: Context, *, serving: bool) -> RuntimePlan:
+def assemble_plan(target: RuntimeFile, context: Context, *, serving: bool) -> RuntimePlan:
     """The plan of a runtime whose file changes, before its activation is chosen."""
     merged, runtime = target.merged, context.runtime
     findings = list(merged.notes)
@@ -97,13 +97,15 @@ def _validate(context: Context) -> tuple[str, ...]:
     return ("crio", "--config", "{path}", "config")
 
 
-def _user_keys(runtime: Runtime, target: Target) -> tuple[str, ...]:
+def _user_keys(runtime: Runtime, target: RuntimeFile) -> tuple[str, ...]:
     """The user's own settings, one or two levels deep, for the checks."""
     if target.text is None or target.merged.blocked:
         return ()
-    undo = docker.unmerge if runtime.name == "docker" else containerd.unmerge
+    undo = docker.unmerge_docker if runtime.name == "docker" else containerd.unmerge_containerd
     text = undo(target.text, target.merged.record).text or ""
-    data = JSON.parse(text.lstrip("\ufeff")) if runtime.name == "docker" else parsed(text)
+    data = (
+        JSON_FORMAT.parse(text.lstrip("\ufeff")) if runtime.name == "docker" else parse_tables(text)
+    )
     keys = []
     for key, value in data.items():
         if runtime.name == "docker" and isinstance(value, dict) and value:

@@ -12,9 +12,9 @@ from gpufleet.facts.model import NodeFacts, Runtime, Service
 from gpufleet.host.file_write import FileWrite
 from gpufleet.toolkit.config.containerd_layers import NEWEST
 from gpufleet.toolkit.config.desired import Reads
-from gpufleet.toolkit.config.model import Record
+from gpufleet.toolkit.config.model import EditRecord
 from gpufleet.toolkit.findings import runtimes as found
-from gpufleet.toolkit.models import Runtime as KnownRuntime
+from gpufleet.toolkit.models import CatalogRuntime as KnownRuntime
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import (
     ChangesPart,
@@ -26,7 +26,7 @@ from gpufleet.toolkit.record import (
 )
 from gpufleet.toolkit.settings import ToolkitSettings
 
-CRI_DISABLED = found.CRI_DISABLED.code
+CRI_DISABLED_CODE = found.CRI_DISABLED.code
 Activation = Literal["none", "reload", "restart"]
 
 
@@ -73,10 +73,10 @@ class RuntimePlan:
     postponed: bool = False  # a restart is needed, and left to the user
     default: bool = False
     user_keys: tuple[str, ...] = ()  # the user's settings that must stay
-    record: Record = field(default_factory=Record)
+    record: EditRecord = field(default_factory=EditRecord)
     started: str = ""  # last start of the unit, in microseconds since boot
     others: tuple[ConfigChange, ...] = ()  # files that the runtime read in an earlier run
-    earlier: tuple[tuple[str, Record], ...] = ()  # such files that still have our settings
+    earlier: tuple[tuple[str, EditRecord], ...] = ()  # such files that still have our settings
     socket: str = ""  # containerd's, to list its plugins
     running: bool = True
     serves: bool = False  # the unit has the runtime nvidia afterwards
@@ -90,7 +90,9 @@ class RuntimePlan:
     @property
     def managed(self) -> bool:
         """True if the runtime gets GPU support, from our configuration or its own."""
-        return not any(finding.blocks or finding.code == CRI_DISABLED for finding in self.findings)
+        return not any(
+            finding.blocks or finding.code == CRI_DISABLED_CODE for finding in self.findings
+        )
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for preflight's JSON."""
@@ -165,24 +167,24 @@ class Context:
         return self.facts.services.get(self.runtime.unit, Service(self.runtime.unit, "", "", ""))
 
     @property
-    def files(self) -> dict[str, Record]:
+    def files(self) -> dict[str, EditRecord]:
         """Our recorded changes of the runtime's files, by path.
 
         The effective file of the last run is first, then those of earlier runs.
         """
         runtime = recorded_runtimes(self.facts).get(self.key, RuntimePart())
         records = {
-            part.config: part.changes.record if part.changes else Record()
+            part.config: part.changes.record if part.changes else EditRecord()
             for part in (runtime, *runtime.earlier)
             if part.config
         }
         return {path: record for path, record in records.items() if record}
 
-    def record(self, path: str) -> Record:
+    def record(self, path: str) -> EditRecord:
         """Our changes of the file at `path`, under this name or another one."""
         real = self.real_path(path)
         files = self.files
-        return next((files[name] for name in files if self.real_path(name) == real), Record())
+        return next((files[name] for name in files if self.real_path(name) == real), EditRecord())
 
     def real_path(self, path: str) -> str:
         """The target of a path that is a symbolic link; follows one step."""

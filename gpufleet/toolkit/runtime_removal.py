@@ -9,13 +9,13 @@ from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.sections.services import RuntimeName
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
-from gpufleet.toolkit.runtime_change import Target, assemble, change_of
+from gpufleet.toolkit.runtime_change import RuntimeFile, assemble_plan, change_of
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
-from gpufleet.toolkit.runtime_result import safe
+from gpufleet.toolkit.runtime_result import keep_defined_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
 
 
@@ -37,7 +37,7 @@ def _plan_removal(context: Context) -> RuntimePlan:
     targets.sort(key=lambda target: target.path != main)
     counts = next((each for each in targets if each.merged.changed), targets[0])
     plan = replace(
-        assemble(counts, context, serving=False),
+        assemble_plan(counts, context, serving=False),
         default=False,
         findings=tuple(note for target in targets for note in target.merged.notes),
         others=_changes([each for each in targets if each is not counts], context),
@@ -74,29 +74,29 @@ def without_old_files(plan: RuntimePlan, context: Context) -> RuntimePlan:
     )
 
 
-def _retracted(path: str, context: Context) -> Target:
+def _retracted(path: str, context: Context) -> RuntimeFile:
     """One file without our settings; with a blocker if that is not possible."""
     record, file = context.record(path), context.facts.files.get(path)
     if file is None or file.error:
         reason = file.error if file else "it was not among the files that were read"
         note = CONFIG_INVALID(file=path, reason=reason)
-        return Target(path, None, Merged(None, False, (note,), record))
+        return RuntimeFile(path, None, Merged(None, False, (note,), record))
     text = context.text(path)
     merged = _unmerged(text, record, path, context)
     if context.key in context.facts.runtimes:
-        merged = safe(path, merged, context)
-    return Target(path, text, merged)
+        merged = keep_defined_runtime(path, merged, context)
+    return RuntimeFile(path, text, merged)
 
 
-def _unmerged(text: str | None, record: Record, path: str, context: Context) -> Merged:
+def _unmerged(text: str | None, record: EditRecord, path: str, context: Context) -> Merged:
     if context.runtime.name == "containerd":
-        return containerd.unmerge(text, record, path, context.has("config-v3"))
+        return containerd.unmerge_containerd(text, record, path, context.has("config-v3"))
     if context.runtime.name == "crio":
-        return crio.unmerge(text, record, path)
-    return docker.unmerge(text, record, path, context.reads)
+        return crio.unmerge_crio(text, record, path)
+    return docker.unmerge_docker(text, record, path, context.reads)
 
 
-def _changes(targets: list[Target], context: Context) -> tuple[ConfigChange, ...]:
+def _changes(targets: list[RuntimeFile], context: Context) -> tuple[ConfigChange, ...]:
     changes = (change_of(each, context, serving=False) for each in targets)
     return tuple(change for change in changes if change)
 

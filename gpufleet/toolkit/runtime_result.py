@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import Runtime
 from gpufleet.toolkit.config import containerd, containerd_layers
-from gpufleet.toolkit.config.containerd_options import BINARY, read_option
-from gpufleet.toolkit.config.edits import Data, has, lookup, same
-from gpufleet.toolkit.config.layers import PLACES, Layers
+from gpufleet.toolkit.config.containerd_options import BINARY_NAME_OPTION, read_option
+from gpufleet.toolkit.config.edits import Data, has_path, lookup_path, same_value
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
 from gpufleet.toolkit.config.model import Merged
-from gpufleet.toolkit.config.tables import base_runtime, parsed
+from gpufleet.toolkit.config.tables import base_runtime, parse_tables
 from gpufleet.toolkit.findings import results as found
 from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION
 from gpufleet.toolkit.runtime_layers import layers_of
@@ -22,8 +22,10 @@ References = dict[str, str]  # name of a runtime -> the setting that uses it
 # dockerd knows runc, and a shim by its name or path, without an entry
 # (docs.docker.com/engine/daemon/alternative-runtimes).
 _SHIM_MARKS = (".", "/")
-NAME = "nvidia"
-CONFIG = "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
+RUNTIME_NAME = "nvidia"
+RUNTIME_CONFIG_PATH = (
+    "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
+)
 _LOW_LEVEL = ("runc", "crun")  # one is built into CRI-O, by its version (crio.conf(5))
 _UNCHOSEN = ("", *_LOW_LEVEL)  # defaults that nobody chose
 _PROGRAM = {"docker": "path", "crio": "runtime_path"}
@@ -35,7 +37,7 @@ _EFFECT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class RuntimeResult:
     """The runtime's files before and after the change of one of them."""
 
     context: Context
@@ -57,10 +59,10 @@ def find_undefined(runtime: str, table: Data, fills_maps: bool) -> References:
 
     `fills_maps`: containerd keeps its built-in runc when a file names another one (2.0 and newer).
     """
-    places = PLACES[runtime]
-    default = str(lookup(table, places.default) or "")
-    runtimes = lookup(table, places.runtimes) or {}
-    if lookup(table, containerd.OLD_DEFAULT) and not fills_maps:
+    places = RUNTIME_PLACES[runtime]
+    default = str(lookup_path(table, places.default) or "")
+    runtimes = lookup_path(table, places.runtimes) or {}
+    if lookup_path(table, containerd.OLD_DEFAULT) and not fills_maps:
         return {}
     built_in = {
         "docker": default in ("", containerd.BUILT_IN)
@@ -72,7 +74,7 @@ def find_undefined(runtime: str, table: Data, fills_maps: bool) -> References:
     return {} if built_in or name in runtimes else {name: places.default[-1]}
 
 
-def result_of(path: str, text: str | None, context: Context) -> Result:
+def runtime_result(path: str, text: str | None, context: Context) -> RuntimeResult:
     """The files with `text` at `path`; a file that the runtime does not read is taken alone."""
     old = context.facts.texts
     new = {name: value for name, value in {**old, path: text}.items() if value is not None}
@@ -82,15 +84,15 @@ def result_of(path: str, text: str | None, context: Context) -> Result:
     elif context.runtime.name == "containerd":
         read = {*containerd_layers.read_files({**old, path: text or ""}, main)}
         main = main if path in read else path
-    return Result(context, layers_of(context, old, main), layers_of(context, new, main))
+    return RuntimeResult(context, layers_of(context, old, main), layers_of(context, new, main))
 
 
-def safe(path: str, merged: Merged, context: Context) -> Merged:
+def keep_defined_runtime(path: str, merged: Merged, context: Context) -> Merged:
     """The merge, or no change if the file would then name an undefined runtime."""
     if not merged.changed or merged.blocked:
         return merged
     runtime = context.runtime.name
-    _, broken = result_of(path, merged.text, context).undefined
+    _, broken = runtime_result(path, merged.text, context).undefined
     notes = (
         found.RUNTIME_STILL_NAMED(file=path, runtime=runtime, name=name, setting=setting)
         for name, setting in broken.items()
@@ -98,18 +100,18 @@ def safe(path: str, merged: Merged, context: Context) -> Merged:
     return _unchanged(path, merged, context, tuple(notes)) if broken else merged
 
 
-def judged(path: str, merged: Merged, context: Context) -> Merged:
+def judge_merge(path: str, merged: Merged, context: Context) -> Merged:
     """The merge if it has an effect, with findings about what the runtime has then."""
-    merged = safe(path, merged, context)
+    merged = keep_defined_runtime(path, merged, context)
     if merged.blocked:
         return merged
-    result = result_of(path, merged.text, context)
+    result = runtime_result(path, merged.text, context)
     layered = context.runtime.name != "docker"
-    if layered and merged.changed and same(result.before.table, result.after.table):
+    if layered and merged.changed and same_value(result.before.table, result.after.table):
         merged = _unchanged(path, merged, context)
         result = replace(result, after=result.before)
-    places = PLACES[context.runtime.name]
-    if result.after.entry((*places.runtimes, NAME)) is None:
+    places = RUNTIME_PLACES[context.runtime.name]
+    if result.after.entry((*places.runtimes, RUNTIME_NAME)) is None:
         return replace(merged, notes=(*merged.notes, _overridden(path, result)))
     notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
     return replace(merged, notes=(*merged.notes, *notes, *_low_level(result)))
@@ -123,7 +125,7 @@ def _unchanged(
     return replace(merged, text=text, changed=False, notes=(*merged.notes, *notes), record=record)
 
 
-def _overridden(path: str, result: Result) -> Finding:
+def _overridden(path: str, result: RuntimeResult) -> Finding:
     since = result.context.known.minimum("drop-ins-merged")
     return found.NOT_EFFECTIVE(file=path, other=result.after.last, since=since)
 
@@ -131,43 +133,43 @@ def _overridden(path: str, result: Result) -> Finding:
 def _ignored(context: Context) -> list[Finding]:
     """containerd 2.0 to 2.2 ignores tables that a file of version 1 has."""
     path, version = context.main_path, context.runtime.version
-    data = parsed(context.text(path)) if context.runtime.name == "containerd" else {}
-    old = lookup(data, ("plugins", containerd_layers.CRI[1]))
+    data = parse_tables(context.text(path)) if context.runtime.name == "containerd" else {}
+    old = lookup_path(data, ("plugins", containerd_layers.CRI[1]))
     read = containerd_layers.cri_names(1, context.newest_version)
     if not old or containerd_layers.version_of(data) != 1 or containerd_layers.CRI[1] in read:
         return []
     return [OLD_CONFIG_VERSION(file=path, version=version)]
 
 
-def _default(result: Result) -> list[Finding]:
+def _default(result: RuntimeResult) -> list[Finding]:
     """The default runtime: the requested one, in spite of the user's own setting."""
     runtime = result.context.runtime.name
-    place = PLACES[runtime].default
+    place = RUNTIME_PLACES[runtime].default
     if not result.context.settings.default_runtime:
         return []
-    old, new = (str(lookup(each.table, place) or "") for each in (result.before, result.after))
+    old, new = (str(lookup_path(each.table, place) or "") for each in (result.before, result.after))
     table = containerd.OLD_DEFAULT
     if runtime == "containerd" and not result.context.has("config-v3"):  # 1.x: the table wins
-        place = table[:-1] if lookup(result.after.table, table) else place
-        new = str(lookup(result.after.table, table) or new)
-    if new != NAME:
+        place = table[:-1] if lookup_path(result.after.table, table) else place
+        new = str(lookup_path(result.after.table, table) or new)
+    if new != RUNTIME_NAME:
         return [
             found.DEFAULT_OVERRIDDEN(
                 file=result.after.file_of(place), runtime=runtime, setting=place[-1], value=new
             )
         ]
-    if old in (*_UNCHOSEN, NAME):
+    if old in (*_UNCHOSEN, RUNTIME_NAME):
         return []
-    return [found.DEFAULT_REPLACED(file=result.before.file_of(place), old=old, name=NAME)]
+    return [found.DEFAULT_REPLACED(file=result.before.file_of(place), old=old, name=RUNTIME_NAME)]
 
 
-def _cdi(path: str, result: Result) -> list[Finding]:
+def _cdi(path: str, result: RuntimeResult) -> list[Finding]:
     """CDI: an optional extra, so that it never blocks."""
     context, runtime = result.context, result.context.runtime.name
-    place = PLACES[runtime].cdi
+    place = RUNTIME_PLACES[runtime].cdi
     if not place or not context.settings.cdi or not context.has("cdi"):
         return []
-    if not has(result.after.table, place):
+    if not has_path(result.after.table, place):
         other = result.after.last
         if context.has("cdi-default") or other == path:
             return []
@@ -175,19 +177,19 @@ def _cdi(path: str, result: Result) -> list[Finding]:
         change = f'Add enable_cdi = true to [plugins."{plugin}"] in {other} and restart {runtime}'
         does = f"cannot enable it, because {other} replaces its settings of the CRI plugin"
         return [found.CDI_OFF(runtime=runtime, file=path, does=does, change=change)]
-    if lookup(result.after.table, place) is True:
+    if lookup_path(result.after.table, place) is True:
         return []
     file, setting = result.after.file_of(place), ".".join(place)
     change = f"Remove {setting} from {file} to let gpufleet enable CDI"
     return [found.CDI_OFF(runtime=runtime, file=file, does="disables it", change=change)]
 
 
-def _dangling(result: Result) -> list[Finding]:
+def _dangling(result: RuntimeResult) -> list[Finding]:
     """A runtime that was named and not defined before this run, and still is."""
     context, runtime = result.context, result.context.runtime.name
     known, _ = result.undefined
     left = find_undefined(runtime, result.after.table, context.has("config-v3"))
-    file = result.after.file_of(PLACES[runtime].default) or result.after.last
+    file = result.after.file_of(RUNTIME_PLACES[runtime].default) or result.after.last
     return [
         found.RUNTIME_UNDEFINED(
             runtime=runtime,
@@ -202,25 +204,31 @@ def _dangling(result: Result) -> list[Finding]:
     ]
 
 
-def _low_level(result: Result) -> list[Finding]:
+def _low_level(result: RuntimeResult) -> list[Finding]:
     """A finding if nvidia-container-runtime does not find runc or crun in PATH."""
     context, runtime = result.context, result.context.runtime
-    toolkit = lookup(parsed(context.text(CONFIG)), ("nvidia-container-runtime", "runtimes"))
+    toolkit = lookup_path(
+        parse_tables(context.text(RUNTIME_CONFIG_PATH)), ("nvidia-container-runtime", "runtimes")
+    )
     named = any("/" in str(name) for name in toolkit) if isinstance(toolkit, list) else False
-    places = PLACES[runtime.name]
-    runtimes = lookup(result.before.table, places.runtimes) or {}
-    default = str(lookup(result.before.table, places.default) or "")
-    name = base_runtime(runtimes, (default,), NAME, lambda entry: bool(_program(runtime, entry)))
+    places = RUNTIME_PLACES[runtime.name]
+    runtimes = lookup_path(result.before.table, places.runtimes) or {}
+    default = str(lookup_path(result.before.table, places.default) or "")
+    name = base_runtime(
+        runtimes, (default,), RUNTIME_NAME, lambda entry: bool(_program(runtime, entry))
+    )
     program = _program(runtime, runtimes.get(name, {}))
     if runtime.runc_in_path or named or not program.startswith("/"):
         return []
-    return [found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=CONFIG)]
+    return [
+        found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=RUNTIME_CONFIG_PATH)
+    ]
 
 
 def _program(runtime: Runtime, entry: Data) -> str:
     """Path of the entry's runc or crun, or "" if it names another program."""
     key = _PROGRAM.get(runtime.name, "")
-    program = str((entry.get(key) if key else read_option(entry, BINARY)) or "")
+    program = str((entry.get(key) if key else read_option(entry, BINARY_NAME_OPTION)) or "")
     return program if posixpath.basename(program) in _LOW_LEVEL else ""
 
 

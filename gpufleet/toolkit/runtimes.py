@@ -8,22 +8,22 @@ from gpufleet.core.findings import Finding
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import has, lookup
-from gpufleet.toolkit.config.layers import PLACES
-from gpufleet.toolkit.config.model import Merged, Record
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.edits import has_path, lookup_path
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES
+from gpufleet.toolkit.config.model import EditRecord, Merged
+from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.dockerd import dockerd_options
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import RuntimeConfig
-from gpufleet.toolkit.runtime_change import Target, assemble
+from gpufleet.toolkit.runtime_change import RuntimeFile, assemble_plan
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtime_removal import without_old_files
-from gpufleet.toolkit.runtime_result import NAME, judged
+from gpufleet.toolkit.runtime_result import RUNTIME_NAME, judge_merge
 
-BINARY = "nvidia-container-runtime"
-BINARY_PATH = f"/usr/bin/{BINARY}"
+RUNTIME_BINARY = "nvidia-container-runtime"
+BINARY_PATH = f"/usr/bin/{RUNTIME_BINARY}"
 
 
 def plan_runtime(context: Context) -> RuntimePlan:
@@ -45,8 +45,8 @@ def _plan(context: Context) -> RuntimePlan:
         if disabling:
             return _untouched(path, (found.CRI_DISABLED(file=disabling),), context)
     target = {"docker": _docker, "containerd": _containerd, "crio": _crio}[name](path, context)
-    target = replace(target, merged=judged(target.path, target.merged, context))
-    return with_activation(assemble(target, context, serving=True), context)
+    target = replace(target, merged=judge_merge(target.path, target.merged, context))
+    return with_activation(assemble_plan(target, context, serving=True), context)
 
 
 def _desired(path: str, context: Context) -> DesiredRuntime:
@@ -54,33 +54,39 @@ def _desired(path: str, context: Context) -> DesiredRuntime:
     opt_in = context.has("cdi") and not context.has("cdi-default")
     return DesiredRuntime(
         file=path,
-        binary=BINARY if context.runtime.name == "docker" else BINARY_PATH,
+        binary=RUNTIME_BINARY if context.runtime.name == "docker" else BINARY_PATH,
         default=context.settings.default_runtime,
         cdi=context.settings.cdi and opt_in,
         layers=layers_of(context, context.facts.texts),
     )
 
 
-def _docker(path: str, context: Context) -> Target:
+def _docker(path: str, context: Context) -> RuntimeFile:
     text, record = context.text(path), context.record(path)
-    merged = docker.merge(text, replace(_desired(path, context), reads=context.reads), record)
+    merged = docker.merge_docker(
+        text, replace(_desired(path, context), reads=context.reads), record
+    )
     if not merged.blocked:
         flags = dockerd_options().exclusive_flags
-        both = docker.conflicts(merged.text, context.service.exec_start, flags)
+        both = docker.flag_conflicts(merged.text, context.service.exec_start, flags)
         if both:
             unit = context.runtime.unit
             conflict = found.FLAG_CONFLICT(unit=unit, flags=", ".join(both), file=path)
             merged = Merged(text, False, (*merged.notes, conflict), record)
-    return Target(path, text, merged)
+    return RuntimeFile(path, text, merged)
 
 
-def _containerd(path: str, context: Context) -> Target:
+def _containerd(path: str, context: Context) -> RuntimeFile:
     main, record = context.text(path), context.record(path)
     v3 = context.has("config-v3")
-    own = containerd.drop_in(main, path, context.has("drop-ins-merged"))
+    own = containerd.containerd_drop_in(main, path, context.has("drop-ins-merged"))
     version = 3 if v3 else 2
     if own and not _is_in(main, record):
-        path, record, version = own, context.record(own), containerd_layers.version_of(parsed(main))
+        path, record, version = (
+            own,
+            context.record(own),
+            containerd_layers.version_of(parse_tables(main)),
+        )
     desired = replace(
         _desired(path, context),
         newest_version=context.newest_version,
@@ -89,18 +95,20 @@ def _containerd(path: str, context: Context) -> Target:
         new_version=version,
     )
     text = context.text(path)
-    return Target(path, text, containerd.merge(text, desired, record))
+    return RuntimeFile(path, text, containerd.merge_containerd(text, desired, record))
 
 
-def _is_in(main: str | None, record: Record) -> bool:
+def _is_in(main: str | None, record: EditRecord) -> bool:
     """True if an earlier run, with an older containerd, added our tables to the main file."""
-    data = parsed(main)
-    return bool(record.edits) and all(has(data, edit.path) for edit in record.edits)
+    data = parse_tables(main)
+    return bool(record.edits) and all(has_path(data, edit.path) for edit in record.edits)
 
 
-def _crio(path: str, context: Context) -> Target:
-    text, record = context.text(crio.DROP_IN), context.record(crio.DROP_IN)
-    return Target(crio.DROP_IN, text, crio.merge(text, _desired(crio.DROP_IN, context), record))
+def _crio(path: str, context: Context) -> RuntimeFile:
+    text, record = context.text(crio.CRIO_DROP_IN), context.record(crio.CRIO_DROP_IN)
+    return RuntimeFile(
+        crio.CRIO_DROP_IN, text, crio.merge_crio(text, _desired(crio.CRIO_DROP_IN, context), record)
+    )
 
 
 def _generated(context: Context) -> RuntimeConfig | None:
@@ -116,7 +124,7 @@ def _left_to_its_owner(config: RuntimeConfig, context: Context) -> RuntimePlan:
     variant, runtime = config.variant, context.runtime
     notes = [found.CLUSTER_OWNS_CONFIG(unit=runtime.unit, file=config.config, binary=BINARY_PATH)]
     table = layers_of(context, context.facts.texts, config.config).table
-    done = lookup(table, PLACES["containerd"].default) == NAME
+    done = lookup_path(table, RUNTIME_PLACES["containerd"].default) == RUNTIME_NAME
     if context.settings.default_runtime and not done:
         own = f"/etc/rancher/{variant}/config.yaml"
         notes.append(

@@ -12,13 +12,13 @@ from gpufleet.core.settings import (
     RoleSettings,
     ToolkitUrl,
     in_quotes,
-    several,
+    split_names,
     whole_version,
 )
 
 RequestedToolkit = Annotated[str, in_quotes("1.18.0"), whole_version("1.18.0")]
 Runtime = Literal["docker", "containerd", "crio"]
-Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(several)]
+Runtimes = Annotated[Literal["auto"] | tuple[Runtime, ...], BeforeValidator(split_names)]
 
 
 class ToolkitSettings(RoleSettings):

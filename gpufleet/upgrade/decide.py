@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from gpufleet.core.names import counted
-from gpufleet.upgrade.host_state import AT_WORK, FAILING, OPEN, RETURNED, HostState, Phase
-from gpufleet.upgrade.models import Limits, names
+from gpufleet.core.names import count_noun
+from gpufleet.upgrade.host_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
+from gpufleet.upgrade.models import Limits, list_names
 from gpufleet.upgrade.window import Window
 
-AGAIN = 60.0  # seconds until alerts and NotReady nodes are checked again
+RECHECK_SECONDS = 60.0  # seconds until alerts and NotReady nodes are checked again
 
 
 class Do(str, Enum):
@@ -72,7 +72,7 @@ class Decision:
     end: str = "finished"
 
 
-def decide(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
+def decide_acts(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
     """The next acts. Begun hosts are finished first, whatever the user asks: no host stays out of
     service, and no changed host stays unchecked."""
     acts = {h.name: do for h in hosts if h.reached and (do := _of_begun(h, around.asked)) and h.due}
@@ -97,7 +97,7 @@ def decide(hosts: Sequence[Host], limits: Limits, around: Around) -> Decision:
 
 def _end_of(hosts: Sequence[Host]) -> str:
     failed = [h.name for h in hosts if h.state.phase in FAILING and h.state.wave == 0]
-    return f"stopped: a canary failed: {names(failed)}" if failed else "finished"
+    return f"stopped: a canary failed: {list_names(failed)}" if failed else "finished"
 
 
 def _of_begun(host: Host, asked: str) -> Do | None:
@@ -130,13 +130,13 @@ def _spent(hosts: Sequence[Host], limits: Limits) -> str:
     """Why the failure budget allows no further host, or ""."""
     failing = [host for host in hosts if host.state.phase in FAILING]
     if len(failing) >= limits.max_failed:
-        return f"{counted(len(failing), 'host')} failed (upgrade_max_failed)"
+        return f"{count_noun(len(failing), 'host')} failed (upgrade_max_failed)"
     judged = [h for h in hosts if h in failing or h.state.phase is Phase.DONE]
     row = 0
     for host in sorted(judged, key=lambda host: host.state.since):
         row = row + 1 if host in failing else 0
     if row >= limits.max_failed_in_a_row:
-        return f"{counted(row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
+        return f"{count_noun(row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
     return ""
 
 
@@ -145,7 +145,9 @@ def _of_first_wave(
 ) -> Decision:
     """The next acts on the hosts of the first unfinished wave."""
     lost = lost_groups(hosts)
-    left = [h for h in hosts if h.state.phase in OPEN | AT_WORK and h.state.group not in lost]
+    left = [
+        h for h in hosts if h.state.phase in OPEN | WORKING_PHASES and h.state.group not in lost
+    ]
     number = min(host.state.wave for host in left)
     mine = [host for host in fresh if host.state.wave == number]
     if not mine:
@@ -180,7 +182,7 @@ def _of_proven_groups(
         if host.name in done:
             group = host.state.group
             proofs[group] = min(proofs.get(group, done[host.name]), done[host.name])
-    tried = {host.state.group for host in hosts if host.state.phase in AT_WORK}
+    tried = {host.state.group for host in hosts if host.state.phase in WORKING_PHASES}
     free: list[Host] = []
     later: list[float] = []
     for host in mine:
@@ -193,7 +195,7 @@ def _of_proven_groups(
         elif group not in tried:
             tried.add(group)
             free.append(host)
-    return free, min(later, default=now + AGAIN)
+    return free, min(later, default=now + RECHECK_SECONDS)
 
 
 def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: Around) -> Decision:
@@ -203,13 +205,13 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
     ready = [host for host in turn if host.state.phase is Phase.PREPARED and host.due]
     if not ready:
         return Decision(acts, end="hosts are prepared")
-    again = around.now + AGAIN
+    again = around.now + RECHECK_SECONDS
     if around.silent:
         return Decision(acts, waits=f"cluster: {around.silent}", until=again)
     if around.alerts:
-        return Decision(acts, waits=f"end of alerts: {names(around.alerts)}", until=again)
+        return Decision(acts, waits=f"end of alerts: {list_names(around.alerts)}", until=again)
     if around.reboots:
-        return Decision(acts, waits=f"reboots of kured: {names(around.reboots)}", until=again)
+        return Decision(acts, waits=f"reboots of kured: {list_names(around.reboots)}", until=again)
     drained = [host for host in ready if host.state.out]  # already out of service
     out = [h.name for h in hosts if h.state.out_of_service or not h.reached or _is_begun(h)]
     room = limits.max_unavailable - len({*out, *around.unreached, *around.behind})
@@ -219,7 +221,9 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
     if Do.DRAIN in acts.values():
         return Decision(acts)
     if room > 0:
-        return Decision(acts, waits=f"nodes that are not Ready: {names(around.away)}", until=again)
+        return Decision(
+            acts, waits=f"nodes that are not Ready: {list_names(around.away)}", until=again
+        )
     return _without_room(hosts, ready, acts, around)
 
 
@@ -246,9 +250,9 @@ def _without_room(
     silent = [*around.unreached, *(host.name for host in hosts if not host.reached)]
     if silent:
         how = "upgrade_max_unavailable counts them; --limit or upgrade_skip leaves them out"
-        return Decision(acts, end=f"no answer: {names(silent)}: {how}")
+        return Decision(acts, end=f"no answer: {list_names(silent)}: {how}")
     stuck = [host.name for host in hosts if host.state.phase is Phase.STUCK]
-    left = names([*stuck, *around.behind])
+    left = list_names([*stuck, *around.behind])
     why = f"left behind out of service: {left} (upgrade_max_unavailable)"
     passed = {h.name: Do.PASS for h in hosts if h.state.phase in OPEN and h.due}
     return Decision({**acts, **passed}, dict.fromkeys(passed, why), end=f"stopped: {why}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from gpufleet.upgrade.host_state import FAILING, Phase
 
-NAMESPACE = "default"  # of events about nodes, which have no namespace
+EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {
     Phase.DRAINING: "GpufleetDrain",
@@ -35,7 +35,7 @@ def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[st
     shown = f" ({code.group()})" if code else ""
     more = "; `gpufleet upgrade status` has the reason" if why else ""
     return {
-        "metadata": {"generateName": f"{node}.", "namespace": NAMESPACE},
+        "metadata": {"generateName": f"{node}.", "namespace": EVENTS_NAMESPACE},
         # the kubelet also uses the node's name as uid
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
         "reason": REASONS[phase],

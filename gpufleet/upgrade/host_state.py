@@ -18,9 +18,9 @@ from gpufleet.core.visible import one_line
 from gpufleet.facts.files import HOME
 from gpufleet.upgrade.subjects import Subject
 
-FILE = f"{HOME}/upgrade.json"
+STATE_FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1
-LARGEST = 4096  # bytes of the file
+MAX_STATE_BYTES = 4096  # bytes of the file
 LONGEST_WHY, LONGEST_GROUP = 600, 200  # characters
 LAST = 1e11  # seconds since 1970; a later time is invalid
 
@@ -42,9 +42,9 @@ class Phase(str, Enum):
 
 
 OPEN = frozenset({Phase.WAITING, Phase.PREPARED})  # its work is not affected yet
-AT_WORK = frozenset({Phase.DRAINING, Phase.CHANGING, Phase.RESTORING})
-ENDED = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK})
-RETURNED = ENDED - {Phase.STUCK}  # these return to service
+WORKING_PHASES = frozenset({Phase.DRAINING, Phase.CHANGING, Phase.RESTORING})
+FINAL_PHASES = frozenset({Phase.DONE, Phase.REVERTED, Phase.PASSED, Phase.STUCK})
+RETURNED = FINAL_PHASES - {Phase.STUCK}  # these return to service
 FAILING = frozenset({Phase.RESTORING, Phase.REVERTED, Phase.STUCK})  # in the failure budget
 Text = Annotated[str, Field(max_length=200)]
 
@@ -75,11 +75,11 @@ class HostState:
 
     @property
     def ended(self) -> bool:
-        return self.phase in ENDED
+        return self.phase in FINAL_PHASES
 
     @property
     def out_of_service(self) -> bool:
-        return self.out or self.phase in AT_WORK or self.phase is Phase.STUCK
+        return self.out or self.phase in WORKING_PHASES or self.phase is Phase.STUCK
 
     def moved(self, phase: Phase, now: float, why: str = "", **more: Any) -> HostState:
         """The state with a new phase. Without a new reason it keeps the earlier one."""
@@ -94,7 +94,7 @@ def state_text(state: HostState) -> str:
     """The content of the file, one line."""
     data = {"schema": SCHEMA, **asdict(state), "phase": state.phase.value}
     data["group"] = state.group[:LONGEST_GROUP]
-    while len((text := json.dumps(data, ensure_ascii=False)).encode()) > LARGEST:
+    while len((text := json.dumps(data, ensure_ascii=False)).encode()) > MAX_STATE_BYTES:
         data["why"] = str(data["why"])[: len(str(data["why"])) // 2]
     return text
 
@@ -103,7 +103,7 @@ def parse_state(text: str) -> HostState | None:
     """The state in the file, or None if the file is empty. Raises ValueError if it is invalid."""
     if not text.strip():
         return None
-    if len(text.encode()) > LARGEST:
+    if len(text.encode()) > MAX_STATE_BYTES:
         raise ValueError("it is too large")
     try:
         data = json.loads(text)

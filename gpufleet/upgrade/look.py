@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.versions import branch_of
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.role import ROLE as DRIVER
@@ -15,23 +15,23 @@ from gpufleet.facts.files import HOME
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import Catalog
-from gpufleet.node.plan import NodePlan, plan_node, steps
+from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.models import HostView, names
+from gpufleet.upgrade.models import HostView, list_names
 from gpufleet.upgrade.plan import NEVER_A_GPU
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 
-FOLDER = f"{HOME}/upgrade"  # folder on a host for the files of a run
+KEPT_FOLDER = f"{HOME}/upgrade"  # folder on a host for the files of a run
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LookedHost:
     """A host's facts: the arguments of `plan_node`, and the GPUs that nvidia-smi lists."""
 
     name: str
@@ -65,7 +65,7 @@ class Seen:
         return plan_node(settings, self.facts, self.catalog, self.now, self.logins, self.place)
 
 
-def view_of(seen: Seen, place: str, subject: Subject = "driver") -> HostView:
+def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostView:
     """The view of a host for planning. `place`: value of the key of upgrade_wave_by; `subject`: the
     subject of the run."""
     facts, plan = seen.facts, seen.planned()
@@ -110,7 +110,7 @@ class Versions(NamedTuple):
     target: str | None
 
 
-def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
+def _versions(seen: LookedHost, plan: NodePlan, subject: Subject) -> Versions | None:
     """None if the subject's role does not apply to the host. A host to be rebooted keeps its
     driver, and is never converged."""
     if subject == "toolkit":
@@ -131,7 +131,7 @@ def _versions(seen: Seen, plan: NodePlan, subject: Subject) -> Versions | None:
     return Versions(driver.before, loaded, wanted.version or newest or None)
 
 
-def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
+def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Finding]:
     """Why the host has no target version."""
     if subject != "driver":
         return list(plan.blockers)
@@ -142,7 +142,7 @@ def _no_target(seen: Seen, plan: NodePlan, subject: Subject) -> list[Finding]:
     return [findings.NO_TARGET(reason=nothing), *plan.blockers]
 
 
-def _obstacles(seen: Seen, there: Versions, subject: Subject) -> list[Finding]:
+def _obstacles(seen: LookedHost, there: Versions, subject: Subject) -> list[Finding]:
     """Why the host cannot be changed now."""
     found = list(seen.at(subject, there.target).blockers)
     if subject == "reboot" and seen.facts.controller:
@@ -151,21 +151,21 @@ def _obstacles(seen: Seen, there: Versions, subject: Subject) -> list[Finding]:
         return found
     gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
     if seen.listed < len(gpus):
-        found.append(findings.GPUS_MISSING(found=seen.listed, wanted=len(gpus)))
-    left = steps(seen.at(subject, there.before)) if subject != "reboot" else []
+        found.append(findings.GPUS_MISSING_AFTER(found=seen.listed, wanted=len(gpus)))
+    left = plan_steps(seen.at(subject, there.before)) if subject != "reboot" else []
     if left:
-        found.append(findings.NOT_CONVERGED(subject=subject, steps=names(left)))
+        found.append(findings.NOT_CONVERGED(subject=subject, steps=list_names(left)))
     return found
 
 
-def _model(seen: Seen) -> str:
+def _model(seen: LookedHost) -> str:
     """The GPUs of a host, as "2 x A100"."""
     ids = [gpu.device for gpu in seen.facts.gpus]
     models = devices_of(seen.catalog, ids)
     return " + ".join(f"{ids.count(model.id)} x {model.title}" for model in models)
 
 
-def work_on(seen: Seen) -> tuple[str, ...]:
+def work_on(seen: LookedHost) -> tuple[str, ...]:
     """Pods and processes on the GPUs of a host."""
     return gpu_users(seen.facts, seen.planned())
 
@@ -173,5 +173,5 @@ def work_on(seen: Seen) -> tuple[str, ...]:
 def gpu_users(facts: NodeFacts, plan: NodePlan) -> tuple[str, ...]:
     """The GPU users as in `work_on`. The host's plan knows the work that gpufleet ends."""
     processes = gpu_work(facts, plan.context.spared if plan.context else frozenset())
-    pods = (counted(facts.gpu_pods, "GPU pod"),) if facts.gpu_pods else ()
+    pods = (count_noun(facts.gpu_pods, "GPU pod"),) if facts.gpu_pods else ()
     return (*pods, *(str(process) for process in processes))

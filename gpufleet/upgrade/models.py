@@ -110,7 +110,7 @@ class Plan:
         return any(each.blocked for each in self.left_out)
 
 
-def names(items: Sequence[str], most: int = 5) -> str:
+def list_names(items: Sequence[str], most: int = 5) -> str:
     """A list for a sentence."""
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more

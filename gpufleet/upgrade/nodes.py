@@ -7,23 +7,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from gpufleet.upgrade.pods import GPU
+from gpufleet.upgrade.pods import GPU_PREFIX
 
-MANAGER = "gpufleet-upgrade"  # field manager: the API server records the fields that it owns
-MARK = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
+UPGRADE_FIELD_MANAGER = (
+    "gpufleet-upgrade"  # field manager: the API server records the fields that it owns
+)
+UPGRADE_ANNOTATION = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: the reason
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
-SKIP = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that must not be upgraded
+SKIP_LABEL = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that must not be upgraded
 
 CORDONED = "another user cordoned the node"
 UNCORDONED = "another user uncordoned the node during the run"
 STAYS_CORDONED = "its node stays cordoned: another user cordoned it, too"
 GONE = "its node is not in the cluster any more"
 OTHER_MACHINE = "another machine has its name now"
-SKIPPED = f"the node has the label {SKIP}=true"
-LONG = 10  # digits; a longer text is no number of GPUs
+SKIPPED_BY_LABEL = f"the node has the label {SKIP_LABEL}=true"
+MAX_COUNT_DIGITS = 10  # digits; a longer text is no number of GPUs
 MAX_REASON = 1000  # characters in an annotation
 
 Node = Mapping[str, Any]
@@ -45,7 +47,7 @@ class Taken:
 def taken_of(node: Node) -> Taken:
     """Read the node's annotation. As its kubelet can write it, invalid parts are ignored."""
     try:
-        found = json.loads(annotations_of(node).get(MARK) or "{}")
+        found = json.loads(annotations_of(node).get(UPGRADE_ANNOTATION) or "{}")
     except (ValueError, RecursionError):
         return Taken()
     if not isinstance(found, dict):
@@ -58,11 +60,11 @@ def taken_of(node: Node) -> Taken:
     )
 
 
-def is_ours(node: Node) -> bool:
+def is_our_cordon(node: Node) -> bool:
     """True if gpufleet cordoned the node. The API server drops a manager's entry for a field that
     another user has removed."""
     return is_cordoned(node) and any(
-        entry.get("manager") == MANAGER
+        entry.get("manager") == UPGRADE_FIELD_MANAGER
         and entry.get("operation") == "Apply"
         and "f:unschedulable" in ((entry.get("fieldsV1") or {}).get("f:spec") or {})
         for entry in node["metadata"].get("managedFields") or ()
@@ -73,7 +75,7 @@ def is_cordoned(node: Node) -> bool:
     return bool((node.get("spec") or {}).get("unschedulable"))
 
 
-def is_ready(node: Node) -> bool:
+def is_node_ready(node: Node) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
     return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
 
@@ -98,18 +100,18 @@ def why_not_begun(node: Node, machine: str = "") -> str:
     `machine`: the machine id of its host when the run was planned."""
     if is_other(node, machine):
         return OTHER_MACHINE
-    if is_cordoned(node) and not is_ours(node):
+    if is_cordoned(node) and not is_our_cordon(node):
         return CORDONED
-    if labels_of(node).get(SKIP) == "true":
-        return SKIPPED
-    return "" if is_ready(node) else "the node is not Ready"
+    if labels_of(node).get(SKIP_LABEL) == "true":
+        return SKIPPED_BY_LABEL
+    return "" if is_node_ready(node) else "the node is not Ready"
 
 
 def why_not_ours(node: Node, machine: str = "") -> str:
     """Why gpufleet's cordon is no longer on a node, or "". `machine`: see `why_not_begun`."""
     if is_other(node, machine):
         return OTHER_MACHINE
-    return "" if is_ours(node) else UNCORDONED
+    return "" if is_our_cordon(node) else UNCORDONED
 
 
 def labels_of(node: Node) -> Mapping[str, str]:
@@ -132,19 +134,19 @@ def taints_of(node: Node) -> list[Mapping[str, Any]]:
 def gpus_of(node: Mapping[str, Any]) -> dict[str, str]:
     """The GPU resources that a node offers."""
     offered = (node.get("status") or {}).get("allocatable") or {}
-    found = {name: str(count) for name, count in offered.items() if name.startswith(GPU)}
+    found = {name: str(count) for name, count in offered.items() if name.startswith(GPU_PREFIX)}
     return {name: count for name, count in found.items() if count != "0"}
 
 
 def gpu_of(offered: Iterable[str]) -> str:
     """The resource for a pod that checks a node: a GPU or a partition of one, else another NVIDIA
     device, such as a network interface, or ""."""
-    order = (f"{GPU}gpu", f"{GPU}mig-", GPU)
+    order = (f"{GPU_PREFIX}gpu", f"{GPU_PREFIX}mig-", GPU_PREFIX)
     found = [name for begins in order for name in sorted(offered) if name.startswith(begins)]
     return next(iter(found), "")
 
 
-def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
+def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """The GPU resources of which a node offers less than before, as text, or "". More is no
     problem: a new driver may find a GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
@@ -153,6 +155,6 @@ def less(before: Mapping[str, str], now: Mapping[str, str]) -> str:
 
 
 def _is_less(now: str, before: str) -> bool:
-    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < LONG:
+    if now.isdecimal() and before.isdecimal() and max(len(now), len(before)) < MAX_COUNT_DIGITS:
         return int(now) < int(before)
     return now != before

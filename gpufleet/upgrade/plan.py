@@ -13,13 +13,13 @@ from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
-from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, names
-from gpufleet.upgrade.nodes import CORDONED, SKIPPED
-from gpufleet.upgrade.settings import UpgradeSettings, hosts_of
+from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, list_names
+from gpufleet.upgrade.nodes import CORDONED, SKIPPED_BY_LABEL
+from gpufleet.upgrade.settings import UpgradeSettings, share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED, Subject
 
 SAME = "already at {target}"
-SKIP = "upgrade_skip is set"
+SKIP_REASON = "upgrade_skip is set"
 NOTHING_THERE = "it is not installed: gpufleet apply installs it"
 NEVER_A_GPU = "no GPU"  # and no driver: for example a control plane node
 NOT_A_MEMBER = "not in run {run}: run the command again after it"
@@ -32,7 +32,7 @@ NEVER = frozenset(
         *(toolkit.TOOLKIT_REFUSED, toolkit.TOOLKIT_ARCHITECTURE),
     )
 )  # a host's system or GPUs cannot have the target
-ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED}
+ON_PURPOSE = NOTHING_MISSING | {CORDONED, SKIPPED_BY_LABEL}
 
 
 def make_plan(
@@ -57,14 +57,14 @@ def make_plan(
         if (state.subject, state.kind, state.target) != wanted:
             what = f"{state.kind} of the {state.subject}"
             raise Stopped(
-                findings.UNFINISHED(run=state.run, host=host, what=what, target=state.target)
+                findings.RUN_UNFINISHED(run=state.run, host=host, what=what, target=state.target)
             )
     runs = {state.run for state in unfinished.values()}
     run = min(runs, default=name)
     members = {v.name: v.state for v in views if v.state and v.state.run in runs}
     if any(state.phase is not Phase.WAITING for state in members.values()):
         if away := [view for view in views if view.unplaced and view.name in members]:
-            hosts_away = names([view.name for view in away])
+            hosts_away = list_names([view.name for view in away])
             raise Stopped(findings.NODE_AWAY(run=run, hosts=hosts_away, problem=away[0].unplaced))
         hosts = {n: replace(state, run=run) for n, state in _in_order(members.items())}
         left = [
@@ -94,7 +94,7 @@ def make_plan(
 
 def limits_of(settings: UpgradeSettings, total: int) -> Limits:
     same = {each.name: getattr(settings, each.name) for each in fields(Limits)}
-    return Limits(**{**same, "max_unavailable": hosts_of(settings.max_unavailable, total)})
+    return Limits(**{**same, "max_unavailable": share_of_hosts(settings.max_unavailable, total)})
 
 
 def views_to_return(views: Sequence[HostView]) -> list[HostView]:
@@ -111,7 +111,7 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
         elif state is None or state.run != run or not _is_changed(state):
             found.append(replace(view, target=None, refusals=(NOT_CHANGED.format(run=run),)))
         elif view.before != state.target:
-            other = findings.CHANGED_SINCE(target=state.target, found=view.before or "nothing")
+            other = findings.CHANGED_SINCE_PLAN(target=state.target, found=view.before or "nothing")
             found.append(replace(view, refusals=(other.text,)))
         else:
             found.append(replace(view, target=state.before, loaded=None, refusals=()))
@@ -172,11 +172,11 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
     """Why a host is left out, or "" if it is part of the run. A host that an earlier run left out
     of service is part of the run even at the target version: it is checked and returned."""
     if host.name in unwanted:
-        return SKIP
+        return SKIP_REASON
     if host.converged and not host.left_behind:
         return SAME.format(target=host.target)
     if host.refusals:
-        return names(host.refusals, 3)
+        return list_names(host.refusals, 3)
     return "" if host.before and host.target else NOTHING_THERE
 
 
@@ -231,7 +231,7 @@ def _wave_numbers(hosts: Sequence[HostView], settings: UpgradeSettings) -> dict[
             found[host.name] = 0
         else:
             rest.setdefault(host.place, []).append(host.name)
-    size, number = hosts_of(settings.wave, len(hosts)), 0
+    size, number = share_of_hosts(settings.wave, len(hosts)), 0
     for group in rest.values():
         for start in range(0, len(group), size):
             number += 1

@@ -10,16 +10,22 @@ from gpufleet.core.visible import one_line
 
 Pod = Mapping[str, Any]
 
-STAYS = "nvidia.com/gpu-driver-upgrade-drain.skip"  # label of a pod that must not be evicted
+DRAIN_SKIP_LABEL = (
+    "nvidia.com/gpu-driver-upgrade-drain.skip"  # label of a pod that must not be evicted
+)
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
-GPU = "nvidia.com/"  # resources
+GPU_PREFIX = "nvidia.com/"  # resources
 DEVICES = ("/dev", "/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
            "/var/lib/kubelet/pod-resources")  # fmt: skip
-RUNTIME = "nvidia"  # RuntimeClass, and the prefix of others: nvidia-cdi
+NVIDIA_RUNTIME_CLASS = "nvidia"  # RuntimeClass, and the prefix of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-NONE = ("", "void", "none")
+NO_DEVICES = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
-REPLACED = ("ReplicaSet", "ReplicationController", "StatefulSet")  # by the same pod elsewhere
+REPLACING_CONTROLLERS = (
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+)  # by the same pod elsewhere
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +60,7 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
     for pod in pods:
         about, uses = pod["metadata"], uses_gpu(pod)
         owner = owner_of(pod).get("kind", "")
-        kept = (about.get("labels") or {}).get(STAYS) == "true"
+        kept = (about.get("labels") or {}).get(DRAIN_SKIP_LABEL) == "true"
         static = owner == "Node" or MIRROR in (about.get("annotations") or {})
         if (pod.get("status") or {}).get("phase") in ENDED:
             continue
@@ -65,7 +71,7 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
         elif about.get("deletionTimestamp"):
             found.going.append(name_of(pod))
         elif kept:
-            found.waited[name_of(pod)] = f"it has the label {STAYS}=true"
+            found.waited[name_of(pod)] = f"it has the label {DRAIN_SKIP_LABEL}=true"
         elif static:
             found.waited[name_of(pod)] = "it is a static pod of the kubelet"
         elif why := _why_lost(pod, owner, policy, uses=uses):
@@ -78,7 +84,7 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
 def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
     """Why an eviction would lose something that the policy keeps, or "". A GPU pod of an unknown
     controller, such as PyTorchJob or RayCluster, may be a training run."""
-    lost = owner == "Job" or (uses and owner and owner not in REPLACED)
+    lost = owner == "Job" or (uses and owner and owner not in REPLACING_CONTROLLERS)
     if lost and policy.jobs == "wait":
         return f"it is of a {one_line(owner)} (upgrade_jobs)"
     if not owner and not policy.unmanaged:
@@ -89,19 +95,21 @@ def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
     return ""
 
 
-def ending(pods: Iterable[Pod], policy: Policy) -> list[str]:
+def unreplaced_pods(pods: Iterable[Pod], policy: Policy) -> list[str]:
     """The pods that a drain evicts although their controller may not replace them, with its kind.
     For example, evicting the head of a RayCluster ends work on other nodes too."""
     evicted = sort_pods(pods, policy).evict
     found = ((pod, owner_of(pod).get("kind", "")) for pod in evicted)
-    known = ("", "Job", *REPLACED)
+    known = ("", "Job", *REPLACING_CONTROLLERS)
     return [f"{name_of(pod)} ({one_line(owner)})" for pod, owner in found if owner not in known]
 
 
 def uses_gpu(pod: Pod) -> bool:
     """True if a pod holds a GPU or uses the driver's libraries."""
     spec = pod["spec"]
-    if (spec.get("runtimeClassName") or "").startswith(RUNTIME) or spec.get("resourceClaims"):
+    if (spec.get("runtimeClassName") or "").startswith(NVIDIA_RUNTIME_CLASS) or spec.get(
+        "resourceClaims"
+    ):
         return True
     for volume in spec.get("volumes") or ():
         path = ((volume.get("hostPath") or {}).get("path") or "").rstrip("/")
@@ -114,13 +122,13 @@ def uses_gpu(pod: Pod) -> bool:
 def _container_uses(container: Mapping[str, Any]) -> bool:
     resources = container.get("resources") or {}
     wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    if any(name.startswith(GPU) for name in wanted) or resources.get("claims"):
+    if any(name.startswith(GPU_PREFIX) for name in wanted) or resources.get("claims"):
         return True
     visible = [each for each in container.get("env") or () if each.get("name") == VISIBLE]
-    return any(each.get("valueFrom") or each.get("value", "") not in NONE for each in visible)
+    return any(each.get("valueFrom") or each.get("value", "") not in NO_DEVICES for each in visible)
 
 
-def tolerates(pod: Pod, key: str) -> bool:
+def tolerates_taint(pod: Pod, key: str) -> bool:
     """True if a pod may start on a node with a taint of that key and effect NoSchedule."""
     for each in pod["spec"].get("tolerations") or ():
         right_key = each.get("key") in (None, "", key)

@@ -34,7 +34,7 @@ def check_share(value: str | int) -> str | int:
     return value
 
 
-def hosts_of(share: str | int, total: int) -> int:
+def share_of_hosts(share: str | int, total: int) -> int:
     """The number of hosts out of `total`, rounded down, but at least one."""
     if isinstance(share, int):
         return share
@@ -209,7 +209,7 @@ RUN_WIDE = (
 )  # fields that must be the same for all hosts of a run
 
 
-def load_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | None, list[Finding]]:
+def load_upgrade_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | None, list[Finding]]:
     """The typed settings in a host's data, or None and all errors."""
     wanted = {key: value for key, value in data.items() if str(key).startswith("upgrade_")}
     problems = unknown_keys(wanted, (UpgradeSettings,))

@@ -11,20 +11,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.core.progress import Active
-from gpufleet.core.progress import Progress as Shown
+from gpufleet.core.progress import RunProgress as Shown
 from gpufleet.core.visible import one_line
-from gpufleet.upgrade.host_state import AT_WORK, FAILING, OPEN, HostState, Phase
-from gpufleet.upgrade.models import Plan, names
+from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
+from gpufleet.upgrade.models import Plan, list_names
 
-SHOWN = 10  # hosts of a wave
+MAX_SHOWN_HOSTS = 10  # hosts of a wave
 IN_STATUS = ("run", "kind", "subject", "before", "target", "group")
 SCHEMA = 1  # of status.schema.json
 NO_NODES: Mapping[str, str] = {}
 
 
-def plan_text(
+def upgrade_plan_text(
     plan: Plan,
     work: Mapping[str, Sequence[str]],
     nodes: Mapping[str, str] = NO_NODES,
@@ -35,7 +35,7 @@ def plan_text(
     left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     if not plan.hosts:
         return "\n".join(map(one_line, ["No host to change.", *left]))
-    lines = [f"{counted(len(plan.hosts), 'host')} in {counted(len(plan.groups), 'group')}:"]
+    lines = [f"{count_noun(len(plan.hosts), 'host')} in {count_noun(len(plan.groups), 'group')}:"]
     if plan.resumed:
         lines.insert(0, f"Run {plan.run} is not finished: it goes on.")
     for group in plan.groups:
@@ -46,12 +46,12 @@ def plan_text(
         canaries = "canary" if len(hosts) == 1 else "canaries"
         first = number == 1 and plan.kind == "upgrade"
         word = canaries if first else f"wave of {len(hosts)}"
-        lines.append(f"{number}. {word}: {names(hosts, SHOWN)}")
+        lines.append(f"{number}. {word}: {list_names(hosts, MAX_SHOWN_HOSTS)}")
     lines.append(_limits(plan))
     busy = [(name, found) for name, found in work.items() if found and name in plan.hosts]
-    lines += [f"waits for GPU work on {name}: {names(list(found), 3)}" for name, found in busy]
+    lines += [f"waits for GPU work on {name}: {list_names(list(found), 3)}" for name, found in busy]
     for name, found in (ending or {}).items():
-        shown = names(list(found), 3)
+        shown = list_names(list(found), 3)
         lines.append(f"evicts from {name} what its controller may not replace: {shown}")
     lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
     return "\n".join(map(one_line, [*lines, *left]))
@@ -59,7 +59,7 @@ def plan_text(
 
 def _limits(plan: Plan) -> str:
     limits = plan.limits
-    failed = counted(limits.max_failed, "failed host")
+    failed = count_noun(limits.max_failed, "failed host")
     window = f"; window {limits.window} {limits.window_zone}" if limits.window else ""
     soaks = max(len(plan.waves) - 1, 0) * limits.soak
     return (
@@ -78,12 +78,12 @@ def shown_progress(states: Mapping[str, HostState], begun: float, now: float) ->
         tuple(
             Active(name, state.phase.value, max(now - state.since, 0))
             for name, state in states.items()
-            if state.phase in AT_WORK
+            if state.phase in WORKING_PHASES
         ),
         waiting=sum(phase in OPEN for phase in phases),
         done=phases.count(Phase.DONE),
         unchanged=phases.count(Phase.PASSED),
-        failed=sum(phase in FAILING - AT_WORK for phase in phases),
+        failed=sum(phase in FAILING - WORKING_PHASES for phase in phases),
     )
 
 

@@ -21,7 +21,7 @@ SENTENCES: dict[Subject, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedChange:
     """The requested change. A version or branch of "" means the inventory's."""
 
     subject: Subject = "driver"

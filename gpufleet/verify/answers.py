@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-UNSERVED = (  # an API server's 404 texts for kinds that it does not serve; the last in a Status
+UNSERVED_KINDS = (  # 404 texts for kinds that an API server does not serve; the last in a Status
     "",
     "404 page not found",
     "the server could not find the requested resource",
@@ -20,12 +20,12 @@ def is_unserved(body: Any) -> bool:
     status = _status(body)
     if _is_foreign(status):
         return False
-    return _text(body) in UNSERVED or (
-        status.get("reason") == "NotFound" or status.get("message") in UNSERVED[1:]
+    return _text(body) in UNSERVED_KINDS or (
+        status.get("reason") == "NotFound" or status.get("message") in UNSERVED_KINDS[1:]
     )
 
 
-def is_gone(body: Any, name: str) -> bool:
+def is_object_gone(body: Any, name: str) -> bool:
     """True if a 404 is the API server's answer about an object of that name."""
     status = _status(body)
     found = status.get("details")
@@ -41,7 +41,7 @@ def _is_foreign(status: Mapping[str, Any]) -> bool:
     return isinstance(causes, list) and any(
         isinstance(each, dict)
         and each.get("reason") == FOREIGN
-        and str(each.get("message", "")).strip() not in UNSERVED
+        and str(each.get("message", "")).strip() not in UNSERVED_KINDS
         for each in causes
     )
 
@@ -66,7 +66,7 @@ OTHER_PURPOSES = (
 )
 
 
-def is_ready(thing: Any) -> bool:
+def has_ready_condition(thing: Any) -> bool:
     """True if a pod or node is Ready."""
     return any(
         condition.type == "Ready" and condition.status == "True"
@@ -74,7 +74,7 @@ def is_ready(thing: Any) -> bool:
     )
 
 
-def runs(pod: Any, image: str) -> bool:
+def runs_image(pod: Any, image: str) -> bool:
     """True if a pod runs an image for its main purpose."""
     for container in pod.spec.containers:
         # dcgm-exporter for nvcr.io/nvidia/k8s/dcgm-exporter:4.5@sha256:…

@@ -13,11 +13,15 @@ from urllib.parse import quote, urlencode
 
 from kubernetes import client
 
-from gpufleet.verify.cluster import Answers, Cluster
+from gpufleet.verify.cluster import Answers, CheckedCluster
 
 GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
 VENDOR = "nvidia.com/"  # whole GPUs and partitions, such as nvidia.com/mig-1g.10gb
-TARGETS = {"Deployment": "deployments", "StatefulSet": "statefulsets", "ReplicaSet": "replicasets"}
+SCALED_KINDS = {
+    "Deployment": "deployments",
+    "StatefulSet": "statefulsets",
+    "ReplicaSet": "replicasets",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,7 @@ class Autoscaler:
         return f"{self.namespace}/{self.name}"
 
 
-def autoscalers(cluster: Cluster) -> list[Autoscaler]:
+def gpu_autoscalers(cluster: CheckedCluster) -> list[Autoscaler]:
     """The autoscalers of pods with GPUs that use a pod metric or an external one."""
     group = cluster.ask(client.AutoscalingApi(cluster.api).get_api_group)
     served = {entry.version for entry in group.versions}
@@ -57,7 +61,7 @@ def autoscalers(cluster: Cluster) -> list[Autoscaler]:
     return [one for one in found if one and one.metrics]
 
 
-def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
+def _autoscaler(cluster: CheckedCluster, item: Answers) -> Autoscaler | None:
     namespace, ref = item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]
     target = _target(cluster, namespace, ref)
     if target is None or not _has_gpu(target["spec"]["template"]["spec"]):
@@ -79,12 +83,12 @@ def _autoscaler(cluster: Cluster, item: Answers) -> Autoscaler | None:
     )
 
 
-def _target(cluster: Cluster, namespace: str, ref: Mapping[str, str]) -> Answers | None:
+def _target(cluster: CheckedCluster, namespace: str, ref: Mapping[str, str]) -> Answers | None:
     """The object that an autoscaler scales. None if it is missing or of an unknown kind."""
-    if ref["kind"] not in TARGETS:
+    if ref["kind"] not in SCALED_KINDS:
         return None
     call = client.CustomObjectsApi(cluster.api).get_namespaced_custom_object
-    place = ("apps", "v1", namespace, TARGETS[ref["kind"]])
+    place = ("apps", "v1", namespace, SCALED_KINDS[ref["kind"]])
     found: Answers | None = cluster.find(lambda name, **how: call(*place, name, **how), ref["name"])
     return found
 
@@ -112,7 +116,7 @@ def _text(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def explain(cluster: Cluster, scaler: Autoscaler, metric: Metric) -> str:
+def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) -> str:
     """Why an autoscaler's metric has no value, or "" if it has one."""
     group = GROUPS[metric.kind]
     offered = cluster.get(f"/apis/{group}/v1beta1")
@@ -145,7 +149,7 @@ def _names(kind: str, offered: Answers) -> list[str]:
 
 
 def _has_value(
-    cluster: Cluster, scaler: Autoscaler, metric: Metric, *, everywhere: bool = False
+    cluster: CheckedCluster, scaler: Autoscaler, metric: Metric, *, everywhere: bool = False
 ) -> bool:
     """True if the API has a value. `everywhere`: for any pod of the namespace."""
     place = f"/apis/{GROUPS[metric.kind]}/v1beta1/namespaces/{scaler.namespace}"
@@ -159,7 +163,7 @@ def _has_value(
     return isinstance(answer, dict) and bool(answer.get("items"))
 
 
-def unavailable(cluster: Cluster, group: str) -> str:
+def explain_unavailable_api(cluster: CheckedCluster, group: str) -> str:
     """Why the API does not serve a group of metrics, or ""."""
     name = f"v1beta1.{group}"
     found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")

@@ -28,7 +28,7 @@ class Become:
         return shlex.join(command_line)
 
 
-def become(data: Mapping[str, Any]) -> Become:
+def parse_become(data: Mapping[str, Any]) -> Become:
     """The programs that the inventory asks for, outermost first, in pyinfra's order. They never
     prompt at a terminal. Raises Unusable."""
     if data.get("_su_user") and data.get("_su_password"):

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 from gpufleet.core.findings import Finding, Kind
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.visible import one_line
 from gpufleet.verify.inventory import Target
 
@@ -31,7 +31,7 @@ def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
 
 def is_own(item: pytest.Item) -> bool:
     """True if the check is the user's own and does not ship with gpufleet."""
-    return shipped("checks") not in item.path.resolve().parents
+    return shipped_path("checks") not in item.path.resolve().parents
 
 
 def check_name(item: pytest.Item) -> str:

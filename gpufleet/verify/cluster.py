@@ -18,7 +18,13 @@ from gpufleet.core.limits import API_PAGES
 from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
-from gpufleet.verify.answers import is_gone, is_ready, is_unserved, query_path, runs
+from gpufleet.verify.answers import (
+    has_ready_condition,
+    is_object_gone,
+    is_unserved,
+    query_path,
+    runs_image,
+)
 from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
@@ -32,16 +38,16 @@ PRESENT = (
 )
 COUNT = "nvidia.com/gpu.count"  # the number of GPUs that GFD counted
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
-PROMETHEUSES = ("monitoring.coreos.com", "v1", "prometheuses")
-SILENT = "Prometheus does not answer through the API server"
-PAGE = 500  # objects per response
+PROMETHEUS_RESOURCE = ("monitoring.coreos.com", "v1", "prometheuses")
+PROMETHEUS_SILENT = "Prometheus does not answer through the API server"
+PAGE_SIZE = 500  # objects per response
 NOT_ITS_ANSWER = "the response is not the API server's"  # but for example a log-in page
-LONGEST = 200  # characters of an answer that is not JSON
-TIMEOUT = (5, 20)  # seconds to connect, and to wait for one answer
+MAX_PROMETHEUS_CHARS = 200  # characters of an answer that is not JSON
+VERIFY_API_TIMEOUT = (5, 20)  # seconds to connect, and to wait for one answer
 Answers = dict[str, Any]
 
 
-class Cluster(Subject):
+class CheckedCluster(Subject):
     """A cluster of the inventory. Each part is read once, when a check first needs it."""
 
     def __init__(self, target: Target) -> None:
@@ -67,7 +73,7 @@ class Cluster(Subject):
         """Fail the check unless the namespace kube-system has the uid `wanted`."""
         core: Any = client.CoreV1Api(api)
         try:
-            system = core.read_namespace("kube-system", _request_timeout=TIMEOUT)
+            system = core.read_namespace("kube-system", _request_timeout=VERIFY_API_TIMEOUT)
         except ApiException as error:
             answer = f"{error.status} {error.reason}" if error.status else _cause(error)
             why = f"the namespace kube-system, which cluster_uid is of, cannot be read: {answer}"
@@ -108,7 +114,7 @@ class Cluster(Subject):
 
     def find(self, call: Any, name: str, *arguments: Any, **more: Any) -> Any:
         """Request an object as `ask` does. None if the API server has no object of that name."""
-        return self._asked(call, (name, *arguments), more, lambda body: is_gone(body, name))
+        return self._asked(call, (name, *arguments), more, lambda body: is_object_gone(body, name))
 
     def _asked(
         self,
@@ -120,7 +126,7 @@ class Cluster(Subject):
         """An answer of the API. None for a 404 if `is_missing` accepts its body."""
         self.need_api()
         try:
-            return call(*arguments, _request_timeout=TIMEOUT, **more)
+            return call(*arguments, _request_timeout=VERIFY_API_TIMEOUT, **more)
         except ApiException as error:
             if error.status == 404 and is_missing(error.body):
                 return None
@@ -134,9 +140,9 @@ class Cluster(Subject):
         """Why the API did not delete an object of that name, or "" if it is gone. Sends the request
         even if the API did not answer before."""
         try:
-            answer = call(name, *arguments, _request_timeout=TIMEOUT, **more)
+            answer = call(name, *arguments, _request_timeout=VERIFY_API_TIMEOUT, **more)
         except ApiException as error:
-            if error.status == 404 and is_gone(error.body, name):
+            if error.status == 404 and is_object_gone(error.body, name):
                 return ""
             return f"{error.status} {error.reason}" if error.status else _cause(error)
         except Exception as error:  # noqa: BLE001 a boundary: a proxy's answer may be anything
@@ -152,7 +158,7 @@ class Cluster(Subject):
         items: list[Any] = []
         more: dict[str, str] = {}
         for _ in range(API_PAGES):
-            answer = self._asked(call, arguments, {"limit": PAGE, **more}, is_missing)
+            answer = self._asked(call, arguments, {"limit": PAGE_SIZE, **more}, is_missing)
             found, token = _page(answer) if answer else ([], "")
             items += found
             if not token:
@@ -195,7 +201,7 @@ class Cluster(Subject):
 
     def pods_with(self, image: str) -> list[Any]:
         """Ready pods that run an image for its main purpose."""
-        return [pod for pod in self.pods if runs(pod, image) and is_ready(pod)]
+        return [pod for pod in self.pods if runs_image(pod, image) and has_ready_condition(pod)]
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces. Empty if the API does not serve the kind."""
@@ -209,7 +215,7 @@ class Cluster(Subject):
         for service in self.listed(self.core.list_service_for_all_namespaces):
             selector, space = service.spec.selector or {}, service.metadata.namespace
             if selector.get("app.kubernetes.io/name") == "prometheus":
-                found = self.custom(PROMETHEUSES)
+                found = self.custom(PROMETHEUS_RESOURCE)
                 specs = [one["spec"] for one in found if one["metadata"]["namespace"] == space]
                 return query_path(service, specs[0] if specs else {})
         return None
@@ -228,7 +234,7 @@ class Cluster(Subject):
         """The series of an instant query. Skips the check if Prometheus does not answer."""
         answer = self.prometheus(query)
         if isinstance(answer, str):
-            pytest.skip(f"{SILENT}: {answer}")
+            pytest.skip(f"{PROMETHEUS_SILENT}: {answer}")
         return answer
 
     def get(self, path: str) -> Answers | str:
@@ -245,11 +251,12 @@ class Cluster(Subject):
         self.api.update_params_for_auth(headers, [], ["BearerToken"], path, "GET", None)
         url = self.api.configuration.host + path
         response = self.api.rest_client.request(
-            "GET", url, headers=headers, _request_timeout=TIMEOUT
+            "GET", url, headers=headers, _request_timeout=VERIFY_API_TIMEOUT
         )
         data = response.read()
         if response.status >= 400:
-            return f"{response.status} {quote_field(data.decode('utf-8', 'replace'), LONGEST)}"
+            text = data.decode("utf-8", "replace")
+            return f"{response.status} {quote_field(text, MAX_PROMETHEUS_CHARS)}"
         found: Answers = json.loads(data)
         return found
 

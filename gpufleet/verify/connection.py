@@ -13,12 +13,12 @@ import testinfra.host
 
 from gpufleet.core.process import Process
 from gpufleet.core.secrets import take_sudo_password
-from gpufleet.verify.become import Unusable, become
+from gpufleet.verify.become import Unusable, parse_become
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.probe import HostProbe
 
 # Data key of pyinfra's SSH connector -> ssh_config option.
-OPTIONS = {
+CONNECTION_OPTIONS = {
     "ssh_port": "Port",
     "ssh_user": "User",
     "ssh_key": "IdentityFile",
@@ -65,7 +65,7 @@ def ssh_config(target: Target, socket: Path) -> str:
         lines.append(f"  HostName {_quoted(target.data.get('ssh_hostname') or target.name)}")
     lines += [
         f"  {option} {_quoted(_path(value) if key in PATHS else value)}"
-        for key, option in OPTIONS.items()
+        for key, option in CONNECTION_OPTIONS.items()
         if (value := target.data.get(key)) is not None
     ]
     if target.data.get("ssh_key"):
@@ -97,7 +97,7 @@ class Connections:
     def open(self, target: Target) -> HostProbe:
         """A probe for this target, which connects on its first command. Raises Unusable."""
         own = {key: value for key, value in target.data.items() if value}
-        root = become({"_sudo_password": self._sudo_password, **own})
+        root = parse_become({"_sudo_password": self._sudo_password, **own})
         host = self._host(target)
         if root.password and target.name.partition("/")[0] in CONTAINERS:
             raise Unusable("_sudo_password is set, and a container's commands get no input")

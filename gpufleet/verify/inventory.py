@@ -12,22 +12,22 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import (
     CLUSTERS,
-    NODES,
+    NODES_GROUP,
     as_argument,
     choose_hosts,
     cluster_named_twice,
     is_cluster,
     is_missing,
     misspelt_cluster_group,
-    unprintable,
+    refuse_unprintable_names,
 )
-from gpufleet.core.names import folded
+from gpufleet.core.names import fold_names
 from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
-from gpufleet.run.findings import INVENTORY, NO_INVENTORY
-from gpufleet.verify.findings.hosts import LIMIT
+from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
+from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST
 
 
 class VerifyError(Exception):
@@ -78,18 +78,18 @@ def load_targets(inventory: str) -> list[Target]:
         raise VerifyError(NO_INVENTORY(path=inventory))
     words = ["--json", as_argument(inventory), "debug-inventory"]
     done = Process([*python_module("pyinfra"), *words], prompts=True).wait()
-    why = reason(done.stderr)
+    why = pyinfra_reason(done.stderr)
     if not done.ok:
-        raise VerifyError(INVENTORY(path=inventory, why=why or "pyinfra gives no reason"))
+        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "pyinfra gives no reason"))
     try:
         targets = parse_targets(done.stdout)
     except (ValueError, KeyError, TypeError) as error:
         why = f"pyinfra printed no host list ({error})"
-        raise VerifyError(INVENTORY(path=inventory, why=why)) from error
+        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
     if not targets:
-        raise VerifyError(INVENTORY(path=inventory, why=why or "it has no hosts"))
-    if why := unprintable(target.name for target in targets):
-        raise VerifyError(INVENTORY(path=inventory, why=why))
+        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "it has no hosts"))
+    if why := refuse_unprintable_names(target.name for target in targets):
+        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))
@@ -98,7 +98,7 @@ def load_targets(inventory: str) -> list[Target]:
     return targets
 
 
-def reason(printed: str) -> str:
+def pyinfra_reason(printed: str) -> str:
     """Why pyinfra failed: its last line, and the location of a syntax error. Other lines may come
     from the inventory and contain secrets."""
     found = (line.strip() for line in printed.splitlines())
@@ -109,18 +109,20 @@ def reason(printed: str) -> str:
     return lines[-1] + (f" ({place})" if place and ", in " not in place else "")
 
 
-def select(targets: Iterable[Target], limits: Sequence[str], inventory: str) -> list[Target]:
+def select_targets(
+    targets: Iterable[Target], limits: Sequence[str], inventory: str
+) -> list[Target]:
     """The hosts to check, in inventory order.
 
     `limits`: words for choose_hosts. Without --limit: the groups `gpu_nodes` and `gpu_cluster` if
     the inventory has them, else every host. Raises VerifyError (GF702) if a word matches nothing.
     """
     targets = list(targets)
-    managed = [target for target in targets if {NODES, CLUSTERS}.intersection(target.groups)]
-    return limited(targets, limits, inventory, [target.name for target in managed] or None)
+    managed = [target for target in targets if {NODES_GROUP, CLUSTERS}.intersection(target.groups)]
+    return limit_targets(targets, limits, inventory, [target.name for target in managed] or None)
 
 
-def limited(
+def limit_targets(
     targets: Sequence[Target],
     limits: Sequence[str],
     inventory: str,
@@ -132,19 +134,19 @@ def limited(
     except LookupError as error:
         groups = [group for target in targets for group in target.groups]
         hosts = [target.name for target in targets]
-        raise VerifyError(unmatched(str(error.args[0]), inventory, hosts, groups)) from error
+        raise VerifyError(unmatched_limit(str(error.args[0]), inventory, hosts, groups)) from error
     return [target for target in targets if target.name in names]
 
 
-def unmatched(wrong: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
+def unmatched_limit(wrong: str, path: str, hosts: Sequence[str], groups: Iterable[str]) -> Finding:
     """The finding (GF702) for an unmatched limit. `wrong` is choose_hosts' text. pyinfra's own
     groups are left out, as users do not know them."""
     own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
     near = get_close_matches(wrong.split(" ")[1], [*hosts, *own], n=1)
-    return LIMIT(
+    return LIMIT_WITHOUT_HOST(
         wrong=wrong,
         path=path,
-        hosts=", ".join(folded(hosts)),
+        hosts=", ".join(fold_names(hosts)),
         groups=", ".join(own) or "none",
         meant=f": did you mean {near[0]}?"
         if near

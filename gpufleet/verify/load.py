@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.cluster import RESOURCE, Cluster
+from gpufleet.verify.cluster import RESOURCE, CheckedCluster
 from gpufleet.verify.findings.clusters import LOAD_LEFT
 
-NAMESPACE = "default"
+LOAD_NAMESPACE = "default"
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 15.0
 KEPT_SECONDS = 3600  # for a finished Job, if the run is killed before it deletes the Job
@@ -117,7 +117,7 @@ def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
 
 @contextmanager
 def load_running(
-    cluster: Cluster, request: LoadRequest, report: Callable[[str], None]
+    cluster: CheckedCluster, request: LoadRequest, report: Callable[[str], None]
 ) -> Iterator[LoadResult]:
     """Run the Job and yield its result. At the end, the Job and its pods are always deleted."""
     gpus = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
@@ -125,22 +125,26 @@ def load_running(
     body = build_job(request, gpus)
     name = body["metadata"]["name"]
     try:
-        cluster.ask(cluster.batch.create_namespaced_job, NAMESPACE, body)
+        cluster.ask(cluster.batch.create_namespaced_job, LOAD_NAMESPACE, body)
         yield LoadResult(name, gpus, _wait(cluster, name, gpus, request, report))
     finally:
         call = cluster.batch.delete_namespaced_job
-        left = cluster.delete(call, name, NAMESPACE, propagation_policy="Background")
+        left = cluster.delete(call, name, LOAD_NAMESPACE, propagation_policy="Background")
         if left:
             report(f"{LOAD_LEFT.code} {LOAD_LEFT.title}: {name}: {left}")
 
 
 def _wait(
-    cluster: Cluster, name: str, gpus: int, request: LoadRequest, report: Callable[[str], None]
+    cluster: CheckedCluster,
+    name: str,
+    gpus: int,
+    request: LoadRequest,
+    report: Callable[[str], None],
 ) -> str:
     """Wait until the Job ends. Returns why it did not succeed, or ""."""
     end, reported = time.monotonic() + request.deadline, 0.0
     while True:
-        job = cluster.find(cluster.batch.read_namespaced_job, name, NAMESPACE)
+        job = cluster.find(cluster.batch.read_namespaced_job, name, LOAD_NAMESPACE)
         if job is None:
             return "another user deleted the Job"
         done = job.status.succeeded or 0
@@ -152,19 +156,19 @@ def _wait(
             why = (
                 failed[0].message
                 if failed
-                else f"{done} of {counted(gpus, 'pod')} finished in time"
+                else f"{done} of {count_noun(gpus, 'pod')} finished in time"
             )
             return "; ".join(filter(None, [str(why), _last_event(cluster, name)]))
         if time.monotonic() - reported >= PROGRESS_SECONDS:
-            report(f"load test: {done} of {counted(gpus, 'pod')} finished ({left:.0f} s left)")
+            report(f"load test: {done} of {count_noun(gpus, 'pod')} finished ({left:.0f} s left)")
             reported = time.monotonic()
         time.sleep(POLL_SECONDS)
 
 
-def _last_event(cluster: Cluster, name: str) -> str:
+def _last_event(cluster: CheckedCluster, name: str) -> str:
     """The last warning event about the Job or its pods, such as an image that is not found."""
     try:
-        events = cluster.listed(cluster.core.list_namespaced_event, NAMESPACE)
+        events = cluster.listed(cluster.core.list_namespaced_event, LOAD_NAMESPACE)
     except CheckFailed:
         return ""
     found = [
@@ -174,10 +178,12 @@ def _last_event(cluster: Cluster, name: str) -> str:
     return str(found[-1].message) if found else ""
 
 
-def find_idle_gpus(cluster: Cluster, result: LoadResult, request: LoadRequest) -> list[str] | str:
+def find_idle_gpus(
+    cluster: CheckedCluster, result: LoadResult, request: LoadRequest
+) -> list[str] | str:
     """The GPUs of the Job's pods that were busy for less than the wanted share, by Prometheus, or
     why Prometheus did not answer."""
-    where = [f'{{{n}="{NAMESPACE}",{p}=~"{result.job}-.*"}}' for n, p in POD_LABELS]
+    where = [f'{{{n}="{LOAD_NAMESPACE}",{p}=~"{result.job}-.*"}}' for n, p in POD_LABELS]
     spans = [f"quantile_over_time(0.5, {UTILIZATION}{each}[{request.deadline}s])" for each in where]
     answer = cluster.prometheus(" or ".join(spans))
     if isinstance(answer, str):

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpufleet.verify.cluster import PROMETHEUSES, Answers, Cluster
-from gpufleet.verify.releases import deployed
+from gpufleet.verify.cluster import PROMETHEUS_RESOURCE, Answers, CheckedCluster
+from gpufleet.verify.releases import deployed_release
 
 # A ServiceMonitor becomes a target minutes after its pod starts: the operator writes the
 # configuration, the kubelet updates the mounted Secret, the reloader sees it.
@@ -18,7 +18,7 @@ from gpufleet.verify.releases import deployed
 NEW = timedelta(minutes=3)
 
 
-def targets(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
+def up_by_target(series: Iterable[Mapping[str, Any]], word: str) -> dict[str, str]:
     """Pod or address -> value of `up`, for targets with `word` in a label."""
     return {
         each["metric"].get("pod") or each["metric"]["instance"]: each["value"][1]
@@ -36,7 +36,7 @@ def scraped_twice(series: Iterable[Mapping[str, Any]]) -> list[str]:
     return sorted({", ".join(sorted(found)) for found in jobs.values() if len(found) > 1})
 
 
-def absent(up: Mapping[str, str], pods: Iterable[Any]) -> list[Any]:
+def absent_pods(up: Mapping[str, str], pods: Iterable[Any]) -> list[Any]:
     """The pods that are not a target."""
     return [pod for pod in pods if pod.metadata.name not in up]
 
@@ -56,15 +56,18 @@ def _ready_since(pod: Any, now: datetime) -> datetime:
 
 
 STACK = "kube-prometheus-stack"
-ALERTMANAGERS = ("monitoring.coreos.com", "v1", "alertmanagers")
+ALERTMANAGER_RESOURCE = ("monitoring.coreos.com", "v1", "alertmanagers")
 RELEASE = "meta.helm.sh/release-name"
 CONDITIONS = ("Reconciled", "Available")
-PARTS = {"prometheus": PROMETHEUSES, "alertmanager": ALERTMANAGERS}  # parts of the chart's values
+PARTS = {
+    "prometheus": PROMETHEUS_RESOURCE,
+    "alertmanager": ALERTMANAGER_RESOURCE,
+}  # parts of the chart's values
 
 
-def installed(cluster: Cluster) -> dict[str, list[Answers]]:
+def installed_objects(cluster: CheckedCluster) -> dict[str, list[Answers]]:
     """Objects of our release, by part of the chart. {} without the release."""
-    if not deployed(cluster, STACK):
+    if not deployed_release(cluster, STACK):
         return {}
     return {part: _ours(cluster.custom(kind)) for part, kind in PARTS.items()}
 
@@ -77,7 +80,7 @@ def _ours(objects: Iterable[Answers]) -> list[Answers]:
     ]
 
 
-def problems(found: Mapping[str, list[Answers]], data: Mapping[str, Any]) -> list[str]:
+def monitoring_problems(found: Mapping[str, list[Answers]], data: Mapping[str, Any]) -> list[str]:
     """Parts that are missing or not working. A part that the inventory disables is not missing."""
     values = (data.get("monitoring_values") or {}).get("prometheus") or {}
     there = found["prometheus"] or values.get("enabled") is False

@@ -6,22 +6,22 @@ import json
 from functools import cache, cached_property
 from typing import Any
 
-from gpufleet.core.data import read, read_folder
-from gpufleet.core.names import counted
+from gpufleet.core.data import read_data, read_folder
+from gpufleet.core.names import count_noun
 from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.hosts import NEEDS_ROOT, PACKAGES, REACHABLE
 from gpufleet.verify.inventory import Target
 from gpufleet.verify.parse import (
     Installed,
     UnreadableLocks,
-    bare,
+    bare_version,
     dpkg_packages,
     lock_lines,
+    parse_units,
     rpm_packages,
-    units,
 )
-from gpufleet.verify.probe import MISSING, Output, Probe, Unreachable
-from gpufleet.verify.runtimes import NAMES, Runtime, configuration_path
+from gpufleet.verify.probe import COMMAND_MISSING, Output, Probe, Unreachable
+from gpufleet.verify.runtimes import RUNTIME_NAMES, CheckedRuntime, configuration_path
 
 PROVENANCE_PATH = "/var/lib/gpufleet/provenance.json"
 PROVENANCE_SCHEMA = 1
@@ -32,13 +32,13 @@ UNREAD = "the host could not be read"
 @cache
 def _debian_words() -> frozenset[str]:
     """Words in ID and ID_LIKE of /etc/os-release for distributions that use dpkg."""
-    families = read("core/families")["families"]
+    families = read_data("core/families")["families"]
     words = {word for f in families if f["packaging"] == "deb" for word in f["words"]}
     known = (d for d in read_folder("core/distributions") if d["style"] == "deb")
     return frozenset(words.union(*(entry["os"]["ids"] for entry in known)))
 
 
-class Node(Subject):
+class CheckedNode(Subject):
     """A host and all that the checks read from it. Each script runs once, when first needed."""
 
     def __init__(self, target: Target, probe: Probe) -> None:
@@ -61,7 +61,7 @@ class Node(Subject):
         return self._without_root()
 
     def _without_root(self) -> str:
-        uid = self._sections.get("uid", MISSING)
+        uid = self._sections.get("uid", COMMAND_MISSING)
         if not uid.ok or uid.last == "0":
             return ""
         finding = NEEDS_ROOT(None, expected="root", found=f"user ID {uid.last}")
@@ -83,7 +83,7 @@ class Node(Subject):
     def section(self, name: str) -> Output:
         """A section of host.sh. Skips the check if the host could not be read."""
         self.need_answer()
-        return self._sections.get(name, MISSING)
+        return self._sections.get(name, COMMAND_MISSING)
 
     def sections(self, prefix: str) -> dict[str, Output]:
         """The sections whose names begin with `prefix`, by the rest of the name."""
@@ -139,7 +139,7 @@ class Node(Subject):
 
     @cached_property
     def services(self) -> dict[str, dict[str, str]]:
-        return units(self.section("services").text)
+        return parse_units(self.section("services").text)
 
     # The expected state of the host.
 
@@ -199,7 +199,7 @@ class Node(Subject):
             package = self.packages.get(name)
             if package is None:
                 found.append(f"no {name}")
-            elif version not in (package.version, bare(package.version)):
+            elif version not in (package.version, bare_version(package.version)):
                 found.append(f"{name} {package.version} instead of {version}")
         return found
 
@@ -211,7 +211,7 @@ class Node(Subject):
         self.expect(
             not loose,
             PACKAGES,
-            f"{counted(len(recorded), 'package')} held by {way}",
+            f"{count_noun(len(recorded), 'package')} held by {way}",
             unreadable or f"not held: {', '.join(loose)}",
         )
 
@@ -223,12 +223,12 @@ class Node(Subject):
             _ = self._runtime_answer
 
     @cached_property
-    def runtimes(self) -> dict[str, Runtime]:
+    def runtimes(self) -> dict[str, CheckedRuntime]:
         """The runtimes that should serve GPUs: recorded ones and the inventory's."""
         wanted = self.data.get("toolkit_runtimes")
         names = set(self.toolkit.get("runtimes") or {})
         names |= set(wanted) if isinstance(wanted, (list, tuple)) else set()
-        return {name: Runtime(name, self) for name in NAMES if name in names}
+        return {name: CheckedRuntime(name, self) for name in RUNTIME_NAMES if name in names}
 
     @property
     def runtime_sections(self) -> dict[str, Output]:
@@ -243,13 +243,16 @@ class Node(Subject):
 
     @cached_property
     def _runtime_answer(self) -> dict[str, Output] | CheckFailed:
-        paths = (configuration_path(self, name) if name in self.runtimes else "" for name in NAMES)
+        paths = (
+            configuration_path(self, name) if name in self.runtimes else ""
+            for name in RUNTIME_NAMES
+        )
         try:
             return self.probe.script("runtimes.sh", *paths)
         except CheckFailed as error:
             return error
 
-    def runtime(self, name: str) -> Runtime:
+    def runtime(self, name: str) -> CheckedRuntime:
         """One runtime. Skips the check if this host should not have it."""
         self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]

@@ -19,7 +19,7 @@ DKMS_LINE = re.compile(
     r"^(?P<name>nvidia[^,/]*)[,/] ?(?P<version>[^,]+), (?P<kernel>[^,]+), .*: (?P<state>\w+)"
 )
 # an address of 4 or 16 bytes and a port, in /proc/net/tcp and tcp6
-SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
+PROC_NET_SOCKET = re.compile(r"^([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})$", re.MULTILINE)
 
 
 class UnreadableLocks(Exception):
@@ -39,14 +39,14 @@ class Installed:
     @property
     def upstream(self) -> str:
         """The version without epoch and packaging revision: 580.95.05."""
-        return bare(self.version).rsplit("-", 1)[0]
+        return bare_version(self.version).rsplit("-", 1)[0]
 
     @property
     def is_driver(self) -> bool:
         return bool(DRIVER_NAME.search(self.name) and DRIVER_VERSION.match(self.upstream))
 
 
-def bare(version: str) -> str:
+def bare_version(version: str) -> str:
     """A package version without its epoch."""
     return version.split(":", 1)[-1]
 
@@ -75,12 +75,12 @@ def rpm_packages(text: str, locks: Iterable[str]) -> dict[str, Installed]:
         if len(fields) != 3:
             continue
         name, version, architecture = fields[0], fields[1].replace("(none):", ""), fields[2]
-        held = any(locked(lock, name, version, architecture) for lock in locks)
+        held = any(is_locked(lock, name, version, architecture) for lock in locks)
         packages[name] = Installed(name, version, held, architecture=architecture)
     return packages
 
 
-def locked(lock: str, name: str, version: str, architecture: str) -> bool:
+def is_locked(lock: str, name: str, version: str, architecture: str) -> bool:
     """True if a line of the versionlock list locks exactly this version.
 
     yum writes epoch:name-version-release.arch, dnf name-epoch:version-release.arch.
@@ -117,7 +117,7 @@ def _locked(lock: dict[str, Any]) -> Iterator[str]:
                 yield f"{package['name']}-{condition['value']}{rest}"
 
 
-def units(text: str) -> dict[str, dict[str, str]]:
+def parse_units(text: str) -> dict[str, dict[str, str]]:
     """`systemctl show` of several units: unit name -> property -> value."""
     found = {}
     for block in re.split(r"\n\s*\n", text.strip()):
@@ -139,16 +139,16 @@ def dkms_states(text: str, kernel: str) -> dict[str, str]:
     return states
 
 
-def listening(text: str) -> set[tuple[str, str]]:
+def listening_addresses(text: str) -> set[tuple[str, str]]:
     """Addresses in /proc/net/tcp, `0100007F:24B8` -> ("127.0.0.1", "9400"). Skips other text."""
     found = set()
-    for host, port in SOCKET.findall(text):
+    for host, port in PROC_NET_SOCKET.findall(text):
         groups = [bytes.fromhex(host[at : at + 8])[::-1] for at in range(0, len(host), 8)]
         found.add((str(ip_address(b"".join(groups))), str(int(port, 16))))
     return found
 
 
-def dotted(path: str) -> list[str]:
+def split_dotted_key(path: str) -> list[str]:
     """The parts of a dotted key. A part with dots in it is quoted, as in TOML."""
     parts = re.findall(r'"([^"]*)"|\'([^\']*)\'|([^."\']+)', path)
     return [a or b or c for a, b, c in parts]

@@ -18,17 +18,17 @@ from gpufleet.verify import host_fixture
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.checks import SUBJECTS, is_own, target_of
 from gpufleet.verify.connection import Connections
-from gpufleet.verify.inventory import Target, VerifyError, load_targets, select
-from gpufleet.verify.node import Node
+from gpufleet.verify.inventory import Target, VerifyError, load_targets, select_targets
+from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.probe import HostProbe, Output, Unreachable
 from gpufleet.verify.reporting import Reporting, prepare_files
 
 if TYPE_CHECKING:
-    from gpufleet.verify.cluster import Cluster
+    from gpufleet.verify.cluster import CheckedCluster
 
-TARGETS = pytest.StashKey[list[Target]]()
-NODES = pytest.StashKey[dict[str, Node]]()
-CONNECTIONS = pytest.StashKey[Connections]()
+TARGETS_KEY = pytest.StashKey[list[Target]]()
+NODES_KEY = pytest.StashKey[dict[str, CheckedNode]]()
+CONNECTIONS_KEY = pytest.StashKey[Connections]()
 CAUSE = "test_reachable"  # if this check fails, the host's other checks are skipped
 PARALLEL = 32  # hosts read at the same time
 
@@ -70,51 +70,53 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     # xdist also registers this marker, if it is installed. Markers are strict.
     config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
-    config.stash[CONNECTIONS] = Connections()
-    config.stash[NODES] = {}
-    config.stash[TARGETS] = []
+    config.stash[CONNECTIONS_KEY] = Connections()
+    config.stash[NODES_KEY] = {}
+    config.stash[TARGETS_KEY] = []
     config.pluginmanager.register(host_fixture, "gpufleet-host")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
-        config.stash[TARGETS] = [Target(**target) for target in json.loads(worker["targets"])]
+        config.stash[TARGETS_KEY] = [Target(**target) for target in json.loads(worker["targets"])]
         _report(config)
         return
     inventory = config.option.inventory
     if inventory is None:
         raise pytest.UsageError("say which hosts to check: --inventory FILE")
     try:
-        found = select(load_targets(inventory), config.option.limit, inventory)
+        found = select_targets(load_targets(inventory), config.option.limit, inventory)
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
     problems = config.hook.pytest_gpufleet_problems
-    config.stash[TARGETS] = [replace(target, problems=problems(target=target)) for target in found]
+    config.stash[TARGETS_KEY] = [
+        replace(target, problems=problems(target=target)) for target in found
+    ]
     prepare_files(config)
     _report(config)
 
 
 def _report(config: pytest.Config) -> None:
-    config.pluginmanager.register(Reporting(config.stash[TARGETS]), "gpufleet-reporting")
+    config.pluginmanager.register(Reporting(config.stash[TARGETS_KEY]), "gpufleet-reporting")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Hand the hosts to an xdist worker, so that the inventory is loaded only once."""
-    targets = [target.as_dict() for target in node.config.stash[TARGETS]]
+    targets = [target.as_dict() for target in node.config.stash[TARGETS_KEY]]
     node.workerinput["targets"] = json.dumps(targets, default=str)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    config.stash[CONNECTIONS].close()
+    config.stash[CONNECTIONS_KEY].close()
 
 
-def _node(config: pytest.Config, target: Target) -> Node:
-    nodes = config.stash[NODES]
+def _node(config: pytest.Config, target: Target) -> CheckedNode:
+    nodes = config.stash[NODES_KEY]
     if target.name not in nodes:
         try:
-            probe: HostProbe | NoProbe = config.stash[CONNECTIONS].open(target)
+            probe: HostProbe | NoProbe = config.stash[CONNECTIONS_KEY].open(target)
         except Unusable as error:
             probe = NoProbe(str(error))
-        nodes[target.name] = Node(target, probe)
+        nodes[target.name] = CheckedNode(target, probe)
     return nodes[target.name]
 
 
@@ -122,7 +124,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for subject in SUBJECTS:
         if subject not in metafunc.fixturenames:
             continue
-        targets = metafunc.config.stash[TARGETS]
+        targets = metafunc.config.stash[TARGETS_KEY]
         parameters = [
             pytest.param(target, id=target.name, marks=pytest.mark.xdist_group(target.name))
             for target in targets
@@ -145,17 +147,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
 
 
 @pytest.fixture(scope="session")
-def node(request: pytest.FixtureRequest) -> Node:
+def node(request: pytest.FixtureRequest) -> CheckedNode:
     """One host of the inventory."""
     return _node(request.config, request.param)
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Cluster:
+def cluster(request: pytest.FixtureRequest) -> CheckedCluster:
     """One cluster of the inventory."""
-    from gpufleet.verify.cluster import Cluster  # slow to load
+    from gpufleet.verify.cluster import CheckedCluster  # slow to load
 
-    return Cluster(request.param)
+    return CheckedCluster(request.param)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -165,7 +167,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
     if config.option.collectonly or hasattr(config, "workerinput") or not session.items:
         return
     with ThreadPoolExecutor(PARALLEL) as pool:
-        hosts = [target for target in config.stash[TARGETS] if not target.is_cluster]
+        hosts = [target for target in config.stash[TARGETS_KEY] if not target.is_cluster]
         nodes = [_node(config, target) for target in hosts]
         for node in nodes:
             pool.submit(node.read)  # the host's checks raise and report its errors again

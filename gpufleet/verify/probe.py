@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import testinfra.host
 
-from gpufleet.core.limits import ANSWER, OWN_ANSWER, Limit
+from gpufleet.core.limits import ANSWER_LIMIT, OWN_ANSWER, Limit
 from gpufleet.core.process import Process
 from gpufleet.verify.become import Become
 from gpufleet.verify.checks import CheckFailed
@@ -71,7 +71,7 @@ class Output:
         return self.lines[-1].strip() if self.lines else f"exit status {self.status}"
 
 
-MISSING = Output(127, "")
+COMMAND_MISSING = Output(127, "")
 
 
 class Probe(Protocol):
@@ -91,7 +91,7 @@ class HostProbe:
         self._host = host
         self._become = become
         self._name = name
-        self._limit(host.backend, ANSWER)
+        self._limit(host.backend, ANSWER_LIMIT)
 
     def _limit(self, backend: Any, limit: Limit) -> None:
         """Make a testinfra backend run its commands within a limit and pass sudo's password. Above

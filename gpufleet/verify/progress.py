@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from gpufleet.core.live import LiveProgress
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 
 
 def progress_line(done: int, checks: int, failed: int, seconds: float) -> str:
     """`Checked 34 of 151, 12 s: 2 failed`. Before the first check, hosts are being read."""
     if not done:
-        return f"Reading the hosts for {counted(checks, 'check')}, {seconds:.0f} s"
+        return f"Reading the hosts for {count_noun(checks, 'check')}, {seconds:.0f} s"
     failures = f": {failed} failed" if failed else ""
-    return f"Checked {done} of {counted(checks, 'check')}, {seconds:.0f} s{failures}"
+    return f"Checked {done} of {count_noun(checks, 'check')}, {seconds:.0f} s{failures}"
 
 
 class CheckProgress:

@@ -15,9 +15,9 @@ from typing import Any
 
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.cluster import CheckedCluster
 
-LARGEST = 32 * 2**20  # bytes of an unpacked record
+MAX_RECORD_BYTES = 32 * 2**20  # bytes of an unpacked record
 LABEL = "gpufleet"  # on the Secrets of our releases
 UNREADABLE = "a record that cannot be read"
 
@@ -33,7 +33,7 @@ class Deployed:
         return f"{self.version or UNREADABLE}, {self.status}"
 
 
-def deployed(cluster: Cluster, chart: str) -> Deployed | None:
+def deployed_release(cluster: CheckedCluster, chart: str) -> Deployed | None:
     """Our release of a chart in the namespace of the inventory, or None. A release without
     gpufleet's label belongs to another owner, whatever its name."""
     row = load_charts().charts[chart]
@@ -61,7 +61,7 @@ def deployed(cluster: Cluster, chart: str) -> Deployed | None:
 def _version(secret: Any, chart: str) -> str:
     try:
         packed = base64.b64decode(base64.b64decode((secret.data or {})["release"]))
-        content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed, LARGEST)
+        content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed, MAX_RECORD_BYTES)
         about = json.loads(content)["chart"]["metadata"]
         return str(about["version"]) if about["name"] == chart else ""
     except (KeyError, TypeError, ValueError, RecursionError, zlib.error):

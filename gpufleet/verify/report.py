@@ -9,17 +9,17 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.table import Table
 
-from gpufleet.core.names import counted, few, shared
+from gpufleet.core.names import count_noun, group_by_thing, name_hosts
 from gpufleet.core.visible import one_line
 
 Outcome = Literal["passed", "failed", "skipped", "error"]
 FAILURES = frozenset({"failed", "error"})
-WIDTH = 110
-SKIPPED = "Skipped, as they do not apply or need what is missing:"
+REPORT_WIDTH = 110
+SKIPPED_HEAD = "Skipped, as they do not apply or need what is missing:"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CheckResult:
     """The result of one check on one host. `code`: the finding's; `message`: never "" unless the
     check passed."""
 
@@ -41,9 +41,9 @@ class Result:
 class Report:
     """All results of one run: host -> check -> result."""
 
-    hosts: dict[str, dict[str, Result]] = field(default_factory=dict)
+    hosts: dict[str, dict[str, CheckResult]] = field(default_factory=dict)
 
-    def add(self, host: str, check: str, result: Result) -> None:
+    def add(self, host: str, check: str, result: CheckResult) -> None:
         """Add a result. A failure in the setup or teardown replaces the check's result. If the
         check failed too, the messages are joined."""
         checks = self.hosts.setdefault(host, {})
@@ -87,7 +87,7 @@ class Report:
             },
         }
 
-    def table(self, width: int = WIDTH) -> str:
+    def table(self, width: int = REPORT_WIDTH) -> str:
         """One row per host, then the reasons for skipped checks."""
         table = Table(
             title="Checks per host", title_justify="left", box=None, padding=(0, 2, 0, 0),
@@ -114,12 +114,12 @@ class Report:
         with console.capture() as captured:
             console.print(table)
             # (reason, number of checks) -> the hosts with that number skipped for that reason
-            if skips := shared(
+            if skips := group_by_thing(
                 (host, skip) for host in self.hosts for skip in self.skips(host).items()
             ):
-                console.print(SKIPPED, soft_wrap=True)
+                console.print(SKIPPED_HEAD, soft_wrap=True)
             for (reason, number), hosts in skips.items():
                 each = "" if len(hosts) == 1 else "each of "
-                where = f"{counted(number, 'check')} on {each}{few(hosts)}"
+                where = f"{count_noun(number, 'check')} on {each}{name_hosts(hosts)}"
                 console.print(f"  {where}: {one_line(reason)}", soft_wrap=True)
         return captured.get()

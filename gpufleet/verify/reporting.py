@@ -22,10 +22,10 @@ from gpufleet.core.console import result_console
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
-from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
+from gpufleet.run.report_file import JUNIT, REPORT_FILE, prepare_file, write_file
 from gpufleet.verify.checks import NO_HOST, CheckFailed, check_name, host_of
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.report import Outcome, Report, Result
+from gpufleet.verify.report import CheckResult, Outcome, Report
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 TIME = "%Y-%m-%dT%H:%M:%SZ"
@@ -38,7 +38,7 @@ def prepare_files(config: pytest.Config) -> None:
     """
     try:
         if config.option.json_report:
-            prepare_file(config.option.json_report, "--json", REPORT)
+            prepare_file(config.option.json_report, "--json", REPORT_FILE)
         if config.option.xmlpath:
             prepare_file(config.option.xmlpath, "--junit", JUNIT)
     except Stopped as stopped:
@@ -109,7 +109,7 @@ class Reporting:
         """Count a user's file that cannot be loaded as one check in error."""
         if report.failed:
             name = Path(report.nodeid.partition("::")[0]).stem.removeprefix("test_")
-            self._report.add(NO_HOST, name, Result("error", None, report.longreprtext))
+            self._report.add(NO_HOST, name, CheckResult("error", None, report.longreprtext))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if any(self._report.hosts.values()):
@@ -151,12 +151,12 @@ def _write(session: pytest.Session, path: str, text: str) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def _result(report: pytest.TestReport, properties: Mapping[str, str]) -> Result:
+def _result(report: pytest.TestReport, properties: Mapping[str, str]) -> CheckResult:
     code = properties.get("code")
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longreprtext
-        return Result("skipped", None, reason.removeprefix("Skipped: "), report.duration)
+        return CheckResult("skipped", None, reason.removeprefix("Skipped: "), report.duration)
     if report.failed:
         outcome: Outcome = "failed" if code or "outcome" in properties else "error"
-        return Result(outcome, code, report.longreprtext, report.duration)
-    return Result("passed", seconds=report.duration)
+        return CheckResult(outcome, code, report.longreprtext, report.duration)
+    return CheckResult("passed", seconds=report.duration)

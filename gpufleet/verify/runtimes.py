@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING, Any
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
-from gpufleet.verify.parse import units
-from gpufleet.verify.probe import MISSING, Output
+from gpufleet.verify.parse import parse_units
+from gpufleet.verify.probe import COMMAND_MISSING, Output
 
 if TYPE_CHECKING:
-    from gpufleet.verify.node import Node
+    from gpufleet.verify.node import CheckedNode
 
-NAMES = ("docker", "containerd", "crio")
+RUNTIME_NAMES = ("docker", "containerd", "crio")
 DEFAULT_CONFIGURATION = {
     "docker": "/etc/docker/daemon.json",
     "containerd": "/etc/containerd/config.toml",
     "crio": "/etc/crio/crio.conf",
 }
 CRI_NAMES = {"cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"}
-UNITS = {"docker": "docker.service", "crio": "crio.service"}
+RUNTIME_UNITS = {"docker": "docker.service", "crio": "crio.service"}
 
 
-def configuration_path(node: Node, name: str) -> str:
+def configuration_path(node: CheckedNode, name: str) -> str:
     """A runtime's main configuration file. The record may name a drop-in instead."""
     record = (node.toolkit.get("runtimes") or {}).get(name) or {}
     path = PurePosixPath(record.get("config") or DEFAULT_CONFIGURATION[name])
@@ -37,7 +37,7 @@ def configuration_path(node: Node, name: str) -> str:
     return str(path)
 
 
-def toml(text: str) -> dict[str, Any]:
+def toml_values(text: str) -> dict[str, Any]:
     """A TOML text as plain values, or {} if it is invalid."""
     try:
         return dict(tomlkit.parse(text).unwrap())
@@ -45,7 +45,7 @@ def toml(text: str) -> dict[str, Any]:
         return {}
 
 
-def mapping(text: str) -> dict[str, Any]:
+def json_mapping(text: str) -> dict[str, Any]:
     """A JSON object as plain values, or {} if it is invalid."""
     try:
         value = json.loads(text)
@@ -54,15 +54,15 @@ def mapping(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-class Runtime:
+class CheckedRuntime:
     """docker, containerd or CRI-O on one host. The runtime itself reports all values."""
 
-    def __init__(self, name: str, node: Node) -> None:
+    def __init__(self, name: str, node: CheckedNode) -> None:
         self.name, self._node = name, node
 
     def section(self, name: str) -> Output:
         """A section of runtimes.sh."""
-        return self._node.runtime_sections.get(name, MISSING)
+        return self._node.runtime_sections.get(name, COMMAND_MISSING)
 
     @property
     def record(self) -> dict[str, Any]:
@@ -74,12 +74,12 @@ class Runtime:
 
     @property
     def unit(self) -> str:
-        return UNITS.get(self.name) or self.section("containerd-unit").text.strip()
+        return RUNTIME_UNITS.get(self.name) or self.section("containerd-unit").text.strip()
 
     @property
     def active(self) -> str:
         """systemd's state: active, inactive, failed, or "not installed" without a unit."""
-        state = units(self.section("runtime-services").text).get(self.unit, {})
+        state = parse_units(self.section("runtime-services").text).get(self.unit, {})
         if state.get("LoadState", "not-found") == "not-found":
             return "not installed"
         return state.get("ActiveState", "unknown")
@@ -90,7 +90,7 @@ class Runtime:
         section = self.section(f"{self.name}-config")
         if not section.ok:
             return {}
-        return mapping(section.text) if self.name == "docker" else toml(section.text)
+        return json_mapping(section.text) if self.name == "docker" else toml_values(section.text)
 
     @cached_property
     def refusal(self) -> str:
@@ -118,7 +118,7 @@ class Runtime:
         if self.name == "docker":
             return self.configuration
         name = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
-        return toml(self.section(name).text) if self.section(name).ok else {}
+        return toml_values(self.section(name).text) if self.section(name).ok else {}
 
     def _cri_tables(self) -> list[dict[str, Any]]:
         """containerd: the `containerd` table of each CRI plugin. Plugin names differ by version."""
@@ -158,7 +158,7 @@ class Runtime:
     def ignorance(self) -> str:
         """Why the running daemon lacks the nvidia runtime, or ""."""
         if self.name == "docker":
-            known = mapping(self.section("docker-info").text).get("Runtimes") or {}
+            known = json_mapping(self.section("docker-info").text).get("Runtimes") or {}
             return "" if "nvidia" in known else f"`docker info` lists {', '.join(known) or 'none'}"
         if self.name == "crio":
             status = self.section("crio-status")

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 from gpufleet.node.operations import provenance
-from gpufleet.node.operations.node import Node
+from gpufleet.node.operations.node import RunNode
 from gpufleet.packages.archives import NO_ARCHIVES, ArchivesPlan
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit import operations as runtimes
-from gpufleet.toolkit.conclude import conclude
+from gpufleet.toolkit.conclude import conclude_toolkit
 from gpufleet.toolkit.plan import ToolkitPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
 
-def install(node: Node) -> None:
+def install(node: RunNode) -> None:
     """Apply the plan of the toolkit and the runtimes; a converged host does not change."""
     plan = node.plan.of(TOOLKIT)
     if plan and not _settled(node, plan):
         _apply(node, plan)
 
 
-def _settled(node: Node, plan: ToolkitPlan) -> bool:
+def _settled(node: RunNode, plan: ToolkitPlan) -> bool:
     """True if no step has work to do, whatever the driver role does before. Steps cost more than
     asking the host."""
     driver = node.plan.of(DRIVER)
@@ -34,17 +34,19 @@ def _settled(node: Node, plan: ToolkitPlan) -> bool:
     return plan.converged(node.driver_version) and provenance.is_current(node, _result(node, plan))
 
 
-def _archives(node: Node) -> ArchivesPlan:
+def _archives(node: RunNode) -> ArchivesPlan:
     """The archives to switch to. If the driver role manages a driver, it has already switched."""
     return node.plan.archives if node.plan.of(DRIVER) is None else NO_ARCHIVES
 
 
-def _result(node: Node, plan: ToolkitPlan, found: PackageTransaction | None = None) -> RoleResult:
-    return conclude(node.settings.of(TOOLKIT), node.facts, plan, node.driver_version, found)
+def _result(
+    node: RunNode, plan: ToolkitPlan, found: PackageTransaction | None = None
+) -> RoleResult:
+    return conclude_toolkit(node.settings.of(TOOLKIT), node.facts, plan, node.driver_version, found)
 
 
-@role("Container toolkit")
-def _apply(node: Node, plan: ToolkitPlan) -> None:
+@host_role("Container toolkit")
+def _apply(node: RunNode, plan: ToolkitPlan) -> None:
     wanted = plan.transaction
 
     def latest() -> ToolkitPlan:
@@ -56,31 +58,31 @@ def _apply(node: Node, plan: ToolkitPlan) -> None:
 
     by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
-    archives.use(
+    archives.use_archives(
         "Switch discontinued repositories to their archives",
         node.facts,
         _archives(node),
         wanted.lock_timeout,
     )
-    repository.trust(
+    repository.trust_repository(
         "Trust the toolkit's repository", plan.repository, "toolkit", wanted.lock_timeout
     )
     found = packages.resolve_and_download(
         "Resolve and download the toolkit packages", wanted, node.prepared
     )
-    packages.install("Install the toolkit packages", wanted, found)
+    packages.install_packages("Install the toolkit packages", wanted, found)
     plugin = () if wanted.needed else wanted.prerequisites
-    packages.hold("Hold the toolkit packages", wanted, plan.hold, plugin)
-    runtimes.configure("Configure docker", node.facts, by_key.get("docker"))
-    runtimes.configure("Configure containerd", node.facts, containerd)
-    runtimes.configure("Configure CRI-O", node.facts, by_key.get("crio"))
-    runtimes.configure("Configure k3s", node.facts, by_key.get("k3s"))
-    runtimes.configure("Configure RKE2", node.facts, by_key.get("rke2"))
+    packages.hold_packages("Hold the toolkit packages", wanted, plan.hold, plugin)
+    runtimes.configure_runtime("Configure docker", node.facts, by_key.get("docker"))
+    runtimes.configure_runtime("Configure containerd", node.facts, containerd)
+    runtimes.configure_runtime("Configure CRI-O", node.facts, by_key.get("crio"))
+    runtimes.configure_runtime("Configure k3s", node.facts, by_key.get("k3s"))
+    runtimes.configure_runtime("Configure RKE2", node.facts, by_key.get("rke2"))
     runtimes.describe_devices(
         "Generate the CDI specification", plan.cdi, lambda: node.driver_version
     )
     written = {runtime.key for runtime in plan.runtimes if runtime.changes}
-    provenance.record(
+    provenance.record_role(
         "Record what was installed",
         node,
         lambda: _result(node, latest(), found.value),

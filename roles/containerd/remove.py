@@ -16,4 +16,6 @@ def first(node: RemovalNode) -> None:
 def before(node: RemovalNode) -> None:
     """After Kubernetes' and the toolkit's settings are removed."""
     plan = node.plan.of(CONTAINERD)
-    containerd.restore("Restore containerd's packaged configuration", plan.config, plan.restores)
+    containerd.restore_containerd_config(
+        "Restore containerd's packaged configuration", plan.config, plan.restores
+    )

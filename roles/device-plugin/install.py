@@ -5,10 +5,10 @@ from __future__ import annotations
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import NFD, PLUGIN
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 
 
-@role("Device plugin")
+@host_role("Device plugin")
 def install(stack: Stack) -> None:
     """Apply the plans of NFD and the plugin; without NFD, label the nodes."""
     operations.label_nodes(

@@ -6,37 +6,37 @@ from gpufleet.driver import operations as driver
 from gpufleet.driver.files import MODPROBE_FILE, RIVALS, own_gpus
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude
+from gpufleet.driver.role import conclude_driver
 from gpufleet.host import files, reboot
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 from gpufleet.node.operations import provenance
-from gpufleet.node.operations.node import Node
+from gpufleet.node.operations.node import RunNode
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.role.result import RoleResult
 
 
-def install(node: Node) -> None:
+def install(node: RunNode) -> None:
     """Apply the driver's plan to `node`; a converged host does not change."""
     plan = node.plan.of(DRIVER)
     if plan and not _settled(node, plan):
         _apply(node, plan)
 
 
-def _settled(node: Node, plan: DriverPlan) -> bool:
+def _settled(node: RunNode, plan: DriverPlan) -> bool:
     """True if no step has work to do. Even then, steps cost more than asking the host."""
     if not plan.converged or node.plan.archives.needed:
         return False
-    return provenance.is_current(node, conclude(node.settings.of(DRIVER), node.facts, plan))
+    return provenance.is_current(node, conclude_driver(node.settings.of(DRIVER), node.facts, plan))
 
 
-@role("NVIDIA driver")
-def _apply(node: Node, plan: DriverPlan) -> None:
+@host_role("NVIDIA driver")
+def _apply(node: RunNode, plan: DriverPlan) -> None:
     settings, general = node.settings.of(DRIVER), node.settings.host
     wanted = plan.transaction
     load = wanted.needed or plan.load
 
-    archives.use(
+    archives.use_archives(
         "Switch discontinued repositories to their archives",
         node.facts,
         node.plan.archives,
@@ -45,14 +45,14 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     repository.open_components(
         "Enable the distribution's components", node.facts, plan.components, wanted.lock_timeout
     )
-    repository.trust(
+    repository.trust_repository(
         "Trust NVIDIA's driver repository", plan.repository, "driver", wanted.lock_timeout
     )
     found = packages.resolve_and_download(
         "Resolve and download the driver packages", wanted, node.prepared
     )
-    files.write("Blacklist other drivers and pin the driver", node.facts, plan.files)
-    driver.unload(
+    files.write_files("Blacklist other drivers and pin the driver", node.facts, plan.files)
+    driver.unload_modules(
         "Unload the old driver's modules",
         plan.modules,
         load and plan.stale_module,
@@ -60,8 +60,8 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         not settings.allow_disruption,
         settings.allow_disruption,
     )
-    packages.install("Install the driver packages", wanted, found)
-    packages.hold("Hold the driver packages", wanted, plan.hold, plan.plugin)
+    packages.install_packages("Install the driver packages", wanted, found)
+    packages.hold_packages("Hold the driver packages", wanted, plan.hold, plan.plugin)
 
     def version() -> str | None:
         return found.value.version if found.value else plan.target
@@ -78,7 +78,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
     driver.rebuild_initramfs(
         "Rebuild the initramfs with the blacklist", MODPROBE_FILE, plan.initramfs
     )
-    loaded = driver.load(
+    loaded = driver.load_modules(
         "Load the NVIDIA modules", plan.modules, version, plan.choice.modules, RIVALS, load
     )
 
@@ -86,7 +86,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         node.reboot = driver.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
         return node.reboot
 
-    reboot.when(
+    reboot.reboot_if_needed(
         "Reboot if required",
         reboot_reason,
         node.may_reboot,
@@ -98,7 +98,7 @@ def _apply(node: Node, plan: DriverPlan) -> None:
         plan.wanted_services if load else plan.services,
         lambda: not node.waits_for_reboot,
     )
-    driver.compare(
+    driver.compare_driver_versions(
         "Compare the versions of packages, module and library",
         version,
         sum(gpu.answers for gpu in own_gpus(node.facts)),
@@ -107,6 +107,6 @@ def _apply(node: Node, plan: DriverPlan) -> None:
 
     def result() -> RoleResult:
         reboot = node.reboot if node.waits_for_reboot else ""
-        return conclude(settings, node.facts, plan, found.value, reboot)
+        return conclude_driver(settings, node.facts, plan, found.value, reboot)
 
-    provenance.record("Record what was installed", node, result)
+    provenance.record_role("Record what was installed", node, result)

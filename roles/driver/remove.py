@@ -13,7 +13,7 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 def first(node: RemovalNode) -> None:
     """Unload the modules before anything is removed."""
     plan, must = node.plan.of(DRIVER), not node.settings.of(DRIVER).allow_disruption
-    driver.unload("Unload the NVIDIA modules", plan.modules, plan.unload, must, must)
+    driver.unload_modules("Unload the NVIDIA modules", plan.modules, plan.unload, must, must)
 
 
 def before(node: RemovalNode) -> OperationMeta:

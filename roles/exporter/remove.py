@@ -10,4 +10,4 @@ from gpufleet.node.operations.removal import RemovalNode
 def before(node: RemovalNode) -> None:
     """Stop the exporter's services, in either mode."""
     plan = node.plan.of(EXPORTER)
-    exporter.stop("Stop the exporter", plan.units, plan.images)
+    exporter.stop_exporter("Stop the exporter", plan.units, plan.images)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import OPERATOR
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 
 
-@role("GPU Operator")
+@host_role("GPU Operator")
 def install(stack: Stack) -> None:
     """Apply the plan of the operator's release."""
     stack.apply(OPERATOR)

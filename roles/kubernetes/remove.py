@@ -13,14 +13,18 @@ def first(node: RemovalNode) -> None:
     plan = node.plan.of(KUBERNETES)
     if not plan.reset:
         return
-    joining.reset("Take workers out of the cluster", plan.turn == "worker", plan.network)
-    control_planes.leave("Take control planes out of the cluster", plan, "control-plane")
+    joining.reset_member("Take workers out of the cluster", plan.turn == "worker", plan.network)
+    control_planes.leave_control_plane(
+        "Take control planes out of the cluster", plan, "control-plane"
+    )
     joining.forget_access("Remove the kubeconfig", plan.kubeconfig)
-    control_planes.leave("Take the last control plane out of the cluster", plan, "last")
+    control_planes.leave_control_plane(
+        "Take the last control plane out of the cluster", plan, "last"
+    )
 
 
 def before(node: RemovalNode) -> None:
     """Take the kubelet's settings out of containerd's configuration."""
     containerd = node.plan.of(KUBERNETES).containerd
     if containerd:
-        runtimes.configure("Restore containerd's configuration", node.facts, containerd)
+        runtimes.configure_runtime("Restore containerd's configuration", node.facts, containerd)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from gpufleet.gpu_stack.operations import stack as operations
 from gpufleet.gpu_stack.operations.stack import Stack
 from gpufleet.helm.builder import EXPORTER, STACK
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 from gpufleet.kube.operations import objects
 from gpufleet.monitoring import operations as alertmanager
 
 
-@role("Monitoring")
+@host_role("Monitoring")
 def install_prometheus(stack: Stack) -> None:
     """Apply the plan of kube-prometheus-stack: the exporter's monitor needs its CRDs."""
     operations.ensure_password(
@@ -28,7 +28,7 @@ def install_prometheus(stack: Stack) -> None:
         objects.apply_objects("Apply the dashboards", stack.run.cluster.api, stack.plan.dashboards)
 
 
-@role("Monitoring")
+@host_role("Monitoring")
 def install_exporter(stack: Stack) -> None:
     """Apply the plan of dcgm-exporter: one pod on every node with GPUs.
 
@@ -44,10 +44,10 @@ def install_exporter(stack: Stack) -> None:
     objects.apply_objects("Apply the exporter's monitor", api, monitor, objects.NEEDED)
     stack.apply(EXPORTER)
     if not stack.run.report.failed:
-        objects.apply_objects("Remove the exporter's monitor", api, monitor, objects.STALE)
+        objects.apply_objects("Remove the exporter's monitor", api, monitor, objects.STALE_ACTIONS)
 
 
-@role("Monitoring")
+@host_role("Monitoring")
 def install_rest(stack: Stack) -> None:
     """Apply the plans of the other charts, which use metrics or watch nodes."""
     stack.apply_rest()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from gpufleet.gpu_stack.operations import removal as operations
 from gpufleet.gpu_stack.operations.removal import ClusterRemoval
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 
 
-@role("Removal")
+@host_role("Removal")
 def remove_stack(removal: ClusterRemoval) -> None:
     """Objects are deleted last, because releases use them."""
     for name, chart in reversed(load_charts().charts.items()):
-        operations.uninstall(f"Uninstall {chart.title}", removal, name)
+        operations.uninstall_release(f"Uninstall {chart.title}", removal, name)
     operations.delete_objects("Delete the objects of gpufleet", removal)
     operations.unlabel_nodes("Remove the label of the GPU nodes", removal)

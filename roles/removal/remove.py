@@ -8,7 +8,7 @@ from typing import Literal
 
 from pyinfra.api.operation import OperationMeta
 
-from gpufleet.host.operation import role
+from gpufleet.host.operation import host_role
 from gpufleet.node.operations import removal
 from gpufleet.node.operations.removal import RemovalNode
 from gpufleet.role.listing import node_roles
@@ -22,16 +22,16 @@ STEPS = {
 }
 
 
-@role("Removal")
+@host_role("Removal")
 def remove(node: RemovalNode) -> None:
     """Remove only recorded or begun installations from `node`, and the record last."""
-    removal.wait("Wait for the package manager", node)
+    removal.wait_for_packages("Wait for the package manager", node)
     _leave("first", node)
     devices = _leave("before", node)
-    purged = removal.packages("Remove the packages that were installed", node)
-    cleaned = removal.files("Remove the files that were written", node.plan)
+    purged = removal.remove_packages("Remove the packages that were installed", node)
+    cleaned = removal.remove_files("Remove the files that were written", node.plan)
     _leave("after", node)
-    removal.forget("Remove the record", node, *devices, purged, cleaned)
+    removal.remove_record("Remove the record", node, *devices, purged, cleaned)
 
 
 def _leave(stage: Literal["first", "before", "after"], node: RemovalNode) -> list[OperationMeta]:

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.names import folded
+from gpufleet.core.names import fold_names
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.node.catalog import load_catalog
-from gpufleet.status.groups import equal
-from gpufleet.status.models import Fleet
+from gpufleet.status.groups import group_equal_rows
+from gpufleet.status.models import FleetStatus
 from gpufleet.status.page import as_html
 from gpufleet.status.rows import fleet_of
 from scripts.browser import Browser
@@ -46,14 +46,14 @@ COLORS = """[...document.querySelectorAll('h1, p, .label, .number, th, td, .flag
     .map(each => [each.innerText, getComputedStyle(each).color])"""
 
 
-def captured() -> Fleet:
+def captured() -> FleetStatus:
     """Every captured host, forty with a driver, one without, and one that does not answer."""
     hosts = [seen(f.stem, parse_node_facts(f.read_text().splitlines())) for f in CAPTURES]
     more = [seen(f"gpu-{n:02}", healthy()) for n in range(1, 41)]
     return fleet(*hosts, *more, seen("gpu-41", bare()), silent("gpu-42"), clusters=("lab",))
 
 
-def hostile() -> Fleet:
+def hostile() -> FleetStatus:
     """Names and versions that would be elements of the page, or wider than it."""
     facts = replace(healthy(), lock_holder=f"apt{IMAGE}{HOSTILE}")
     kernel = replace(facts.kernel, release=f"5.15{IMAGE}")
@@ -67,7 +67,7 @@ def hostile() -> Fleet:
     return fleet_of(f"inventories/{HOSTILE}{IMAGE}.py", hosts, clusters, load_catalog(), NOW)
 
 
-def page(folder: Path, found: Fleet) -> str:
+def page(folder: Path, found: FleetStatus) -> str:
     """Address of the page of a fleet, as a file."""
     file = folder / "fleet.html"
     file.write_text(as_html(found, NOW))
@@ -103,7 +103,7 @@ def test_the_browser_has_no_network_and_reports_what_a_page_does(
 
 @pytest.mark.parametrize("found", [captured(), hostile(), fleet()], ids=["many", "hostile", "none"])
 def test_it_opens_offline_asks_for_nothing_and_executes_nothing(
-    browser: Browser, tmp_path: Path, found: Fleet
+    browser: Browser, tmp_path: Path, found: FleetStatus
 ) -> None:
     address = page(tmp_path, found)
     assert browser.open(address) is None
@@ -143,8 +143,8 @@ def test_every_host_and_cluster_is_in_its_table_once(browser: Browser, tmp_path:
     browser.open(page(tmp_path, found))
     cells, clusters = browser.value(CELLS)
     assert [row[0] for row in clusters] == ["lab"]
-    groups = equal(found.rows)
-    assert [row[0] for row in cells] == [", ".join(folded(r.name for r in g)) for g in groups]
+    groups = group_equal_rows(found.rows)
+    assert [row[0] for row in cells] == [", ".join(fold_names(r.name for r in g)) for g in groups]
     assert [int(row[1]) for row in cells] == [len(group) for group in groups]
     assert sum(int(row[1]) for row in cells) == len(found.rows)
     flags = [row[-1].split() for row in cells]
@@ -174,7 +174,7 @@ def test_a_finding_opens_and_names_its_hosts(browser: Browser, tmp_path: Path) -
 
 @pytest.mark.parametrize("found", [captured(), hostile()], ids=["many", "hostile"])
 @pytest.mark.parametrize("width", [360, 1280, 2560])
-def test_it_fits_every_screen(tmp_path: Path, found: Fleet, width: int) -> None:
+def test_it_fits_every_screen(tmp_path: Path, found: FleetStatus, width: int) -> None:
     with Browser(width) as browser:
         browser.open(page(tmp_path, found))
         assert browser.value("document.documentElement.scrollWidth") <= width

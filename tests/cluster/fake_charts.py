@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.core.versions import version_tuple
 
 SOURCE = Path(__file__).parent / "charts" / "fake"
@@ -119,7 +119,7 @@ def defaults(chart: FakeChart, own: dict[str, Any]) -> dict[str, Any]:
                 place[part] = {}
             place = place[part]
         place.setdefault(path[-1], {} if kind == "map" else None)
-    return merged(root, _known(own, root))
+    return merge_mappings(root, _known(own, root))
 
 
 def _known(own: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:

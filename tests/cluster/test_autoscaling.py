@@ -13,7 +13,7 @@ import yaml
 from kubernetes import client
 
 from gpufleet.helm.chart_choice import kubernetes_minor
-from gpufleet.monitoring.autoscalers import Scaling, hpa, hpa_version
+from gpufleet.monitoring.autoscalers import Scaling, hpa_version, render_hpa
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
@@ -51,7 +51,7 @@ def autoscaled(loop: Loop, namespace: str) -> Callable[..., Watch]:
         known = catalog.metric(METRIC)
         assert known
         wanted = Scaling(namespace, name, known, str(TARGET), MOST, stabilization_seconds=0)
-        text = hpa(catalog, wanted, version, kubernetes_minor(loop.cluster.version))
+        text = render_hpa(catalog, wanted, version, kubernetes_minor(loop.cluster.version))
         body = yaml.safe_load(text.replace(METRIC, metric))
         if labels:
             named = body["spec"]["metrics"][0]["pods"]["metric"]

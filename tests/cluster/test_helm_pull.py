@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.core.limits import CHART, MIB
+from gpufleet.core.limits import CHART_LIMIT, MIB
 from tests.cluster.serving import PASSWORD, USER
 from tests.cluster.tiny import archive
 
@@ -92,11 +92,11 @@ def test_helm_neither_checks_digests_nor_protects_logins_nor_limits_sizes(
 ) -> None:
     site, other = sites
     site.moved = f"{other.url}/elsewhere"
-    other.padding = CHART.bytes
+    other.padding = CHART_LIMIT.bytes
     folder = tmp_path / "pulled"
     folder.mkdir()
     (found,) = pulled(helm, folder, site.url)
     assert site.logins["/index.yaml"], "helm sends the login to the repository"
     assert other.logins["/elsewhere"], "and after a redirect to another port"
-    assert found.stat().st_size > CHART.bytes
+    assert found.stat().st_size > CHART_LIMIT.bytes
     assert found.read_bytes().startswith(site.chart), "despite the digest in the index"

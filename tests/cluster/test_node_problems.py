@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import DETECTOR, definitions
+from gpufleet.monitoring.node_problems import DETECTOR, monitor_files
 from gpufleet_sandbox.cluster.build import program
 from gpufleet_sandbox.cluster.processes import Process, end, start
 from gpufleet_sandbox.paths import cache_dir
@@ -69,7 +69,7 @@ def test_it_runs_on_every_gpu_node_and_a_second_run_changes_nothing(bench: Bench
     assert nodes
     assert {pod.spec.node_name for pod in pods} == {node.metadata.name for node in nodes}
     maps = bench.core.list_namespaced_config_map("monitoring").items
-    assert definitions(load_node_problems()) in [entry.data for entry in maps]
+    assert monitor_files(load_node_problems()) in [entry.data for entry in maps]
     again = bench.deploy(**WANTED)
     assert (again.returncode, again.report["changed"]) == (0, 0), again.output
 
@@ -80,7 +80,7 @@ def node(bench: Bench, tmp_path: Path) -> Iterator[Node]:
     host, folder = sound(tmp_path / "host"), tmp_path / "checks"
     folder.mkdir()
     catalog = load_node_problems().model_copy(update={"folder": str(folder), "interval": 1})
-    for name, text in definitions(catalog).items():
+    for name, text in monitor_files(catalog).items():
         (folder / name).write_text(text)
     detector = program(DETECTOR, cache_dir() / "go", print)
     server = bench.cluster.api.configuration.host

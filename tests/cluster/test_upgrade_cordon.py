@@ -14,18 +14,18 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import (
     FAILED,
-    MANAGER,
-    MARK,
     SCALE_DOWN,
     TAINT,
     UNMANAGED,
+    UPGRADE_ANNOTATION,
+    UPGRADE_FIELD_MANAGER,
     Taken,
     is_cordoned,
-    is_ours,
+    is_our_cordon,
     taints_of,
     taken_of,
 )
-from gpufleet.upgrade.operations.cordon import NotKept, cordon, swap_taint, uncordon
+from gpufleet.upgrade.operations.cordon import CordonNotKept, cordon_node, swap_taint, uncordon_node
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
@@ -70,7 +70,10 @@ def name(simulated: Cluster) -> Iterator[str]:
     core: Any = client.CoreV1Api(simulated.api)
     found: str = core.list_node().items[0].metadata.name
     yield found
-    keys = {"annotations": dict.fromkeys((MARK, FAILED, SCALE_DOWN)), "labels": {UNMANAGED: None}}
+    keys = {
+        "annotations": dict.fromkeys((UPGRADE_ANNOTATION, FAILED, SCALE_DOWN)),
+        "labels": {UNMANAGED: None},
+    }
     core.patch_node(found, {"metadata": keys, "spec": {"unschedulable": None, "taints": None}})
 
 
@@ -90,13 +93,13 @@ Read = Callable[[], dict[str, Any]]
 
 def test_a_free_node_is_cordoned_and_free_again(api: ClusterApi, node: Read) -> None:
     before = node()
-    assert is_ours(cordon(api, before, TAKEN))
+    assert is_our_cordon(cordon_node(api, before, TAKEN))
     taken = node()
-    assert is_ours(taken)
+    assert is_our_cordon(taken)
     assert taken_of(taken) == TAKEN
     assert taken["metadata"]["labels"][UNMANAGED] == "false"
     assert taken["metadata"]["annotations"][SCALE_DOWN] == "true"
-    uncordon(api, taken)
+    uncordon_node(api, taken)
     after = node()
     assert not is_cordoned(after)
     assert after["metadata"]["labels"] == before["metadata"]["labels"]
@@ -105,23 +108,23 @@ def test_a_free_node_is_cordoned_and_free_again(api: ClusterApi, node: Read) -> 
 
 def test_the_cordon_of_a_user_before_ours_stays(api: ClusterApi, node: Read, user: User) -> None:
     user.cordon()
-    assert not is_ours(node())
-    cordon(api, node(), TAKEN)
-    assert is_ours(node())
-    uncordon(api, node())
+    assert not is_our_cordon(node())
+    cordon_node(api, node(), TAKEN)
+    assert is_our_cordon(node())
+    uncordon_node(api, node())
     assert is_cordoned(node())
-    assert not is_ours(node())
+    assert not is_our_cordon(node())
 
 
 def test_a_user_who_uncordons_is_seen(api: ClusterApi, node: Read, user: User) -> None:
-    cordon(api, node(), TAKEN)
+    cordon_node(api, node(), TAKEN)
     user.uncordon()
-    assert not is_ours(node())
+    assert not is_our_cordon(node())
     user.cordon()
-    assert not is_ours(node())
-    uncordon(api, node())
+    assert not is_our_cordon(node())
+    uncordon_node(api, node())
     assert is_cordoned(node())
-    assert MARK not in (node()["metadata"].get("annotations") or {})
+    assert UPGRADE_ANNOTATION not in (node()["metadata"].get("annotations") or {})
 
 
 def test_a_user_who_cordons_a_cordoned_node_writes_nothing(
@@ -129,31 +132,31 @@ def test_a_user_who_cordons_a_cordoned_node_writes_nothing(
 ) -> None:
     """A limit: if a user cordons a cordoned node, kubectl sends no write, so the run uncordons
     it."""
-    cordon(api, node(), TAKEN)
+    cordon_node(api, node(), TAKEN)
     user.cordon()
-    uncordon(api, node())
+    uncordon_node(api, node())
     assert not is_cordoned(node())
 
 
 def test_a_label_with_another_value_stays(api: ClusterApi, node: Read, user: User) -> None:
     user.label(UNMANAGED, "true")
-    assert is_ours(cordon(api, node(), TAKEN))
+    assert is_our_cordon(cordon_node(api, node(), TAKEN))
     assert node()["metadata"]["labels"][UNMANAGED] == "true"
-    uncordon(api, node())
+    uncordon_node(api, node())
     assert node()["metadata"]["labels"][UNMANAGED] == "true"
 
 
 def test_a_label_with_the_same_value_stays(api: ClusterApi, node: Read, user: User) -> None:
     user.label(UNMANAGED, "false")
-    cordon(api, node(), TAKEN)
-    uncordon(api, node())
+    cordon_node(api, node(), TAKEN)
+    uncordon_node(api, node())
     assert node()["metadata"]["labels"][UNMANAGED] == "false"
 
 
 def test_ours_is_ours_after_a_client_replaced_the_node(
     api: ClusterApi, name: str, node: Read
 ) -> None:
-    cordon(api, node(), TAKEN)
+    cordon_node(api, node(), TAKEN)
 
     def replaced() -> bool:
         whole = node()
@@ -165,24 +168,26 @@ def test_ours_is_ours_after_a_client_replaced_the_node(
         return True
 
     assert wait_until(replaced, SECONDS)
-    assert is_ours(node())
-    uncordon(api, node())
+    assert is_our_cordon(node())
+    uncordon_node(api, node())
     assert not is_cordoned(node())
 
 
 def test_a_second_cordon_writes_nothing(api: ClusterApi, node: Read) -> None:
-    entries = [cordon(api, node(), TAKEN)["metadata"]["managedFields"] for _ in range(2)]
-    ours = [[each for each in found if each["manager"] == MANAGER] for found in entries]
+    entries = [cordon_node(api, node(), TAKEN)["metadata"]["managedFields"] for _ in range(2)]
+    ours = [
+        [each for each in found if each["manager"] == UPGRADE_FIELD_MANAGER] for found in entries
+    ]
     assert ours[0] == ours[1] != []
 
 
 def test_what_a_user_wrote_over_the_annotation_is_taken_back(
     api: ClusterApi, node: Read, user: User
 ) -> None:
-    cordon(api, node(), TAKEN)
-    user.annotate(MARK, "mine")
+    cordon_node(api, node(), TAKEN)
+    user.annotate(UPGRADE_ANNOTATION, "mine")
     assert taken_of(node()) == Taken()
-    assert taken_of(cordon(api, node(), TAKEN)) == TAKEN
+    assert taken_of(cordon_node(api, node(), TAKEN)) == TAKEN
 
 
 def test_a_node_that_is_gone_is_not_created(api: ClusterApi, name: str, node: Read) -> None:
@@ -190,12 +195,12 @@ def test_a_node_that_is_gone_is_not_created(api: ClusterApi, name: str, node: Re
     old = node()
     old["metadata"] |= {"name": "not-there"}
     with pytest.raises(ApiError) as caught:
-        uncordon(api, old)
+        uncordon_node(api, old)
     assert caught.value.status in (404, 409)
     assert api.find("/api/v1/nodes/not-there") is None
     old["metadata"] |= {"name": name, "uid": "00000000-0000-0000-0000-000000000000"}
     with pytest.raises(ApiError):
-        cordon(api, old, TAKEN)
+        cordon_node(api, old, TAKEN)
     assert not is_cordoned(node())
 
 
@@ -206,14 +211,14 @@ def test_a_cordon_that_the_cluster_rewrites_is_refused(
     apply = api.apply
 
     def rewritten(path: str, body: Any, **how: Any) -> dict[str, Any]:
-        about = {**body["metadata"], "annotations": {MARK: "rewritten"}}
+        about = {**body["metadata"], "annotations": {UPGRADE_ANNOTATION: "rewritten"}}
         return apply(path, {**body, "metadata": about}, **how)
 
     monkeypatch.setattr(api, "apply", rewritten)
-    with pytest.raises(NotKept):
-        cordon(api, node(), TAKEN)
+    with pytest.raises(CordonNotKept):
+        cordon_node(api, node(), TAKEN)
     monkeypatch.undo()
-    assert not is_cordoned(uncordon(api, node()))
+    assert not is_cordoned(uncordon_node(api, node()))
 
 
 def test_the_taint_and_a_writer_that_never_rests(

@@ -13,9 +13,9 @@ from typing import Any
 from kubernetes import client
 
 from gpufleet.core.findings import Finding
-from gpufleet.helm.operations.cluster import Cluster as Opened
+from gpufleet.helm.operations.cluster import RunCluster as Opened
 from gpufleet.helm.operations.cluster import open_cluster
-from gpufleet.helm.operations.release_run import Outcome
+from gpufleet.helm.operations.release_run import ReleaseOutcome
 from gpufleet.helm.release import ChartSource, Readiness, Release, ReleasePlan
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import KubeAccess
@@ -48,7 +48,7 @@ class Run:
     """Plan, outcome and output of one run of one release."""
 
     plan: ReleasePlan
-    outcome: Outcome | None
+    outcome: ReleaseOutcome | None
     lines: list[str]
 
     @property

@@ -10,14 +10,14 @@ from typing import Any, TypeVar, cast
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.findings import CONNECTION_LOST
-from gpufleet.upgrade.host_state import AT_WORK, HostState, Phase, parse_state, state_text
+from gpufleet.upgrade.host_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import Round
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.loop import carry_on
-from gpufleet.upgrade.operations.planning import Fleet, begin
-from gpufleet.upgrade.operations.result import Result
-from gpufleet.upgrade.operations.run import Run, Timing
+from gpufleet.upgrade.operations.planning import PlannedRun, begin_run
+from gpufleet.upgrade.operations.result import StepResult
+from gpufleet.upgrade.operations.run import Timing, UpgradeRun
 from gpufleet.upgrade.plan import make_plan
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.show import Status
@@ -25,8 +25,8 @@ from gpufleet.upgrade.subjects import Subject
 
 OLD, NEW = "580.1", "580.2"
 MONDAY = 1_780_000_000.0
-BUSY = Result(False, "GF072 GPUs are in use", code="GF072", busy=True)
-LOST = Result(False, "GF504 lost", code="GF504", reached=False)
+BUSY = StepResult(False, "GF072 GPUs are in use", code="GF072", busy=True)
+LOST = StepResult(False, "GF504 lost", code="GF504", reached=False)
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ class World:
     away: list[str] = field(default_factory=list)
     workers: Workers = field(default_factory=lambda: Workers(random.Random(1)))
     nodes: Nodes = field(init=False)
-    run: Run = field(init=False)  # of the last process
+    run: UpgradeRun = field(init=False)  # of the last process
 
     def __post_init__(self) -> None:
         self.nodes = Nodes(self)
@@ -123,12 +123,12 @@ class World:
         self.check()
         self.moment()
 
-    def look(self, name: str, version: str = "", branch: str = "") -> Result:
+    def look(self, name: str, version: str = "", branch: str = "") -> StepResult:
         machine = self.machines[name]
         work = ("train",) if machine.job or machine.intruder else ()
-        return LOST if self._is_silent(machine) else Result(True, plan={"work": work})
+        return LOST if self._is_silent(machine) else StepResult(True, plan={"work": work})
 
-    def step(self, name: str, step: str, version: str, reboot: str = "") -> Result:
+    def step(self, name: str, step: str, version: str, reboot: str = "") -> StepResult:
         self.moment()
         machine = self.machines[name]
         if step == "look":
@@ -136,12 +136,12 @@ class World:
         if self._is_silent(machine):
             return LOST
         if step in ("prepare", "take"):
-            return Result(not machine.refuses, "GF051" if machine.refuses else "")
+            return StepResult(not machine.refuses, "GF051" if machine.refuses else "")
         if machine.job or machine.intruder:
             return BUSY
         return self._changed(machine, step, version)
 
-    def _changed(self, machine: Machine, step: str, version: str) -> Result:
+    def _changed(self, machine: Machine, step: str, version: str) -> StepResult:
         state = machine.state
         if state is None or state.phase not in (Phase.CHANGING, Phase.RESTORING) or not state.out:
             self.broke.append(f"{machine.name}: {step} in {state}")
@@ -152,7 +152,7 @@ class World:
             machine.version = version
             machine.installs.append(version)
         self.moment()
-        return Result(not fails, "GF054 not as before" if fails else "", touched=True)
+        return StepResult(not fails, "GF054 not as before" if fails else "", touched=True)
 
     def _is_silent(self, machine: Machine) -> bool:
         machine.silent = max(machine.silent - 1, 0)
@@ -169,7 +169,7 @@ class World:
 
     def _is_out(self, machine: Machine) -> bool:
         state = machine.state
-        return bool(state and (state.out or state.phase in AT_WORK))
+        return bool(state and (state.out or state.phase in WORKING_PHASES))
 
     # a controller
 
@@ -188,11 +188,11 @@ class World:
     def planned(self, name: str = "r", **how: Any) -> Plan:
         return make_plan(self.views(), self.settings, subject=self.subject, name=name, **how)
 
-    def started(self, plan: Plan | None = None, **timing: Any) -> Run:
+    def started(self, plan: Plan | None = None, **timing: Any) -> UpgradeRun:
         """A process that carries out a run, before its first act."""
         plan = plan or self.planned()
         settings = dict.fromkeys(self.machines, self.settings)
-        fleet = begin(Fleet(plan, settings, {}), self, self.now)
+        fleet = begin_run(PlannedRun(plan, settings, {}), self, self.now)
         nodes = [m.name for m in self.machines.values() if m.node and m.name in fleet.plan.hosts]
         clusters = dict.fromkeys(nodes, cast(ClusterNodes, self.nodes))
         times = {"poll": 0.0, "longest": 0.0, "silence": 1000.0, "tick": 0.0, **timing}
@@ -200,7 +200,7 @@ class World:
             now=self.clock, steady=self.clock, sleep=self.sleep,
             first_done=self.workers.first_done, **times,
         )  # fmt: skip
-        self.run = Run(fleet.plan, settings, self, self.said.append, clusters, timing=clock)
+        self.run = UpgradeRun(fleet.plan, settings, self, self.said.append, clusters, timing=clock)
         return self.run
 
     def carried_out(self, plan: Plan | None = None, asked: str = "") -> str:

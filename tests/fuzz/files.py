@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gpufleet.facts.model import ManagedFile
-from gpufleet.kube.kubeconfig import impersonation, read_kubeconfig
+from gpufleet.kube.kubeconfig import impersonation_headers, read_kubeconfig
 from gpufleet.packages.apt_sources import read_entries
 from gpufleet.packages.operations.logins import package_logins
 from gpufleet.packages.trial import apt_refusal
@@ -61,7 +61,7 @@ users:
 
 def parse_kubeconfig(data: bytes) -> None:
     found = read_kubeconfig(_file("kubeconfig", data))
-    impersonation(found.user)
+    impersonation_headers(found.user)
     assert isinstance(found.context, str)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from gpufleet.core.openpgp import OpenPgpError, certificate
+from gpufleet.core.openpgp import OpenPgpError, parse_certificate
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
 from gpufleet.helm.chart import BrokenChart, parse_chart
@@ -25,7 +25,7 @@ from gpufleet.packages.operations.logins import LoginFileError
 from gpufleet.packages.trial import read_rpm_trial
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.upgrade.operations.alert_gate import firing
+from gpufleet.upgrade.operations.alert_gate import firing_alerts
 from gpufleet.verify import parse as verify
 from tests.fuzz import files
 from tests.fuzz.files import text_of
@@ -209,9 +209,9 @@ def _parse_lists(data: bytes) -> None:
     text = text_of(data)
     verify.dpkg_packages(text)
     verify.rpm_packages(text, verify.lock_lines(text))
-    verify.units(text)
+    verify.parse_units(text)
     verify.dkms_states(text, "5.15.0-122-generic")
-    verify.listening(text)
+    verify.listening_addresses(text)
 
 
 PARSERS: Sequence[Parser] = (
@@ -221,7 +221,7 @@ PARSERS: Sequence[Parser] = (
         of_files(UNIT / "facts" / "captures", "*-handwritten.txt"),
         (FactsError,),
     ),
-    Parser("openpgp", certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
+    Parser("openpgp", parse_certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
     Parser("cluster-answers", _parse_answers, _odd_answers),
     Parser(
         "helm-release",
@@ -236,20 +236,22 @@ PARSERS: Sequence[Parser] = (
         (BrokenIndex,),
     ),
     Parser("chart", lambda data: parse_chart(_chart_files(data)), of_texts(CHART), (BrokenChart,)),
-    Parser("daemon-json", lambda data: docker.merge(text_of(data), DESIRED), of_texts(*DAEMON)),
+    Parser(
+        "daemon-json", lambda data: docker.merge_docker(text_of(data), DESIRED), of_texts(*DAEMON)
+    ),
     Parser(
         "containerd-toml",
-        lambda data: containerd.merge(text_of(data), DESIRED),
+        lambda data: containerd.merge_containerd(text_of(data), DESIRED),
         of_texts(*CONTAINERD),
     ),
-    Parser("crio-toml", lambda data: crio.merge(text_of(data), DESIRED), of_texts(*CRIO)),
+    Parser("crio-toml", lambda data: crio.merge_crio(text_of(data), DESIRED), of_texts(*CRIO)),
     Parser("yum-trial", lambda data: read_rpm_trial(text_of(data).splitlines()), of_texts(*TRIAL)),
     Parser(
         "helm-output",
         lambda data: error_line(text_of(data)),
         of_files(UNIT / "helm" / "helm_output", "*"),
     ),
-    Parser("alerts", lambda data: firing(data, "A|B"), of_texts(ALERTS), (ValueError,)),
+    Parser("alerts", lambda data: firing_alerts(data, "A|B"), of_texts(ALERTS), (ValueError,)),
     Parser("verify-lists", _parse_lists, of_texts(*LISTS), (verify.UnreadableLocks,)),
     Parser("verify-sections", files.parse_sections, of_texts(*files.SECTIONS)),
     Parser("kubeconfig", files.parse_kubeconfig, of_texts(files.KUBECONFIG), (KubeconfigError,)),

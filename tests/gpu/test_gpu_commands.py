@@ -15,7 +15,7 @@ import pytest
 
 from gpufleet.facts.gpu import CdiSpec
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.shell import script, script_file
+from gpufleet.host.shell import script_command, script_file
 from gpufleet.node.catalog import load_catalog
 from gpufleet.verify.node import PROVENANCE_PATH
 from tests.gpu.conftest import VERSION, gather, smi
@@ -93,7 +93,7 @@ def spec(recorded: Path) -> Iterator[Path]:
     record = json.loads(recorded.read_text())
     toolkit = {"version": "1.20.1", "cdi": {"path": str(path)}}
     try:
-        shell(script("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
+        shell(script_command("toolkit/cdi_generate", str(path), "no spec", *words).get_raw_value())
         recorded.write_text(json.dumps({**record, "toolkit": toolkit}))
         yield path
     finally:
@@ -194,7 +194,7 @@ def _on_the_path() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_on_the_path")
 def test_an_upgrade_reads_the_health() -> None:
-    printed = shell(script("upgrade/health", "60").get_raw_value())
+    printed = shell(script_command("upgrade/health", "60").get_raw_value())
     assert f"gpus {len(smi().gpus)}\n" in printed
 
 

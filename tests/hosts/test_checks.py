@@ -16,7 +16,7 @@ from shipped_checks import failures
 
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 from gpufleet_sandbox.host import Host
 from gpufleet_sandbox.inventory import nodes
 from gpufleet_sandbox.sandbox import Sandbox
@@ -89,7 +89,7 @@ def failing_checks(connections: Connections) -> dict[str, str]:
     too: the check of containers counts only if no other fails."""
     ((name, data),) = nodes(SANDBOX)
     target = Target(name, ("gpu_nodes",), data)
-    found = failures(Node(target, connections.open(target)))
+    found = failures(CheckedNode(target, connections.open(target)))
     own = {check: text for check, text in found.items() if "container_sees_gpus" not in check}
     return own or found
 

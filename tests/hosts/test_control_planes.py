@@ -16,7 +16,7 @@ from cluster_site import LEFT, SECONDS, Site, bare_hosts
 from forwarding import Forwarder, forwarder
 from snapshots import differences, snapshot
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet_sandbox import Host
 from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
@@ -52,7 +52,7 @@ class Planes(Site):
         """The report of a deploy, of these hosts alone; with the exit status."""
         report = self.folder / "deploy.json"
         report.unlink(missing_ok=True)
-        words = [*PYINFRA, str(self.inventory), str(shipped("deploys") / f"{name}.py")]
+        words = [*PYINFRA, str(self.inventory), str(shipped_path("deploys") / f"{name}.py")]
         words += [word for host in limits for word in ("--limit", host)]
         done = self.command(words, GPUFLEET_REPORT=str(report))
         found: dict[str, Any] = json.loads(report.read_text())

@@ -6,7 +6,7 @@ import pytest
 from deploying import run_deploy
 from snapshots import differences, snapshot
 
-from gpufleet.core.openpgp import fingerprints
+from gpufleet.core.openpgp import primary_fingerprints
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
@@ -164,7 +164,7 @@ def archives(mirror_host: Host) -> dict[str, str]:
     key = mirror_host.get("/srv/mirror/tree/archives/epel/RPM-GPG-KEY-EPEL-7")
     return {
         "node_archives_url": "http://mirror/archives",
-        "node_archives_key_fingerprint": fingerprints(key.encode())[0],
+        "node_archives_key_fingerprint": primary_fingerprints(key.encode())[0],
     }
 
 

@@ -13,7 +13,7 @@ import requests
 import yaml
 
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.alertmanager import SILENT, alertmanager_config
+from gpufleet.monitoring.alertmanager import NOBODY_RECEIVER, alertmanager_config
 from gpufleet_sandbox.cluster.processes import end, free_ports, start
 from gpufleet_sandbox.debian import debian_program
 from gpufleet_sandbox.waiting import wait_until
@@ -63,10 +63,10 @@ def test_the_configuration_is_valid(amtool: Path, tmp_path: Path) -> None:
         (NAMES, {"component": "gpu", "severity": "info"}, "info"),
         (NAMES, {"component": "etcd", "severity": "critical"}, "default"),
         (NAMES, {"component": "gpu", "severity": "unheard"}, "default"),
-        (NAMES, {"alertname": "Watchdog", "severity": "none"}, SILENT),
+        (NAMES, {"alertname": "Watchdog", "severity": "none"}, NOBODY_RECEIVER),
         (("default",), {"component": "gpu", "severity": "critical"}, "default"),
         (("default",), {"component": "gpu", "severity": "warning"}, "default"),
-        (("default",), {"component": "gpu", "severity": "info"}, SILENT),
+        (("default",), {"component": "gpu", "severity": "info"}, NOBODY_RECEIVER),
     ],
 )
 def test_routes(

@@ -12,7 +12,7 @@ from dashboards.queries import PER_POD, Scope, gpu, workload, workload_power
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
-from gpufleet.monitoring.autoscaling_rules import query
+from gpufleet.monitoring.autoscaling_rules import metric_query
 from gpufleet.upgrade.operations.alert_gate import QUERY
 from gpufleet_sandbox.debian import debian_program
 
@@ -89,10 +89,10 @@ def test_a_gpu_that_is_scraped_twice_counts_once(pods: int, tmp_path: Path) -> N
     names = [f"serve-{number}" for number in range(pods)]
     matchers, used = 'exported_namespace="ml"', "DCGM_FI_DEV_FB_USED"
     expected = {
-        query(memory, memory.over, matchers, "exported_pod"): {
+        metric_query(memory, memory.over, matchers, "exported_pod"): {
             f'exported_pod="{name}"': 40000 * 2**20 for name in names
         },
-        query(memory, memory.namespace, matchers): {"": 40000 * 2**20},
+        metric_query(memory, memory.namespace, matchers): {"": 40000 * 2**20},
         gpu(used, Scope(), how="sum"): {'node="n1", gpu="0"': 40000},
         workload(used, Scope(), PER_POD, "sum"): {
             f'namespace="ml", pod="{name}"': 40000 for name in names

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.alert_rules import expanded, field_expr
+from gpufleet.monitoring.alert_rules import expand_macros, field_expr
 from tests.monitoring.conftest import Prometheus
 from tests.monitoring.fleet import END, GPUS, Gpu
 
 CATALOG = load_alerts()
 UP = [gpu for gpu in GPUS if gpu.node.ready]  # gpu-3 has been down for twenty minutes
-RECORDS = {record.name: expanded(CATALOG, record.expr) for record in CATALOG.records}
+RECORDS = {record.name: expand_macros(CATALOG, record.expr) for record in CATALOG.records}
 
 
 def name(gpu: Gpu) -> tuple[str, str]:

@@ -11,20 +11,20 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.verify.answers import is_ready, runs
+from gpufleet.verify.answers import has_ready_condition, runs_image
 from gpufleet.verify.cluster import (
     COUNT,
     MONITORS,
-    PROMETHEUSES,
+    PROMETHEUS_RESOURCE,
     RESOURCE,
-    Cluster,
+    CheckedCluster,
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
-from gpufleet.verify.monitoring import absent, are_new, scraped_twice, targets
-from gpufleet.verify.releases import deployed, wrong_versions
+from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
+from gpufleet.verify.releases import deployed_release, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
 GPUS = (RESOURCE, "nvidia.com/mig-")
@@ -38,38 +38,38 @@ TARGET_SECONDS = 180  # until a new pod is a target
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
-def left_out(cluster: Cluster, image: str) -> set[str]:
+def left_out(cluster: CheckedCluster, image: str) -> set[str]:
     """GPU nodes without a pod of an image, if the inventory's values restrict its placement."""
-    chosen = {pod.spec.node_name for pod in cluster.pods if runs(pod, image)}
+    chosen = {pod.spec.node_name for pod in cluster.pods if runs_image(pod, image)}
     values = cluster.data.get(VALUES_OF[image]) or {}
     narrowed = bool(chosen) and any(values.get(key) for key in PLACEMENT)
     return {node.metadata.name for node in cluster.gpu_nodes} - chosen if narrowed else set()
 
 
-def missing(cluster: Cluster, image: str) -> str:
+def missing(cluster: CheckedCluster, image: str) -> str:
     """The names of GPU nodes without a ready pod of an image, or ""."""
     fine = cluster.nodes_with(image) | left_out(cluster, image)
     return ", ".join(
-        f"{node.metadata.name}{'' if is_ready(node) else ' (not Ready)'}"
+        f"{node.metadata.name}{'' if has_ready_condition(node) else ' (not Ready)'}"
         for node in cluster.gpu_nodes
         if node.metadata.name not in fine
     )
 
 
-def test_reachable(cluster: Cluster) -> None:
+def test_reachable(cluster: CheckedCluster) -> None:
     """The API of the cluster answers."""
     cluster.ask(client.VersionApi(cluster.api).get_code)
 
 
-def test_settings(cluster: Cluster) -> None:
+def test_settings(cluster: CheckedCluster) -> None:
     """The inventory's settings of the cluster are valid."""
     cluster.expect_settings(SETTINGS)
 
 
-def test_gpus_are_offered(cluster: Cluster) -> None:
+def test_gpus_are_offered(cluster: CheckedCluster) -> None:
     """Nodes advertise each GPU that GPU feature discovery counted, as often as time-slicing shares
     it, and all are allocatable."""
-    cluster.expect(bool(cluster.gpu_nodes), kinds.NO_GPU_NODES, "a node with GPUs", "none")
+    cluster.expect(bool(cluster.gpu_nodes), kinds.GPU_NODES_EXPECTED, "a node with GPUs", "none")
     wrong = []
     without = left_out(cluster, PLUGIN)
     shares = int(cluster.data.get("device_plugin_time_slicing") or 1)
@@ -83,9 +83,9 @@ def test_gpus_are_offered(cluster: Cluster) -> None:
     cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
 
 
-def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
+def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:
     """Each existing release is deployed, in the chart version of the inventory."""
-    found = {chart: deployed(cluster, chart) for chart in load_charts().charts}
+    found = {chart: deployed_release(cluster, chart) for chart in load_charts().charts}
     there = {chart: release for chart, release in found.items() if release}
     cluster.need(there, "there is no release of these charts")
     server = cluster.ask(client.VersionApi(cluster.api).get_code).git_version
@@ -93,11 +93,13 @@ def test_charts_are_of_the_versions_wanted(cluster: Cluster) -> None:
     cluster.expect(not wrong, kinds.NOT_AS_APPLIED, "the inventory's versions", "; ".join(wrong))
 
 
-def _is_managed(cluster: Cluster, chart: str, key: str) -> bool:
+def _is_managed(cluster: CheckedCluster, chart: str, key: str) -> bool:
     """Whether the inventory, or a release of gpufleet, has the component of a chart."""
     operator = cluster.data.get("cluster_stack") == "gpu-operator"
     wanted = cluster.data.get(key, "auto")
-    return wanted is True or (wanted == "auto" and bool(operator or deployed(cluster, chart)))
+    return wanted is True or (
+        wanted == "auto" and bool(operator or deployed_release(cluster, chart))
+    )
 
 
 def _advertises(node: Any) -> bool:
@@ -110,7 +112,7 @@ def _ports(pod: Any) -> set[int]:
     return {port.container_port for part in pod.spec.containers for port in part.ports or ()}
 
 
-def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
+def test_plugin_on_every_gpu_node(cluster: CheckedCluster) -> None:
     """A ready pod of the device plugin is on every node with GPUs, if gpufleet manages it."""
     cluster.need(
         _is_managed(cluster, "nvidia-device-plugin", "device_plugin_enabled")
@@ -121,7 +123,7 @@ def test_plugin_on_every_gpu_node(cluster: Cluster) -> None:
     cluster.expect(not without, kinds.NOT_AS_APPLIED, "a ready pod each", f"none on {without}")
 
 
-def test_operator_is_ready(cluster: Cluster) -> None:
+def test_operator_is_ready(cluster: CheckedCluster) -> None:
     """The GPU Operator's ClusterPolicy is ready, if there is one."""
     policies = cluster.custom(POLICIES)
     wanted = cluster.data.get("cluster_stack") == "gpu-operator"
@@ -135,7 +137,7 @@ def test_operator_is_ready(cluster: Cluster) -> None:
     cluster.expect(ready, kinds.OPERATOR_STATE, "a ClusterPolicy that is ready", found)
 
 
-def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
+def test_exporter_on_every_gpu_node(cluster: CheckedCluster) -> None:
     """A ready pod of dcgm-exporter is on every node with GPUs."""
     cluster.need(
         cluster.data.get("monitoring_exporter") is not False, "monitoring_exporter is false"
@@ -151,7 +153,7 @@ def test_exporter_on_every_gpu_node(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def gpu_pod(cluster: Cluster) -> Iterator[Any]:
+def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
     """A pod that adds two vectors on a GPU, when it has finished or timed out."""
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
     container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
@@ -177,7 +179,7 @@ def gpu_pod(cluster: Cluster) -> Iterator[Any]:
         cluster.find(batch.delete_namespaced_job, name, "default", propagation_policy="Background")
 
 
-def _ended(cluster: Cluster, job: str) -> Any:
+def _ended(cluster: CheckedCluster, job: str) -> Any:
     """The pod of a job, as soon as it has ended."""
     end = time.monotonic() + POD_SECONDS
     pod = None
@@ -190,7 +192,7 @@ def _ended(cluster: Cluster, job: str) -> Any:
     return pod
 
 
-def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
+def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> None:
     """A pod that requests a GPU is scheduled and succeeds."""
     phase = gpu_pod.status.phase if gpu_pod else "no pod"
     reasons = [
@@ -202,7 +204,7 @@ def test_a_pod_with_a_gpu_finishes(cluster: Cluster, gpu_pod: Any) -> None:
     cluster.expect(phase == "Succeeded", kinds.GPU_POD, "Succeeded", found)
 
 
-def test_vectors_are_added_on_the_gpu(cluster: Cluster, gpu_pod: Any) -> None:
+def test_vectors_are_added_on_the_gpu(cluster: CheckedCluster, gpu_pod: Any) -> None:
     """The log of that pod reports that the GPU computed."""
     cluster.need(gpu_pod and gpu_pod.status.phase == "Succeeded", "the pod did not finish (GF795)")
     image = str(cluster.data.get("verify_gpu_image") or VECTOR_ADD)
@@ -216,9 +218,9 @@ def test_vectors_are_added_on_the_gpu(cluster: Cluster, gpu_pod: Any) -> None:
     cluster.expect("PASSED" in text, kinds.VECTOR_ADD, "Test PASSED", text[-200:])
 
 
-def test_a_monitor_is_selected(cluster: Cluster) -> None:
+def test_a_monitor_is_selected(cluster: CheckedCluster) -> None:
     """A ServiceMonitor of the exporter exists, and a Prometheus resource selects it."""
-    prometheuses = cluster.custom(PROMETHEUSES)
+    prometheuses = cluster.custom(PROMETHEUS_RESOURCE)
     cluster.need(prometheuses, "the cluster has no Prometheus resource")
     monitors = [
         monitor for monitor in cluster.custom(MONITORS) if EXPORTER in monitor["metadata"]["name"]
@@ -244,13 +246,13 @@ def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
     return all(labels.get(name) == value for name, value in selector.get("matchLabels", {}).items())
 
 
-def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
+def test_prometheus_scrapes_the_exporter(cluster: CheckedCluster) -> None:
     """Every exporter pod is a target of Prometheus, and is up; a new one becomes a target soon."""
     pods = cluster.pods_with(EXPORTER)
     end = time.monotonic() + TARGET_SECONDS
     while True:
-        up = targets(cluster.need_series("up"), EXPORTER)
-        missed = absent(up, pods)
+        up = up_by_target(cluster.need_series("up"), EXPORTER)
+        missed = absent_pods(up, pods)
         late = time.monotonic() > end or not are_new(missed, datetime.now(timezone.utc))
         if not missed or late:
             break
@@ -261,7 +263,7 @@ def test_prometheus_scrapes_the_exporter(cluster: Cluster) -> None:
     cluster.expect(bool(up) and not wrong, kinds.NOT_SCRAPED, "exporters that are up", found)
 
 
-def test_a_gpu_is_scraped_by_one_job(cluster: Cluster) -> None:
+def test_a_gpu_is_scraped_by_one_job(cluster: CheckedCluster) -> None:
     """No second job of Prometheus collects the metrics of a GPU."""
     series = cluster.need_series("DCGM_FI_DEV_GPU_TEMP")
     cluster.need(series, "no metrics of GPUs yet (GF797)")
@@ -269,7 +271,7 @@ def test_a_gpu_is_scraped_by_one_job(cluster: Cluster) -> None:
     cluster.expect(not jobs, kinds.SCRAPED_TWICE, "one job", "; ".join(jobs))
 
 
-def test_metrics_name_pods(cluster: Cluster) -> None:
+def test_metrics_name_pods(cluster: CheckedCluster) -> None:
     """The metrics of a GPU that a pod uses have the labels of that pod."""
     series = cluster.need_series("DCGM_FI_DEV_GPU_UTIL")
     cluster.need(series, "no metrics of GPUs yet (GF797)")
@@ -283,11 +285,13 @@ def test_metrics_name_pods(cluster: Cluster) -> None:
     # with honorLabels, `pod` is the workload's pod, not the exporter's
     labels = [one["metric"] for one in series]
     named = {found.get("exported_pod") or found.get("pod") for found in labels}
-    found = f"none of {len(series)} series names a pod with GPUs, of {counted(len(holders), 'pod')}"
+    found = (
+        f"none of {len(series)} series names a pod with GPUs, of {count_noun(len(holders), 'pod')}"
+    )
     cluster.expect(bool(named & holders), kinds.NO_POD_LABELS, "series that name them", found)
 
 
-def test_grafana_port(cluster: Cluster) -> None:
+def test_grafana_port(cluster: CheckedCluster) -> None:
     """Grafana has the node port that the inventory gives it."""
     port = cluster.data.get("monitoring_grafana_node_port")
     cluster.need(port, "monitoring_grafana_node_port is not set")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.findings import hosts as kinds
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 
 
-def test_device_nodes(node: Node) -> None:
+def test_device_nodes(node: CheckedNode) -> None:
     """/dev/nvidia0 to n, nvidiactl and nvidia-uvm are character devices."""
     node.need_loaded()
     names = [*(f"nvidia{number}" for number in range(len(node.gpus))), "nvidiactl", "nvidia-uvm"]
     there = node.section("device-nodes").lines
     missing = [f"/dev/{name}" for name in names if f"/dev/{name}" not in there]
-    expected = f"{counted(len(names), 'device node')} for {counted(len(node.gpus), 'GPU')}"
+    expected = f"{count_noun(len(names), 'device node')} for {count_noun(len(node.gpus), 'GPU')}"
     node.expect(not missing, kinds.DEVICE_NODES, expected, f"missing: {', '.join(missing)}")
 
 
-def test_gpu_count(node: Node) -> None:
+def test_gpu_count(node: CheckedNode) -> None:
     """nvidia-smi lists as many GPUs as the PCI bus."""
     node.need(node.gpus or node.driver, "the host has no NVIDIA GPU")
     node.expect(bool(node.gpus), kinds.GPU_COUNT, "at least 1 GPU on the PCI bus", "0")
@@ -30,7 +30,7 @@ def test_gpu_count(node: Node) -> None:
     # A mismatch (18) or a missing library (12) is the library's matter, not the GPUs'.
     node.need(smi.status not in (12, 18), f"nvidia-smi cannot start (GF730): {smi.last}")
     node.need(smi.status != 127, "nvidia-smi is not installed (GF720)")
-    expected = f"{counted(len(node.gpus), 'GPU')} in `nvidia-smi -L`, as on the PCI bus"
+    expected = f"{count_noun(len(node.gpus), 'GPU')} in `nvidia-smi -L`, as on the PCI bus"
     node.expect(smi.ok, kinds.GPU_COUNT, expected, f"exit status {smi.status}: {smi.last}")
     found = sum(line.startswith("GPU ") for line in smi.lines)
     node.expect(found == len(node.gpus), kinds.GPU_COUNT, expected, str(found))

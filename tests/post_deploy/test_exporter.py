@@ -5,29 +5,29 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.findings import hosts as kinds
-from gpufleet.verify.node import Node
-from gpufleet.verify.parse import listening
+from gpufleet.verify.node import CheckedNode
+from gpufleet.verify.parse import listening_addresses
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 
 
-def need_exporter(node: Node) -> dict[str, Any]:
+def need_exporter(node: CheckedNode) -> dict[str, Any]:
     """Skip without a recorded exporter; its record."""
     record: dict[str, Any] = dict(node.provenance.get("exporter") or {})
     node.need(record, "no exporter is recorded")
     return record
 
 
-def need_running(node: Node) -> dict[str, Any]:
+def need_running(node: CheckedNode) -> dict[str, Any]:
     """Skip unless its services run too."""
     record = need_exporter(node)
     node.need(not stopped(node, record), "the exporter is not running (GF750)")
     return record
 
 
-def stopped(node: Node, record: dict[str, Any]) -> list[str]:
+def stopped(node: CheckedNode, record: dict[str, Any]) -> list[str]:
     """Recorded units that are not active or not enabled, as text."""
     found = []
     for unit in record.get("units") or []:
@@ -38,20 +38,20 @@ def stopped(node: Node, record: dict[str, Any]) -> list[str]:
     return found
 
 
-def test_exporter_service(node: Node) -> None:
+def test_exporter_service(node: CheckedNode) -> None:
     """Its services are active and enabled; there is one where the inventory wants one."""
     if node.data.get("exporter_enabled") is True and node.gpus:
         there, expected = node.provenance.get("exporter"), "an exporter (exporter_enabled)"
         unit = "nvidia-dcgm-exporter"
-        node.expect(bool(there), kinds.SERVICE, expected, "none recorded", unit=unit)
+        node.expect(bool(there), kinds.SERVICE_CHECK, expected, "none recorded", unit=unit)
     record = need_exporter(node)
     wrong = stopped(node, record)
     expected = f"{' and '.join(record.get('units') or [])} active and enabled"
     units = " ".join(record.get("units") or [])
-    node.expect(not wrong, kinds.SERVICE, expected, "; ".join(wrong), unit=units)
+    node.expect(not wrong, kinds.SERVICE_CHECK, expected, "; ".join(wrong), unit=units)
 
 
-def test_exporter_metrics(node: Node) -> None:
+def test_exporter_metrics(node: CheckedNode) -> None:
     """/metrics answers with a temperature of every GPU that nvidia-smi lists."""
     record = need_running(node)
     node.need_loaded()
@@ -60,7 +60,7 @@ def test_exporter_metrics(node: Node) -> None:
     node.need(len(known) == 1, "a GPU is missing (GF741)")
     section = node.section("metrics")
     url = str(record.get("metrics"))
-    expected = f"{TEMPERATURE} of {counted(gpus, 'GPU')} at {url}"
+    expected = f"{TEMPERATURE} of {count_noun(gpus, 'GPU')} at {url}"
     node.expect(section.ok, kinds.EXPORTER_METRICS, expected, f"no answer: {section.last}")
     series = [line.split() for line in section.lines]
     wanted = str(node.data.get("exporter_counters") or TEMPERATURE)
@@ -69,10 +69,10 @@ def test_exporter_metrics(node: Node) -> None:
     ):  # a list of the user's own may leave it out
         series = [words for words in series if words[0] == TEMPERATURE]
     found = len({words[-1] for words in series})
-    node.expect(found == gpus, kinds.EXPORTER_METRICS, expected, f"{counted(found, 'GPU')}")
+    node.expect(found == gpus, kinds.EXPORTER_METRICS, expected, f"{count_noun(found, 'GPU')}")
 
 
-def test_exporter_version(node: Node) -> None:
+def test_exporter_version(node: CheckedNode) -> None:
     """The program, or the running image, has the recorded version."""
     record = need_running(node)
     wanted = node.data.get("exporter_version")
@@ -93,7 +93,7 @@ def test_exporter_version(node: Node) -> None:
     node.expect(right, kinds.PACKAGES, expected, section.last)
 
 
-def test_exporter_listens(node: Node) -> None:
+def test_exporter_listens(node: CheckedNode) -> None:
     """It listens on the recorded and configured address, and nowhere else."""
     record = need_running(node)
     address, _, port = str(record.get("listen")).rpartition(":")
@@ -103,19 +103,23 @@ def test_exporter_listens(node: Node) -> None:
         str(node.data.get("exporter_port") or port),
     )
     expected = f"a listener at {' port '.join(wanted)} alone"
-    found = {where for where, number in listening(node.section("listening").text) if number == port}
+    found = {
+        where
+        for where, number in listening_addresses(node.section("listening").text)
+        if number == port
+    }
     words = ", ".join(sorted(found)) or "none"
     right = found == {wanted[0]} and port == wanted[1]
     node.expect(right, kinds.EXPORTER_LISTENS, expected, f"{words} at port {port}")
 
 
-def test_exporter_packages(node: Node) -> None:
+def test_exporter_packages(node: CheckedNode) -> None:
     """Its packages have the recorded versions and are held."""
     record = need_exporter(node)
     recorded = record.get("packages") or {}
     node.need(recorded, "the exporter is a container and has no packages")
     found = node.differences(recorded)
-    expected = f"{counted(len(recorded), 'package')} at the recorded versions"
+    expected = f"{count_noun(len(recorded), 'package')} at the recorded versions"
     node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
     if record.get("held"):
         node.expect_held(recorded)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from gpufleet.verify.findings import hosts as kinds
-from gpufleet.verify.node import PROVENANCE_PATH, PROVENANCE_SCHEMA, Node
+from gpufleet.verify.node import PROVENANCE_PATH, PROVENANCE_SCHEMA, CheckedNode
 
 
-def test_reachable(node: Node) -> None:
+def test_reachable(node: CheckedNode) -> None:
     """The host answers over its one connection."""
     node.reach()
 
 
-def test_settings(node: Node) -> None:
+def test_settings(node: CheckedNode) -> None:
     """The inventory's settings of the host are valid."""
     node.expect_settings(kinds.SETTINGS)
 
 
-def test_provenance(node: Node) -> None:
+def test_provenance(node: CheckedNode) -> None:
     """A host with a GPU has a record of what was installed, and it can be read."""
     node.need(node.gpus or node.section("provenance").ok, "the host has no NVIDIA GPU")
     wanted = node.is_wanted("driver") or node.is_wanted("toolkit")
@@ -24,13 +24,13 @@ def test_provenance(node: Node) -> None:
         node.need(False, "driver_enabled and toolkit_enabled are false")
     expected = f"{PROVENANCE_PATH} with schema {PROVENANCE_SCHEMA}"
     section = node.section("provenance")
-    node.expect(section.ok, kinds.PROVENANCE, expected, section.last)
-    node.expect(bool(node.provenance), kinds.PROVENANCE, expected, "a file that is not JSON")
+    node.expect(section.ok, kinds.RECORD_CHECK, expected, section.last)
+    node.expect(bool(node.provenance), kinds.RECORD_CHECK, expected, "a file that is not JSON")
     schema = node.provenance.get("schema")
-    node.expect(schema == PROVENANCE_SCHEMA, kinds.PROVENANCE, expected, f"schema {schema}")
+    node.expect(schema == PROVENANCE_SCHEMA, kinds.RECORD_CHECK, expected, f"schema {schema}")
 
 
-def test_as_wanted(node: Node) -> None:
+def test_as_wanted(node: CheckedNode) -> None:
     """If a driver is enabled, one is recorded as the inventory sets it, or one of another source is
     loaded."""
     if node.provenance and node.is_wanted("driver"):
@@ -49,7 +49,7 @@ def test_as_wanted(node: Node) -> None:
         node.expect(right, kinds.AS_WANTED, expected, found)
 
 
-def test_package_manager(node: Node) -> None:
+def test_package_manager(node: CheckedNode) -> None:
     """No package is half installed, no transaction unfinished."""
     if node.is_debian:
         broken = sorted(p.name for p in node.packages.values() if not p.whole)
@@ -61,7 +61,7 @@ def test_package_manager(node: Node) -> None:
     node.expect(not unfinished, kinds.PACKAGE_MANAGER, expected, ", ".join(unfinished))
 
 
-def test_nothing_without_gpu(node: Node) -> None:
+def test_nothing_without_gpu(node: CheckedNode) -> None:
     """A host without a GPU, and without a record of a driver, has no driver."""
     node.need(not node.gpus, "it is for hosts without a GPU")
     node.need(not node.driver, "a driver is recorded: its GPU is missing (GF741)")

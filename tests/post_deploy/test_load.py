@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpufleet.core.names import counted
-from gpufleet.verify.cluster import SILENT, Cluster
+from gpufleet.core.names import count_noun
+from gpufleet.verify.cluster import PROMETHEUS_SILENT, CheckedCluster
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.load import LoadRequest, LoadResult, find_idle_gpus, load_running
 
@@ -23,7 +23,7 @@ def report(request: pytest.FixtureRequest) -> Callable[[str], None]:
 
 
 @pytest.fixture(scope="module")
-def load(cluster: Cluster, report: Callable[[str], None]) -> Iterator[LoadResult]:
+def load(cluster: CheckedCluster, report: Callable[[str], None]) -> Iterator[LoadResult]:
     cluster.need(cluster.data.get("verify_load"), "verify_load is not set")
     request = LoadRequest.of(cluster.data)
     cluster.need(request.image, "verify_load_image is not set")
@@ -31,18 +31,21 @@ def load(cluster: Cluster, report: Callable[[str], None]) -> Iterator[LoadResult
         yield result
 
 
-def test_load_finishes(cluster: Cluster, load: LoadResult) -> None:
+def test_load_finishes(cluster: CheckedCluster, load: LoadResult) -> None:
     """A pod of the user's image runs to its end on every free GPU."""
     cluster.expect(
-        not load.trouble, kinds.LOAD_ENDED, f"success of {counted(load.gpus, 'pod')}", load.trouble
+        not load.trouble,
+        kinds.LOAD_ENDED,
+        f"success of {count_noun(load.gpus, 'pod')}",
+        load.trouble,
     )
 
 
-def test_load_is_seen(cluster: Cluster, load: LoadResult) -> None:
+def test_load_is_seen(cluster: CheckedCluster, load: LoadResult) -> None:
     """Prometheus saw the pods' GPUs busy for the wanted share of the time."""
     cluster.need(not load.trouble, "the load did not finish")
     request = LoadRequest.of(cluster.data)
     idle = find_idle_gpus(cluster, load, request)
     expected = f"GPUs that are busy for at least {request.share:.0%} of the time"
-    found = f"{SILENT}: {idle}" if isinstance(idle, str) else "; ".join(idle)
+    found = f"{PROMETHEUS_SILENT}: {idle}" if isinstance(idle, str) else "; ".join(idle)
     cluster.expect(not idle, kinds.LOAD_UNSEEN, expected, found)

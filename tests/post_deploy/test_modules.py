@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 from gpufleet.verify.findings import hosts as kinds
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.parse import dkms_states
 
 RIVALS = ("nouveau", "nova_core", "nova_drm", "nova")
 
 
-def built(node: Node) -> bool:
+def built(node: CheckedNode) -> bool:
     """Whether DKMS built the module for the running kernel, or the driver does not use DKMS."""
     if node.driver.get("build", "dkms") != "dkms":
         return True
@@ -19,7 +19,7 @@ def built(node: Node) -> bool:
     return states.get(node.driver_version) == "installed"
 
 
-def test_dkms(node: Node) -> None:
+def test_dkms(node: CheckedNode) -> None:
     """DKMS has built and installed the module for the running kernel."""
     version = node.need_driver()
     node.need(node.driver.get("build", "dkms") == "dkms", "the modules were not built by DKMS")
@@ -29,7 +29,7 @@ def test_dkms(node: Node) -> None:
     node.expect(built(node), kinds.DKMS, expected, there)
 
 
-def test_module_file(node: Node) -> None:
+def test_module_file(node: CheckedNode) -> None:
     """The module on disk for the running kernel has the recorded version."""
     version = node.need_driver()
     node.need(built(node), "DKMS built no module for the running kernel (GF734)")
@@ -40,7 +40,7 @@ def test_module_file(node: Node) -> None:
     node.expect(found == version, kinds.MODULE_FILE, expected, found)
 
 
-def test_flavour(node: Node) -> None:
+def test_flavour(node: CheckedNode) -> None:
     """Open or proprietary modules, as recorded; the licence in the file says which they are."""
     node.need_driver()
     wanted = node.driver.get("modules")
@@ -51,7 +51,7 @@ def test_flavour(node: Node) -> None:
     node.expect(found == wanted, kinds.FLAVOUR, f"{wanted} modules", f"{found} modules")
 
 
-def test_module_loaded(node: Node) -> None:
+def test_module_loaded(node: CheckedNode) -> None:
     """The loaded module has the recorded version."""
     version = node.need_driver()
     node.need(node.loaded or built(node), "DKMS built no module for the running kernel (GF734)")
@@ -61,7 +61,7 @@ def test_module_loaded(node: Node) -> None:
     node.expect(found == version, kinds.MODULE_LOADED, f"module nvidia {version} loaded", found)
 
 
-def test_library(node: Node) -> None:
+def test_library(node: CheckedNode) -> None:
     """The user-space library, and nvidia-smi with it, are the loaded module's."""
     loaded = node.need_loaded()
     library = node.section("library")
@@ -78,7 +78,7 @@ def test_library(node: Node) -> None:
     node.expect(said == [loaded], kinds.MODULE_LOADED, expected, ", ".join(said))
 
 
-def test_no_nouveau(node: Node) -> None:
+def test_no_nouveau(node: CheckedNode) -> None:
     """No rival driver is loaded."""
     node.need_driver()
     found = [name for name in RIVALS if name in node.section("modules").lines]
@@ -86,7 +86,7 @@ def test_no_nouveau(node: Node) -> None:
     node.expect(not found, kinds.NOUVEAU, expected, f"loaded: {', '.join(found)}")
 
 
-def test_blacklist(node: Node) -> None:
+def test_blacklist(node: CheckedNode) -> None:
     """modprobe will not load a rival at the next boot."""
     node.need_driver()
     wanted = ["nouveau"]
@@ -98,7 +98,7 @@ def test_blacklist(node: Node) -> None:
     node.expect(not missing, kinds.BLACKLIST, expected, f"not blacklisted: {', '.join(missing)}")
 
 
-def test_initramfs(node: Node) -> None:
+def test_initramfs(node: CheckedNode) -> None:
     """The image that boots this kernel has the blacklist, or no nouveau."""
     node.need_driver()
     section = node.section("initramfs")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.cluster import CheckedCluster
 from gpufleet.verify.findings import clusters as kinds
-from gpufleet.verify.monitoring import installed, problems
+from gpufleet.verify.monitoring import installed_objects, monitoring_problems
 
 
-def test_monitoring_is_available(cluster: Cluster) -> None:
+def test_monitoring_is_available(cluster: CheckedCluster) -> None:
     """The Prometheus and the Alertmanager that gpufleet installed are available."""
-    found = installed(cluster)
+    found = installed_objects(cluster)
     cluster.need(found, "gpufleet installed no Prometheus")
-    wrong = problems(found, cluster.data)
+    wrong = monitoring_problems(found, cluster.data)
     cluster.expect(not wrong, kinds.MONITORING_DOWN, "both to be available", "; ".join(wrong))
 
 
-def test_prometheus_answers(cluster: Cluster) -> None:
+def test_prometheus_answers(cluster: CheckedCluster) -> None:
     """The Prometheus that gpufleet installed answers a query; other checks skip without it."""
-    cluster.need(installed(cluster).get("prometheus"), "gpufleet installed no Prometheus")
+    cluster.need(installed_objects(cluster).get("prometheus"), "gpufleet installed no Prometheus")
     answer = cluster.prometheus("up")
     found = answer if isinstance(answer, str) else ""
     cluster.expect(not found, kinds.MONITORING_DOWN, "an answer", found)

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.findings import hosts as kinds
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.parse import DRIVER_NAME, Installed
 
 # Debian and Ubuntu give these tools versions of their own, within the branch.
 DISTRO_TOOLS = {"nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nvidia-xconfig"}
 
 
-def test_driver_packages(node: Node) -> None:
+def test_driver_packages(node: CheckedNode) -> None:
     """Every recorded package is installed at its version."""
     node.need_driver()
     recorded = node.driver.get("packages") or {}
     node.need(recorded, "no packages are recorded")
     found = node.differences(recorded)
-    expected = f"{counted(len(recorded), 'driver package')} at the recorded versions"
+    expected = f"{count_noun(len(recorded), 'driver package')} at the recorded versions"
     node.expect(not found, kinds.PACKAGES, expected, "; ".join(found))
 
 
-def belongs(node: Node, package: Installed, version: str) -> bool:
+def belongs(node: CheckedNode, package: Installed, version: str) -> bool:
     """Whether an unrecorded driver package may coexist with a driver of this version."""
     if package.upstream == version:
         return True
@@ -31,7 +31,7 @@ def belongs(node: Node, package: Installed, version: str) -> bool:
     return tool and package.upstream.split(".")[0] == version.split(".")[0]
 
 
-def test_one_version(node: Node) -> None:
+def test_one_version(node: CheckedNode) -> None:
     """No package of the driver family has another version, recorded or not."""
     version = node.need_driver()
     recorded = node.driver.get("packages") or {}
@@ -41,14 +41,14 @@ def test_one_version(node: Node) -> None:
     node.expect(not strays, kinds.STRAYS, expected, ", ".join(sorted(strays)))
 
 
-def test_driver_held(node: Node) -> None:
+def test_driver_held(node: CheckedNode) -> None:
     """An upgrade of the host does not change the driver."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")
     node.expect_held(node.driver.get("packages") or {})
 
 
-def test_unattended_upgrades(node: Node) -> None:
+def test_unattended_upgrades(node: CheckedNode) -> None:
     """Unattended upgrades exclude the driver packages."""
     node.need_driver()
     node.need(node.driver.get("held"), "the driver was installed without a hold")

@@ -6,25 +6,25 @@ import shlex
 
 import pytest
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.findings import runtimes as kinds
-from gpufleet.verify.findings.hosts import SERVICE
-from gpufleet.verify.node import Node
-from gpufleet.verify.parse import dotted, has_key
-from gpufleet.verify.probe import MISSING
-from gpufleet.verify.runtimes import NAMES, Runtime
+from gpufleet.verify.findings.hosts import SERVICE_CHECK
+from gpufleet.verify.node import CheckedNode
+from gpufleet.verify.parse import has_key, split_dotted_key
+from gpufleet.verify.probe import COMMAND_MISSING
+from gpufleet.verify.runtimes import RUNTIME_NAMES, CheckedRuntime
 
-runtimes = pytest.mark.parametrize("name", NAMES)
+runtimes = pytest.mark.parametrize("name", RUNTIME_NAMES)
 
 
-def need_up(node: Node, name: str) -> Runtime:
+def need_up(node: CheckedNode, name: str) -> CheckedRuntime:
     """Skip unless the runtime is managed and running."""
     runtime = node.runtime(name)
     node.need(runtime.active == "active", f"{name} is not running (GF750)")
     return runtime
 
 
-def need_valid(node: Node, name: str) -> Runtime:
+def need_valid(node: CheckedNode, name: str) -> CheckedRuntime:
     """Skip unless the runtime is managed and takes its configuration."""
     runtime = node.runtime(name)
     node.need(not runtime.refusal, f"{name} rejects its configuration (GF771)")
@@ -32,16 +32,16 @@ def need_valid(node: Node, name: str) -> Runtime:
 
 
 @runtimes
-def test_runtime_up(node: Node, name: str) -> None:
+def test_runtime_up(node: CheckedNode, name: str) -> None:
     """The runtime's unit is active."""
     runtime = node.runtime(name)
     right = runtime.active == "active"
     expected, unit = f"{runtime.unit} active", runtime.unit
-    node.expect(right, SERVICE, expected, runtime.active, unit=unit)
+    node.expect(right, SERVICE_CHECK, expected, runtime.active, unit=unit)
 
 
 @runtimes
-def test_runtime_valid(node: Node, name: str) -> None:
+def test_runtime_valid(node: CheckedNode, name: str) -> None:
     """The runtime's own parser accepts the configuration file."""
     runtime = node.runtime(name)
     node.need(runtime.active != "not installed", f"{name} is not installed (GF750)")
@@ -51,7 +51,7 @@ def test_runtime_valid(node: Node, name: str) -> None:
 
 
 @runtimes
-def test_runtime_ours(node: Node, name: str) -> None:
+def test_runtime_ours(node: CheckedNode, name: str) -> None:
     """The configuration has the nvidia runtime, its binary exists, and it is default if wanted."""
     runtime = need_valid(node, name)
     binary = runtime.nvidia_binary
@@ -67,19 +67,19 @@ def test_runtime_ours(node: Node, name: str) -> None:
 
 
 @runtimes
-def test_runtime_user_keys(node: Node, name: str) -> None:
+def test_runtime_user_keys(node: CheckedNode, name: str) -> None:
     """The user's settings are still in the configuration."""
     runtime = need_valid(node, name)
     keys = [str(key) for key in runtime.record.get("user_keys") or []]
     node.need(keys, f"the configuration of {name} had no user keys")
-    lost = [key for key in keys if not has_key(runtime.configuration, dotted(key))]
-    expected = f"{counted(len(keys), 'user key')} in {runtime.path}"
+    lost = [key for key in keys if not has_key(runtime.configuration, split_dotted_key(key))]
+    expected = f"{count_noun(len(keys), 'user key')} in {runtime.path}"
     found = f"missing: {', '.join(lost)}"
     node.expect(not lost, kinds.RUNTIME_USER_KEYS, expected, found, path=runtime.path)
 
 
 @runtimes
-def test_runtime_knows(node: Node, name: str) -> None:
+def test_runtime_knows(node: CheckedNode, name: str) -> None:
     """The running daemon has the nvidia runtime: it was restarted since the change."""
     runtime = need_up(node, name)
     node.need(not runtime.refusal, f"{name} rejects its configuration (GF771)")
@@ -89,7 +89,7 @@ def test_runtime_knows(node: Node, name: str) -> None:
     node.expect(not why, kinds.RUNTIME_KNOWS, expected, why, unit=runtime.unit)
 
 
-def test_runtime_cri(node: Node) -> None:
+def test_runtime_cri(node: CheckedNode) -> None:
     """containerd has loaded its CRI plugin: kubelets can use it."""
     runtime = need_up(node, "containerd")
     node.need(not runtime.cri_disabled, "the CRI plugin is disabled: no kubelet uses containerd")
@@ -101,7 +101,7 @@ def test_runtime_cri(node: Node) -> None:
 
 
 @runtimes
-def test_runtime_base(node: Node, name: str) -> None:
+def test_runtime_base(node: CheckedNode, name: str) -> None:
     """The nvidia runtime finds the programs that it calls: runc or crun, and CRI-O's monitor."""
     runtime = need_up(node, name)
     node.need(runtime.unit == f"{name}.service", f"{runtime.unit} has its own runc")
@@ -115,7 +115,7 @@ def test_runtime_base(node: Node, name: str) -> None:
         node.expect(there, kinds.RUNTIME_BASE, expected, "no such program")
 
 
-def image_to_run(node: Node, runtime: Runtime) -> str:
+def image_to_run(node: CheckedNode, runtime: CheckedRuntime) -> str:
     """`verify_image` of the inventory, if the host has it; "": one made of the host's own files."""
     wanted = str(node.data.get("verify_image") or "")
     there = not wanted or wanted in runtime.images
@@ -124,14 +124,16 @@ def image_to_run(node: Node, runtime: Runtime) -> str:
 
 
 @pytest.mark.parametrize("name", ["docker", "containerd"])
-def test_container_sees_gpus(node: Node, name: str) -> None:
+def test_container_sees_gpus(node: CheckedNode, name: str) -> None:
     """A container that requests all GPUs gets their device nodes."""
     runtime = need_up(node, name)
     image = image_to_run(node, runtime)
     node.need_loaded()
-    done = node.probe.script("container.sh", name, image).get("container", MISSING)
+    done = node.probe.script("container.sh", name, image).get("container", COMMAND_MISSING)
     nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
     source = image or "the host's own `ls`"
-    expected = f"{counted(len(node.gpus), 'GPU')} in a container of {source}"
+    expected = f"{count_noun(len(node.gpus), 'GPU')} in a container of {source}"
     found = f"{len(nodes)}" if done.ok else f"exit status {done.status}: {done.last}"
-    node.expect(done.ok and len(nodes) >= len(node.gpus), kinds.CONTAINER, expected, found)
+    node.expect(
+        done.ok and len(nodes) >= len(node.gpus), kinds.CONTAINER_SEES_GPUS, expected, found
+    )

@@ -6,22 +6,22 @@ import re
 
 import yaml
 
-from gpufleet.core.names import counted
+from gpufleet.core.names import count_noun
 from gpufleet.verify.findings import runtimes as kinds
 from gpufleet.verify.findings.hosts import PACKAGES
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 
 CDI_KIND = "nvidia.com/gpu"
 
 
-def need_toolkit(node: Node) -> str:
+def need_toolkit(node: CheckedNode) -> str:
     """Skip without a recorded toolkit; its version."""
     node.need(node.gpus or node.toolkit, "the host has no NVIDIA GPU")
     node.need(node.toolkit.get("version"), "no container toolkit is recorded")
     return str(node.toolkit["version"])
 
 
-def test_toolkit_packages(node: Node) -> None:
+def test_toolkit_packages(node: CheckedNode) -> None:
     """All toolkit packages have one version, the recorded and configured one."""
     if node.provenance and node.is_wanted("toolkit"):
         there = bool(node.toolkit.get("version"))
@@ -37,11 +37,11 @@ def test_toolkit_packages(node: Node) -> None:
     found = node.differences(recorded)
     odd = [n for n in recorded if n in node.packages and node.packages[n].upstream != version]
     found += [f"{name} {node.packages[name].version}" for name in odd if not found]
-    expected = f"{counted(len(recorded), 'toolkit package')} at {version}"
+    expected = f"{count_noun(len(recorded), 'toolkit package')} at {version}"
     node.expect(not found, PACKAGES, expected, "; ".join(found))
 
 
-def test_toolkit_binary(node: Node) -> None:
+def test_toolkit_binary(node: CheckedNode) -> None:
     """`nvidia-ctk` has the recorded version."""
     version = need_toolkit(node)
     section = node.section("nvidia-ctk")
@@ -52,7 +52,7 @@ def test_toolkit_binary(node: Node) -> None:
     node.expect(found == version, kinds.TOOLKIT_BINARY, expected, found)
 
 
-def test_toolkit_programs(node: Node) -> None:
+def test_toolkit_programs(node: CheckedNode) -> None:
     """Every program of the toolkit's packages is there and can be run."""
     need_toolkit(node)
     lines = [line.partition(" ") for line in node.section("toolkit-programs").lines]
@@ -62,7 +62,7 @@ def test_toolkit_programs(node: Node) -> None:
     node.expect(not lame, kinds.TOOLKIT_BINARY, expected, ", ".join(lame))
 
 
-def test_toolkit_held(node: Node) -> None:
+def test_toolkit_held(node: CheckedNode) -> None:
     """An upgrade of the host does not change the toolkit."""
     need_toolkit(node)
     node.need(node.toolkit.get("held", True), "the toolkit was installed without a hold")
@@ -85,16 +85,18 @@ def spec_fault(text: str, driver: str, gpus: int) -> str:
     names = [str(device.get("name")) for device in spec.get("devices") or []]
     numbered = [name for name in names if name.isdigit()]
     single = numbered or [name for name in names if name != "all"]
-    return "" if len(single) >= gpus else f"{counted(len(single), 'device')}: {', '.join(names)}"
+    return "" if len(single) >= gpus else f"{count_noun(len(single), 'device')}: {', '.join(names)}"
 
 
-def test_cdi_spec(node: Node) -> None:
+def test_cdi_spec(node: CheckedNode) -> None:
     """The CDI spec names the loaded driver's libraries and every GPU; so does any second one."""
     record = node.toolkit.get("cdi") or {}
     node.need(record.get("path"), "no CDI spec is recorded")
     driver = node.need_loaded()
     specs = node.sections("cdi:")
-    expected = f"a spec with the libraries of driver {driver} and {counted(len(node.gpus), 'GPU')}"
+    expected = (
+        f"a spec with the libraries of driver {driver} and {count_noun(len(node.gpus), 'GPU')}"
+    )
     path = str(record["path"])
     names = {path, path.replace("/run/", "/var/run/", 1) if path.startswith("/run/") else path}
     node.expect(bool(names & set(specs)), kinds.CDI, expected, f"no {path}", path=path)

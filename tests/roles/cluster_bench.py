@@ -23,7 +23,7 @@ from gpufleet.gpu_stack.operations import releases
 from gpufleet.gpu_stack.operations.removal import current_removal
 from gpufleet.gpu_stack.operations.stack import current_stack
 from gpufleet.helm.operations import cluster
-from gpufleet.helm.operations.cluster import Cluster, PlannedRelease
+from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster
 from gpufleet.helm.release import CrdStep, ReleasePlan
 from gpufleet.kube.facts import ObjectRef
 from gpufleet.roles.cluster import apply_roles
@@ -63,7 +63,7 @@ class ClusterBench:
         monkeypatch.setattr(cluster, "Helm", self._helm)
         monkeypatch.setattr(Host, "noop", lambda _, why: self._needless(why))
         monkeypatch.setattr(releases, "logger", SimpleNamespace(info=self.said.append))
-        monkeypatch.setattr(Cluster, "_complete", lambda _, plan: self._with_chart(plan))
+        monkeypatch.setattr(RunCluster, "_complete", lambda _, plan: self._with_chart(plan))
 
     def _with_chart(self, plan: ReleasePlan) -> PlannedRelease:
         gone = [ref for ref in self.recreated if ref.name == plan.release.name]

@@ -9,13 +9,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpufleet.core.merge import merged
-from gpufleet.core.process import Result
+from gpufleet.core.merge import merge_mappings
+from gpufleet.core.process import ProgramResult
 from gpufleet.helm.builder import EXPORTER, PLUGIN, STACK
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import OWNER_LABEL, HelmVersion, Release
 from gpufleet.kube.helm_releases import RELEASE_TYPE
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import RELEASE_NAME, RELEASE_NAMESPACE
 from tests.not_found import not_found
@@ -67,7 +67,7 @@ class MemoryApi:
         status |= {key: {"nvidia.com/gpu": number} for key, number in numbers.items()}
         for name in ("gpu-1", "gpu-2"):
             path = f"/api/v1/nodes/{name}"
-            self.objects[path] = merged(self.objects[path], {"status": status})
+            self.objects[path] = merge_mappings(self.objects[path], {"status": status})
 
     def note(self, verb: str, path: str, *more: str) -> None:
         if self.refused and self.refused in path:
@@ -79,7 +79,7 @@ class MemoryApi:
     def put(self, folder: str, body: Any) -> None:
         """Store an object without a note."""
         number = str(len(self.objects))
-        found = merged(body, {"metadata": {"resourceVersion": number}})
+        found = merge_mappings(body, {"metadata": {"resourceVersion": number}})
         found["metadata"].setdefault("uid", f"uid-{number}")
         self.objects[f"{folder}/{body['metadata']['name']}"] = found
 
@@ -99,7 +99,7 @@ class MemoryApi:
             "versions": [{"name": "v1", "served": True, "storage": True}],
         }
         established = {"conditions": [{"type": "Established", "status": "True"}]}
-        about = {"name": f"{plural}.{group}", "labels": OURS}
+        about = {"name": f"{plural}.{group}", "labels": MANAGED_BY_LABELS}
         self.put(CRDS, {"metadata": about, "spec": spec, "status": established})
         served = self.known.setdefault(f"/apis/{group}/v1", {"resources": []})
         served["resources"] += kinds({plural: kind})["resources"]
@@ -142,7 +142,7 @@ class MemoryApi:
             raise ApiError(f"POST {path}", 409, {"reason": "AlreadyExists"}, self.context)
         self.note("create", f"{path}/{name}")
         space = path.split("/namespaces/")[-1].split("/")[0] if "/namespaces/" in path else ""
-        self.put(path, merged(body, {"metadata": {"namespace": space}}) if space else body)
+        self.put(path, merge_mappings(body, {"metadata": {"namespace": space}}) if space else body)
 
     def apply(self, path: str, body: Any) -> None:
         self.note("apply", path)
@@ -152,7 +152,7 @@ class MemoryApi:
         about = body.get("metadata") or body["spec"]["template"]["metadata"]
         marks = {**about.get("labels", {}), **about.get("annotations", {})}
         self.note("merge", path, *(f"{key}={value}" for key, value in marks.items()))
-        self.objects[path] = merged(self.objects[path], body)
+        self.objects[path] = merge_mappings(self.objects[path], body)
 
     def delete(self, path: str, body: Any = None) -> None:
         self.note("delete", path)
@@ -169,9 +169,11 @@ class MemoryHelm:
         self.api, self.lease, self.fails = api, lease, fails
         self.program = HelmProgram(Path("helm"), HelmVersion(3, 22))
 
-    def upgrade(self, release: Release, archive: Path, *more: Any, adopted: bool = False) -> Result:
+    def upgrade(
+        self, release: Release, archive: Path, *more: Any, adopted: bool = False
+    ) -> ProgramResult:
         if not self._begin(f"upgrade {release.ref} {release.chart}"):
-            return Result(1, "", "Error: it broke")
+            return ProgramResult(1, "", "Error: it broke")
         folder = f"{NAMESPACES}/{release.namespace}/secrets"
         number = 1
         while f"{folder}/{self._secret(release.name, number)}" in self.api.objects:
@@ -200,19 +202,19 @@ class MemoryHelm:
             self.api.put(f"{NAMESPACES}/kube-system/services", body)
             for plural, kind in MONITORING.items():
                 self.api.define(plural, kind)
-        return Result(0, "", "")
+        return ProgramResult(0, "", "")
 
-    def rollback(self, release: Release, revision: int, *more: Any) -> Result:
+    def rollback(self, release: Release, revision: int, *more: Any) -> ProgramResult:
         worked = self._begin(f"rollback {release.ref} {revision}")
-        return Result(0, "", "") if worked else Result(1, "", "Error: it broke")
+        return ProgramResult(0, "", "") if worked else ProgramResult(1, "", "Error: it broke")
 
-    def uninstall(self, ref: Any, *more: Any, debug: bool = False) -> Result:
+    def uninstall(self, ref: Any, *more: Any, debug: bool = False) -> ProgramResult:
         if not self._begin(f"uninstall {ref}"):
-            return Result(1, "", "Error: it broke")
+            return ProgramResult(1, "", "Error: it broke")
         start = f"{NAMESPACES}/{ref.namespace}/secrets/{self._secret(ref.name, '')}"
         for path in [path for path in self.api.objects if path.startswith((start, DAEMONS))]:
             del self.api.objects[path]
-        return Result(0, "", "")
+        return ProgramResult(0, "", "")
 
     def _begin(self, words: str) -> bool:
         self.api.done.append(f"  helm {words}")

@@ -9,9 +9,9 @@ import pytest
 from pyinfra import host, state
 
 from gpufleet.driver import operations as modules
-from gpufleet.host.asking import MARK, answer, privileges
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.reading import read
+from gpufleet.host.asking import OUTPUT_MARK, framed_answer, privilege_arguments
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.reading import read_fact
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.operations.reading import (
     AddedPackages,
@@ -32,12 +32,12 @@ def around(text: str) -> str:
 def test_only_what_is_framed_counts(carry_out: Callable[..., Any]) -> None:
     found: dict[str, Any] = {}
 
-    @operation
+    @host_operation
     def ask() -> Commands:
-        found["holder"] = read(LockHolder)
-        found["added"] = read(AddedPackages, "/x")
-        found["versions"] = read(AvailableVersions, "apt", ("nvidia-driver-580",))
-        found["fetched"] = read(Fetched, "apt", "http://mirror/key")
+        found["holder"] = read_fact(LockHolder)
+        found["added"] = read_fact(AddedPackages, "/x")
+        found["versions"] = read_fact(AvailableVersions, "apt", ("nvidia-driver-580",))
+        found["fetched"] = read_fact(Fetched, "apt", "http://mirror/key")
         yield wait_for_lock(0)
 
     answers = {
@@ -62,9 +62,18 @@ def test_a_banner_is_no_reason_for_a_reboot() -> None:
     assert modules.reboot_reason(around("reboot nouveau stays").splitlines()) == "nouveau stays"
 
 
-@pytest.mark.parametrize("lines", [[], ["x"], [MARK], [MARK, "cut"], [MARK, "a", MARK, "b", MARK]])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [],
+        ["x"],
+        [OUTPUT_MARK],
+        [OUTPUT_MARK, "cut"],
+        [OUTPUT_MARK, "a", OUTPUT_MARK, "b", OUTPUT_MARK],
+    ],
+)
 def test_an_answer_that_is_not_whole_is_none(lines: list[str]) -> None:
-    assert answer(lines) is None
+    assert framed_answer(lines) is None
 
 
 @pytest.mark.parametrize(
@@ -76,9 +85,9 @@ def test_what_waits_for_a_lock_has_the_privileges_of_its_operation(
 ) -> None:
     seen: list[dict[str, Any]] = []
 
-    @operation
+    @host_operation
     def ask() -> Commands:
-        seen.append(privileges(host))
+        seen.append(privilege_arguments(host))
         yield wait_for_lock(0)
 
     def deploy() -> None:

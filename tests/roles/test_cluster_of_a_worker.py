@@ -11,7 +11,7 @@ from gpufleet.kubernetes.notes import (
 )
 from gpufleet.node.operations.place import beside_plane
 from gpufleet.node.plan import NodePlan
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host
 
 NAMES = ("cp", "ours", "theirs")
@@ -22,7 +22,7 @@ AUTHORITIES = {"cp": "a", "ours": "a", "theirs": "b"}
 def test_a_worker_of_another_cluster_is_stopped(order: tuple[str, ...]) -> None:
     names = [f"@fake/{name}" for name in NAMES]
     state = State(Inventory((names, {}), control_plane=([names[0]], {})), Config())
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     found = {}
     for name in order:
@@ -37,7 +37,7 @@ def test_a_worker_of_another_cluster_is_stopped(order: tuple[str, ...]) -> None:
 
 def test_without_a_control_plane_there_is_nothing_to_compare() -> None:
     state = State(Inventory((["@fake/a"], {})), Config())
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     host = state.inventory.get_host("@fake/a")
     assert beside_plane(state, host, NodePlan(()), settings, bare_host()) == {}

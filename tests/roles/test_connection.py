@@ -39,7 +39,7 @@ def unreached(monkeypatch: pytest.MonkeyPatch, fail: Callable[[], object], said:
     host = State(Inventory((["one"], {}), {}), Config()).inventory.get_host("one")
     host.connect()
     assert not host.connected
-    return connection.unreached(host).message
+    return connection.explain_unreached(host).message
 
 
 def raises(error: Exception) -> Callable[[], object]:
@@ -120,7 +120,7 @@ def reached(monkeypatch: pytest.MonkeyPatch, known: Path, **data: Any) -> Findin
     inventory = Inventory((["one"], {**keys, **login, **data}), {})
     host = State(inventory, Config(CONNECT_TIMEOUT=10)).inventory.get_host("one")
     host.connect()
-    return None if host.connected else connection.unreached(host)
+    return None if host.connected else connection.explain_unreached(host)
 
 
 @pytest.mark.parametrize(("state", "code"), [("unknown", "GF017"), ("changed", "GF018")])

@@ -21,6 +21,6 @@ def test_the_version_of_the_repository(
     plan = replace(plan_of(host()), minimum="1.7")
     found = replace(plan.transaction, version=version)
     chosen = Later(found if version else None)
-    done = carry_out(lambda: containerd.require("Check the version", plan, chosen))
+    done = carry_out(lambda: containerd.require_containerd("Check the version", plan, chosen))
     assert bool(done.commands) is stops
     assert all(f"containerd {version}" in command for command in done.commands)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 KUBECTL = """#!/bin/sh
 echo "kubectl $*" >>{folder}/log
@@ -37,7 +37,7 @@ class Bench:
     folder: Path
 
     def run(self, name: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        text = script(f"kubernetes/{name}", *words).get_raw_value()
+        text = script_command(f"kubernetes/{name}", *words).get_raw_value()
         text = text.replace("/etc/kubernetes", f"{self.folder}/etc")
         text = text.replace("\nPATH=", f"\nPATH={self.folder}:", 1)
         return subprocess.run(

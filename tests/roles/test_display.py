@@ -15,9 +15,9 @@ from pyinfra.api.operations import run_ops
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.live import QUIET, LiveProgress
-from gpufleet.core.progress import Progress
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command
+from gpufleet.core.progress import RunProgress
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command
 from gpufleet.run.display import Display, Quiet
 from gpufleet.run.invocation import Invocation
 from gpufleet.run.reporting import RunReport
@@ -26,14 +26,14 @@ FAKE = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
 FAILS = {"false": {"success": False, "stderr": "no"}}
 
 
-@operation
+@host_operation
 def say(word: str) -> Commands:
     """
     Say a word.
 
     + word: the word
     """
-    yield command(word)
+    yield quote_command(word)
 
 
 class Recorded(RunReport):
@@ -41,10 +41,10 @@ class Recorded(RunReport):
 
     def __init__(self, state: State) -> None:
         super().__init__(state)
-        self.seen: list[Progress | None] = []
+        self.seen: list[RunProgress | None] = []
         self.host("@fake/idle").examined = True
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> RunProgress | None:
         return self.display.progress()
 
     def operation_host_success(  # type: ignore[override]

@@ -14,7 +14,7 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of
@@ -24,17 +24,17 @@ ALONE = {"driver_enabled": False, "toolkit_enabled": False}
 
 
 def deploy() -> None:
-    run_path(str(shipped("deploys") / "gpu_node.py"))
+    run_path(str(shipped_path("deploys") / "gpu_node.py"))
 
 
 def plan() -> None:
-    run_path(str(shipped("deploys") / "preflight.py"))
+    run_path(str(shipped_path("deploys") / "preflight.py"))
 
 
 @pytest.fixture(autouse=True)
 def _unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fake host knows no lock."""
-    monkeypatch.setattr("gpufleet.host.lock.arm", lambda host, facts: None)
+    monkeypatch.setattr("gpufleet.host.lock.arm_lock", lambda host, facts: None)
 
 
 def applied(run: Callable[[], None] = deploy, **data: Any) -> HostReport:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.findings import KINDS
+from gpufleet.core.findings import KNOWN_KINDS
 from gpufleet.host.shell import script_file
 from gpufleet.packages.operations import repository
 from gpufleet.packages.operations.reading import Fetched
@@ -245,7 +245,7 @@ def test_a_slow_answer_is_not_waited_for(tmp_path: Path, program: str) -> None:
 def test_it_is_a_finding_of_the_host(carry_out: Callable[..., Any], said: str) -> None:
     plan = plan_for(bare_host()).repository
     answers = {"gpufleet-fetch": framed_lines(said)}
-    host = carry_out(lambda: repository.trust("Trust", plan, "driver", 5), answers)
+    host = carry_out(lambda: repository.trust_repository("Trust", plan, "driver", 5), answers)
     assert "GF311" in host.commands[-1]
-    assert KINDS["GF311"].title == "Repository key cannot be downloaded"
+    assert KNOWN_KINDS["GF311"].title == "Repository key cannot be downloaded"
     assert "of a key" in host.commands[-1] or "for a key" in host.commands[-1]

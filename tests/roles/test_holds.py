@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 # dpkg-query prints what it knows; apt-mark rejects a name that is in no package list.
 DPKG_QUERY = """#!/bin/sh
@@ -46,7 +46,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def run(log: Path, name: str, *words: str, lists: Path | None = None) -> tuple[int, str]:
-    command = script(name, *words).get_raw_value()
+    command = script_command(name, *words).get_raw_value()
     command = command.replace("\nPATH=", f"\nPATH={log.parent}:", 1)
     command = command.replace(LISTS, str(lists))
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)

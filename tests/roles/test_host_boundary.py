@@ -19,13 +19,13 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
-from gpufleet.facts.files import PROVENANCE
+from gpufleet.facts.files import RECORD_PATH
 from gpufleet.host import boundary
 from gpufleet.host.boundary import one_host
 from gpufleet.host.lock import HostLock
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import command
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import quote_command
 from gpufleet.node.operations.node import current_node
 from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.report import HostReport
@@ -41,11 +41,11 @@ HOSTS = [f"gpu-{number}" for number in range(1, 7)]
 BROKEN = "gpu-3"
 
 
-@operation
+@host_operation
 def work() -> Commands:
     """Query the holder of the package manager's lock, then change something."""
-    holder = read(LockHolder)
-    yield command("write-it-down", holder or "free")
+    holder = read_fact(LockHolder)
+    yield quote_command("write-it-down", holder or "free")
 
 
 def deploy() -> None:
@@ -166,12 +166,12 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "a file with another size": (CAPTURE.replace("file 38 ", "file 39 "), "GF502"),
     "a line in the files": (with_line("files", f"password={SECRET}"), "GF502"),
     "a socket without an address": (with_line("collectors", "listen x 1"), "GF502"),
-    "a record that is no JSON": (with_file(PROVENANCE, f'{{"x": "{SECRET}'), "GF557"),
-    "a record nested deep": (with_file(PROVENANCE, DEEP), "GF557"),
-    "a record that is a list": (with_file(PROVENANCE, f'["{SECRET}"]'), "GF557"),
-    "a record of a newer version": (with_file(PROVENANCE, '{"schema": 2}'), "GF557"),
+    "a record that is no JSON": (with_file(RECORD_PATH, f'{{"x": "{SECRET}'), "GF557"),
+    "a record nested deep": (with_file(RECORD_PATH, DEEP), "GF557"),
+    "a record that is a list": (with_file(RECORD_PATH, f'["{SECRET}"]'), "GF557"),
+    "a record of a newer version": (with_file(RECORD_PATH, '{"schema": 2}'), "GF557"),
     "a record of odd types": (
-        with_file(PROVENANCE, json.dumps({"schema": 1, "driver": SECRET})), "GF557"),
+        with_file(RECORD_PATH, json.dumps({"schema": 1, "driver": SECRET})), "GF557"),
     "not root": (CAPTURE.replace("\nuser 0\n", "\nuser 1000\n"), "GF505"),
 }  # fmt: skip
 SAYS = {
@@ -240,7 +240,7 @@ def test_data_that_cannot_be_used(kind: str, monkeypatch: pytest.MonkeyPatch) ->
     assert [finding.code for finding in part.findings if finding.blocks] == [code]
 
 
-@pytest.mark.parametrize("where", ["load_settings", "plan_node", "_fill"])
+@pytest.mark.parametrize("where", ["load_node_settings", "plan_node", "_fill"])
 def test_any_other_exception_stops_its_host_alone(
     where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

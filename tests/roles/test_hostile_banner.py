@@ -47,7 +47,7 @@ def unreached(
     host.connect()
     assert not host.connected
     printed = [record.getMessage() for record in caplog.records if "[one]" in record.getMessage()]
-    return connection.unreached(host).message, "\n".join(printed)
+    return connection.explain_unreached(host).message, "\n".join(printed)
 
 
 def test_a_hostile_identification_is_visible_and_one_line(

@@ -25,10 +25,10 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Any:
         inventory = SimpleNamespace(get_host=lambda _: there)
         state = SimpleNamespace(inventory=inventory, failed_hosts=[])
         monkeypatch.setattr(tokens, "state", state)
-        monkeypatch.setattr(tokens, "arguments", lambda _: {})
-        monkeypatch.setattr(tokens, "answer", lambda found: found)
+        monkeypatch.setattr(tokens, "host_arguments", lambda _: {})
+        monkeypatch.setattr(tokens, "framed_answer", lambda found: found)
         monkeypatch.setattr(tokens, "is_connected", lambda _: connected)
-        monkeypatch.setattr(tokens, "run", lambda *_, **__: (lines is not None, output))
+        monkeypatch.setattr(tokens, "run_on_host", lambda *_, **__: (lines is not None, output))
 
     return set_up
 

@@ -23,8 +23,8 @@ from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
 from gpufleet.kubernetes.removal import KubernetesRemoval
-from gpufleet.node.operations.place import informed, place_of
-from gpufleet.role.place import Question
+from gpufleet.node.operations.place import answer_question, host_place
+from gpufleet.role.place import PlaceQuestion
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.roles.calls import Calls
@@ -84,8 +84,10 @@ def joins(known: dict[str, KubernetesPlan]) -> Callable[[], None]:
 
     def deploy() -> None:
         plan = known[host.name]
-        joining.start("Start", plan, SETTINGS, lambda: "1.36.3")
-        control_planes.join("Join as a control plane", plan, SETTINGS, lambda: "1.36.3")
+        joining.start_control_plane("Start", plan, SETTINGS, lambda: "1.36.3")
+        control_planes.join_control_plane(
+            "Join as a control plane", plan, SETTINGS, lambda: "1.36.3"
+        )
 
     return deploy
 
@@ -182,8 +184,8 @@ def test_control_planes_leave_one_by_one(monkeypatch: pytest.MonkeyPatch, whole:
     known = dict(zip((f"@fake/{name}" for name in PLANES), removed(whole=whole), strict=True))
 
     def deploy() -> None:
-        control_planes.leave("Leave", known[host.name], "control-plane")
-        control_planes.leave("End", known[host.name], "last")
+        control_planes.leave_control_plane("Leave", known[host.name], "control-plane")
+        control_planes.leave_control_plane("End", known[host.name], "last")
 
     calls = bench.run(deploy)
     if whole:
@@ -199,12 +201,12 @@ def test_the_others_are_asked_whether_they_are_nodes(monkeypatch: pytest.MonkeyP
     no = {"gpufleet-has_file": framed_lines("no")}
     bench = Bench(monkeypatch, cp1=no, cp2=no, cp3=yes)
     first = bench.host("cp-1")
-    where = place_of(bench.state, first, bare_host())
+    where = host_place(bench.state, first, bare_host())
     assert (where.position, where.absent, len(where.control_planes)) == (0, frozenset(), 3)
-    found = informed(bench.state, first, where, Question("/var/lib/gpufleet/x"))
+    found = answer_question(bench.state, first, where, PlaceQuestion("/var/lib/gpufleet/x"))
     assert found.having == ("@fake/cp-3",)
-    assert informed(bench.state, first, where, Question()).having == ()
-    assert place_of(bench.state, bench.host("cp-3"), bare_host()).position == 2
+    assert answer_question(bench.state, first, where, PlaceQuestion()).having == ()
+    assert host_place(bench.state, bench.host("cp-3"), bare_host()).position == 2
 
 
 @pytest.mark.parametrize(("leads", "changed"), [(True, True), (False, False)])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 NOT_READY = """#!/bin/sh
 printf "%s\\n" "$1" >>{folder}/asked
@@ -37,7 +37,7 @@ def run(folder: Path, command: str, **programs: str) -> subprocess.CompletedProc
 def test_waiting_for_a_node_ends_in_time_and_says_what_its_pods_wait_for(tmp_path: Path) -> None:
     """However long each answer takes: a control plane that is away keeps kubectl waiting."""
     done = tmp_path / "ready"
-    command = script("kubernetes/ready", "GF949 late", "3", "kube-flannel", str(done))
+    command = script_command("kubernetes/ready", "GF949 late", "3", "kube-flannel", str(done))
     began = time.monotonic()
     found = run(tmp_path, command.get_raw_value(), kubectl=NOT_READY, journalctl=SANDBOX)
     assert 2 < time.monotonic() - began < 20
@@ -57,7 +57,7 @@ def test_why_a_kubelet_does_not_start_is_said(tmp_path: Path, status: int, said:
     config = tmp_path / "join.yaml"
     config.write_text("token: abc")
     words = (str(tmp_path / "begun"), str(tmp_path / "joined"), "join", str(config), "")
-    command = script("kubernetes/kubeadm", "GF946 failed", *words)
+    command = script_command("kubernetes/kubeadm", "GF946 failed", *words)
     unit = f'#!/bin/sh\n[ "$1" != is-active ] || exit {status}\n'
     found = run(
         tmp_path, command.get_raw_value(), kubeadm=KUBEADM, journalctl=JOURNAL, systemctl=unit
@@ -73,7 +73,7 @@ def test_a_full_disk_is_no_failure_without_a_word(tmp_path: Path) -> None:
     config = tmp_path / "join.yaml"
     config.touch()
     words = (str(tmp_path / "gone" / "begun"), str(tmp_path / "joined"), "join", str(config), "")
-    command = script("kubernetes/kubeadm", "GF946 failed", *words)
+    command = script_command("kubernetes/kubeadm", "GF946 failed", *words)
     found = run(tmp_path, command.get_raw_value(), kubeadm=KUBEADM, systemctl="#!/bin/sh\n")
     assert found.stderr.startswith("GF946 failed\n  | ")
     assert "begun" in found.stderr

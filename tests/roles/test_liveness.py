@@ -10,7 +10,7 @@ import pytest
 from paramiko import SSHException
 
 from gpufleet.host import liveness
-from gpufleet.host.trouble import refusal
+from gpufleet.host.trouble import explain_failed_command
 
 
 class Transport:
@@ -42,9 +42,9 @@ def watched(transport: Transport, seconds: float) -> Any:
     )  # fmt: skip
     host.state = SimpleNamespace(inventory=SimpleNamespace(get_host={"gpu-1": host}.get))
     busy = SimpleNamespace(**vars(host))  # pyinfra's `host`, which means no host later on
-    liveness.watch(cast(Any, busy))
+    liveness.watch_connection(cast(Any, busy))
     del busy.connector
-    liveness.watch(host)  # as a second gathering of facts does
+    liveness.watch_connection(host)  # as a second gathering of facts does
     gevent.sleep(seconds)
     host.connector_data[liveness._WATCH].kill()
     return host
@@ -52,15 +52,15 @@ def watched(transport: Transport, seconds: float) -> Any:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(liveness, "INTERVAL", 0.05)
-    monkeypatch.setattr(liveness, "PATIENCE", 0.25)
+    monkeypatch.setattr(liveness, "LIVENESS_INTERVAL", 0.05)
+    monkeypatch.setattr(liveness, "LIVENESS_TIMEOUT", 0.25)
 
 
 def test_a_host_that_hangs_is_lost_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     transport = Transport(60)
     host = watched(transport, 0.6)
     assert not transport.active
-    finding = refusal(host, [], "in the step 'Install'")
+    finding = explain_failed_command(host, [], "in the step 'Install'")
     assert finding.code == "GF504"
     assert "no response for 0 seconds" in finding.message
     assert "[gpu-1] no response for 0 s: waiting up to" in caplog.text

@@ -15,10 +15,10 @@ from pyinfra import host, state
 
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import lock as host_lock
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command, script
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command, script_command
 from gpufleet.node.operations.removal import RemovalNode
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
 from gpufleet.packages.operations import locks
 from gpufleet.packages.operations.locks import wait_for_lock
@@ -54,7 +54,7 @@ def root(tmp_path: Path) -> Path:
 
 def look(root: Path, locks: str | None = None) -> str:
     """The script's output with its files below `root`; `locks`: the kernel's list."""
-    text = script("packages/lock_holder").get_raw_value()
+    text = script_command("packages/lock_holder").get_raw_value()
     for there, here in {**PIDS, "/var/cache/apt/": ".", "/var/lib/": "."}.items():
         text = text.replace(there, f"{root}/{here}/")
     if locks is not None:
@@ -131,7 +131,7 @@ def test_what_is_no_number_of_a_process_is_no_lock(root: Path, text: str) -> Non
     assert look(root) == ""
 
 
-@operation
+@host_operation
 def act(*words: str) -> Commands:
     """
     Wait for the package manager, and run commands.
@@ -139,7 +139,7 @@ def act(*words: str) -> Commands:
     + words: the commands
     """
     for word in words:
-        yield command(word)
+        yield quote_command(word)
     yield wait_for_lock(0)
 
 
@@ -158,7 +158,7 @@ def test_a_run_that_waits_in_vain_says_whether_it_has_changed_the_host(
 
     def deploy() -> None:
         state.add_callback_handler(RunReport(state))
-        host_lock.arm(host, bare_host())
+        host_lock.arm_lock(host, bare_host())
         act("Act", *words)
 
     done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("apt-get (7)")})
@@ -176,7 +176,7 @@ def test_a_wait_is_reported_every_ten_seconds(
         monotonic=lambda: passed[0], sleep=lambda seconds: passed.append(passed.pop() + seconds)
     )
     monkeypatch.setattr(locks, "time", clock)
-    monkeypatch.setattr(locks, "read", lambda kind: "apt-get (7)" * (kind is LockHolder))
+    monkeypatch.setattr(locks, "read_fact", lambda kind: "apt-get (7)" * (kind is LockHolder))
     caplog.set_level("INFO", "pyinfra")
     waiting: Any = SimpleNamespace(print_prefix="[gpu-1] ")
     problem = locks.wait_before_planning(waiting, 25)
@@ -194,13 +194,13 @@ def test_a_removal_waits_before_it_takes_anything_away(
     monkeypatch.setattr(host_lock.HostLock, "take", lambda lock, _: None)
     facts = recorded_host()
     plan = removal_plan(facts, NOTHING_LEFT)
-    settings, _ = load_settings({"node_lock_timeout": 0})
+    settings, _ = load_node_settings({"node_lock_timeout": 0})
     assert settings
     assert plan.of(DRIVER).unload
 
     def deploy() -> None:
         state.add_callback_handler(RunReport(state))
-        host_lock.arm(host, facts)
+        host_lock.arm_lock(host, facts)
         remove(RemovalNode(settings, facts, plan, RunReport.of(state).host(host.name)))
 
     done = carry_out(deploy, {"gpufleet-lock_holder": framed_lines("apt-get (7)")})

@@ -14,14 +14,14 @@ from pyinfra import host, state
 from gpufleet.core.stopped import Stopped
 from gpufleet.facts.model import STEP_LOCK
 from gpufleet.host import lock as host_lock
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host
 
 
-@operation
+@host_operation
 def change(*words: str) -> Commands:
     """
     Change something.
@@ -29,13 +29,13 @@ def change(*words: str) -> Commands:
     + words: the command; empty for no change
     """
     for word in words:
-        yield command(word)
+        yield quote_command(word)
 
 
 def deploy(*words: str) -> Callable[[], None]:
     def run() -> None:
         state.add_callback_handler(RunReport(state))
-        host_lock.arm(host, bare_host(run_lock="alice [1]"))
+        host_lock.arm_lock(host, bare_host(run_lock="alice [1]"))
         change("Change", *words)
         change("Change more", *words)
 
@@ -91,7 +91,7 @@ class Host:
         self.text = ""
         monkeypatch.setattr(host_lock, "_hold", self.hold)
         monkeypatch.setattr(host_lock, "_content", lambda host: self.text)
-        monkeypatch.setattr(host_lock, "privileges", lambda host: {})
+        monkeypatch.setattr(host_lock, "privilege_arguments", lambda host: {})
 
     def hold(self, *_: Any) -> host_lock.Ended:
         self.ended.wait()
@@ -134,7 +134,7 @@ def test_two_names_of_one_machine_are_named(
     carry_out: Callable[..., Any], word: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = SimpleNamespace(name="gpu-1", connector_data={})
-    host_lock.arm(cast(Any, other), bare_host())
+    host_lock.arm_lock(cast(Any, other), bare_host())
     lock = host_lock.lock_of(cast(Any, other))
     assert lock
     answers = {"hold_host": {"stdout": framed_lines(f"{word} {lock.text}"), "success": False}}

@@ -18,10 +18,10 @@ from pyinfra.api import Config, Host, Inventory, State
 from pyinfra.api.state import StateStage
 
 from gpufleet.core.secrets import register_secret
-from gpufleet.host.asking import MARK
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command, script
-from gpufleet.packages.operations.logs import LIMITED, logged
+from gpufleet.host.asking import OUTPUT_MARK
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command, script_command
+from gpufleet.packages.operations.logs import READ_TIMEOUT, log_progress
 from gpufleet.run import display as displays
 from gpufleet.run import last_line
 from gpufleet.run.display import Display
@@ -36,7 +36,7 @@ COMPILES = b"  CC [M]  /var/lib/dkms/nvidia/580.95.05/build/nvidia/nv-pci.o\n"
 
 def command_line(root: Path, shell: str = "sh", seconds: int = 60) -> list[str]:
     """The script in a shell, with its files below `root`."""
-    text = script("packages/last_line", str(seconds)).get_raw_value()
+    text = script_command("packages/last_line", str(seconds)).get_raw_value()
     text = text.replace("/var/log/", f"{root}/log/").replace("/var/lib/", f"{root}/lib/")
     return ["sh", "-c", text.replace("sh -c", f"exec {shell} -c", 1)]
 
@@ -123,7 +123,7 @@ def test_it_leaves_the_host_as_it_is_and_ends_without_a_reader(tmp_path: Path, s
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_line, "INTERVAL", 0.0)
+    monkeypatch.setattr(last_line, "LAST_LINE_INTERVAL", 0.0)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_line_is_short_and_visible(host: Host) -> None:
     assert LastLine(host, str).text == ""
     line = text_of(host, "get https://mirror/\x1b" + "x" * 1000)
     assert line.startswith(r"get https://mirror/\x1bxxx")
-    assert len(line) < 2 * last_line.LONGEST
+    assert len(line) < 2 * last_line.MAX_LAST_LINE_CHARS
 
 
 def text_of(host: Host, read: str) -> str:
@@ -174,7 +174,7 @@ def test_a_secret_at_an_edge_is_not_shown(tmp_path: Path, host: Host, line: str)
 def test_a_read_that_hangs_is_not_repeated_and_holds_up_nothing(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(last_line, "PATIENCE", 0.05)
+    monkeypatch.setattr(last_line, "LAST_LINE_TIMEOUT", 0.05)
     answers, began = Event(), []
 
     def hangs() -> str:
@@ -199,7 +199,7 @@ def test_a_read_that_hangs_is_not_repeated_and_holds_up_nothing(
 def test_hung_reads_of_a_host_do_not_use_up_its_sessions(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(last_line, "PATIENCE", 0.05)
+    monkeypatch.setattr(last_line, "LAST_LINE_TIMEOUT", 0.05)
     never, began = Event(), []
 
     def hangs() -> str:
@@ -223,7 +223,7 @@ def test_a_read_is_limited_where_the_host_has_a_program_for_that(
         program = shutil.which(name)
         assert program
         (tmp_path / name).symlink_to(program)
-    limited = LIMITED.replace("timeout 2", "timeout 0.1")
+    limited = READ_TIMEOUT.replace("timeout 2", "timeout 0.1")
     done = subprocess.run(
         ["sh", "-c", f"{limited} sh -c 'sleep 0.5; echo $1' name word"],
         env={"PATH": str(tmp_path)}, capture_output=True, text=True,
@@ -244,7 +244,7 @@ def test_the_session_of_a_read_is_free_before_the_next_command(host: Host) -> No
 
 
 def test_a_read_waits_for_its_time(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(last_line, "INTERVAL", 60.0)
+    monkeypatch.setattr(last_line, "LAST_LINE_INTERVAL", 60.0)
     assert LastLine(host, lambda: "early").refresh() is None
 
 
@@ -266,14 +266,14 @@ def test_nothing_more_is_read_of_a_host_that_refuses(
     assert "Traceback" not in capsys.readouterr().err
 
 
-@operation
+@host_operation
 def transact(word: str) -> Commands:
     """
     Send one command with its log.
 
     + word: the command
     """
-    yield from logged(command(word))
+    yield from log_progress(quote_command(word))
 
 
 @pytest.mark.parametrize("word", ["true", "false"])
@@ -307,7 +307,7 @@ def test_it_is_asked_without_sudo_and_read_from_between_the_marks(carry_out: Any
     def deploy() -> None:
         host = pyinfra.state.inventory.get_host("@fake/host")
         host.connector_data["sudo_askpass_path__/tmp"] = "/askpass"
-        for _ in logged(command("true")):
+        for _ in log_progress(quote_command("true")):
             line.append(LastLine.of(host))
 
     answers = {"make.log": framed_lines("Installed: dkms")}
@@ -320,7 +320,7 @@ def test_it_is_asked_without_sudo_and_read_from_between_the_marks(carry_out: Any
     assert found.text == "Installed: dkms"
     (asked,) = ran.commands
     assert "last_line" in asked
-    assert asked.count(MARK) == 2
+    assert asked.count(OUTPUT_MARK) == 2
     assert "sudo" not in asked
 
 
@@ -353,7 +353,7 @@ def test_only_the_longest_steps_of_hosts_are_read(
 def test_a_line_of_a_log_file_waits_for_the_slowest_host_but_not_long(
     state: State, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(displays, "PATIENCE", 0.05)
+    monkeypatch.setattr(displays, "LOG_LINE_SECONDS", 0.05)
     display = Display(RunReport(state))
     at_work(display, host, 9.0, LastLine(host, lambda: "Installed: dkms"))
     assert display._beat().endswith("Installed: dkms")

@@ -16,7 +16,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.operations import python
 
 from gpufleet.core.inventory import CLUSTERS
-from gpufleet.host.operation import Commands, one_by_one, operation
+from gpufleet.host.operation import Commands, host_operation, one_by_one
 from gpufleet.run.pace import run_at_own_pace
 from gpufleet.run.reporting import RunReport
 
@@ -25,7 +25,7 @@ SECONDS = 30  # an operation that waits for another host, which it must not
 Done = list[tuple[str, str]]
 
 
-@operation
+@host_operation
 def call(function: Callable[[str], bool]) -> Commands:
     """
     Call a function.

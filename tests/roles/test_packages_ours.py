@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 # dpkg-query prints the installed packages; a transaction adds to them.
 DPKG_QUERY = """#!/bin/sh
@@ -37,7 +37,7 @@ class Packages:
             file.writelines(f"{package}\n" for package in packages)
 
     def run(self, name: str, *words: str) -> tuple[int, list[str]]:
-        text = script(name, *words).get_raw_value()
+        text = script_command(name, *words).get_raw_value()
         if self.manager == "yum":  # on any machine
             text = text.replace("has dpkg-query", "false")
         text = text.replace("\nPATH=", f"\nPATH={self.folder}:", 1)
@@ -164,7 +164,7 @@ def test_a_key_imported_during_the_download_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_list_that_cannot_be_written_is_reported_with_the_code(packages: Packages) -> None:
-    command = script(
+    command = script_command(
         *(
             ("packages/apt_transaction", f"{packages.folder}/no/list", "drv", "GF322 message", "")
             if packages.manager == "apt"

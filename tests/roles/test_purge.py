@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 # A package is installed while there is a file of its name in `there`; NEEDED cannot be removed.
 DPKG_QUERY = """#!/bin/sh
@@ -60,7 +60,9 @@ def test_a_unit_of_a_removed_package_is_no_longer_failed(manager: str, tmp_path:
     for name, text in FAKES.items():
         (tmp_path / name).write_text(text.format(folder=tmp_path))
         (tmp_path / name).chmod(0o755)
-    command = script("node/purge", manager, "GF569 message", "gone", "needed").get_raw_value()
+    command = script_command(
+        "node/purge", manager, "GF569 message", "gone", "needed"
+    ).get_raw_value()
     command = command.replace("\nPATH=", f"\nPATH={tmp_path}:", 1)
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "kept needed\n"), done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpufleet.host.shell import command, script, stop
+from gpufleet.host.shell import quote_command, script_command, stop_command
 from gpufleet.packages import findings
 from gpufleet.packages.operations import transaction as packages
 from tests.unit.hosts import resolved_transaction
@@ -23,14 +23,14 @@ nasty = st.text(characters, max_size=40) | st.sampled_from(NASTY)
 
 @given(st.lists(nasty, min_size=1, max_size=4))
 def test_a_script_gets_its_arguments_as_they_are(values: list[str]) -> None:
-    words = shlex.split(script("packages/hold", *values).get_raw_value())
+    words = shlex.split(script_command("packages/hold", *values).get_raw_value())
     assert words[:2] == ["sh", "-c"]
     assert words[4:] == values
 
 
 @given(st.lists(nasty, min_size=1, max_size=4))
 def test_a_command_gets_its_words_as_they_are(values: list[str]) -> None:
-    assert shlex.split(command(*values).get_raw_value()) == values
+    assert shlex.split(quote_command(*values).get_raw_value()) == values
 
 
 @settings(max_examples=25)
@@ -38,7 +38,7 @@ def test_a_command_gets_its_words_as_they_are(values: list[str]) -> None:
 def test_a_real_shell_prints_the_value_and_runs_nothing(value: str) -> None:
     finding = findings.LOCK_HELD(holder=value)
     done = subprocess.run(
-        ["sh", "-c", stop("host", finding).get_raw_value()],
+        ["sh", "-c", stop_command("host", finding).get_raw_value()],
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -57,7 +57,7 @@ def test_what_controls_a_terminal_is_not_shown() -> None:
 @given(name=nasty.filter(bool))
 def test_on_a_host_too(carry_out: Callable[..., Any], name: str) -> None:
     job = resolved_transaction(packages=(name,), lock_timeout=0)
-    host = carry_out(lambda: packages.hold("Hold", job, [name]))
+    host = carry_out(lambda: packages.hold_packages("Hold", job, [name]))
     assert not host.failed
     sent = host.commands[-1]  # before it, the lock of the package manager is read
     inner = shlex.split(sent)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.openpgp import fingerprints
+from gpufleet.core.openpgp import primary_fingerprints
 from gpufleet.packages.operations import repository
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host, plan_for
@@ -30,7 +30,7 @@ def test_what_is_no_key_stops_the_host_before_a_file_is_written(
 ) -> None:
     plan = plan_for(bare_host()).repository
     host = carry_out(
-        lambda: repository.trust("Trust", plan, "driver", 5),
+        lambda: repository.trust_repository("Trust", plan, "driver", 5),
         {"gpufleet-fetch": framed_lines(answer)},
     )
     assert not any("put_files" in command for command in host.commands)
@@ -50,7 +50,7 @@ def test_the_right_key_with_another_beside_it_stops_the_host(
     plan = replace(found, repository=known)
     answer = base64.b64encode(both).decode()
     host = carry_out(
-        lambda: repository.trust("Trust", plan, "driver", 5),
+        lambda: repository.trust_repository("Trust", plan, "driver", 5),
         {"gpufleet-fetch": framed_lines(answer)},
     )
     assert not any("put_files" in command for command in host.commands)
@@ -65,4 +65,4 @@ def two_keys() -> tuple[str, bytes]:
         return b"\xc6\xff" + len(body).to_bytes(4, "big") + body
 
     first, second = (packet(b"\x04" + bytes(4) + b"\x01" + name * 8) for name in (b"a", b"b"))
-    return fingerprints(first)[0], first + second
+    return primary_fingerprints(first)[0], first + second

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from gpufleet.core.findings import KINDS
-from gpufleet.host.operation import Commands, operation
+from gpufleet.core.findings import KNOWN_KINDS
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import script_file
 from gpufleet.packages.operations import repository
-from gpufleet.packages.operations.reading import Fetched, NotKept
+from gpufleet.packages.operations.reading import Fetched, NotStored
 from gpufleet.packages.operations.transaction import resolve_and_download
 from gpufleet.packages.repository import RepositoryPlan
 from tests.roles.answers import framed_lines
@@ -62,18 +62,18 @@ def test_an_unreachable_mirror_is_unreachable(tmp_path: Path) -> None:
     program(tmp_path, "curl", 'echo "curl: (7) Failed to connect" >&2; exit 7')
     problem = fetched("https://mirror/key", programs=tmp_path)
     assert isinstance(problem, str)
-    assert not isinstance(problem, NotKept)
+    assert not isinstance(problem, NotStored)
     assert "Failed to connect" in problem
 
 
 def test_a_full_or_missing_temporary_folder_is_no_matter_of_the_network(tmp_path: Path) -> None:
     nowhere = fetched("https://mirror/key", TMPDIR=str(tmp_path / "none"))
-    assert isinstance(nowhere, NotKept)
+    assert isinstance(nowhere, NotStored)
     program(
         tmp_path, "curl", 'echo "curl: (23) Failure writing output to destination" >&2; exit 23'
     )
     full = fetched("https://mirror/key", programs=tmp_path)
-    assert isinstance(full, NotKept)
+    assert isinstance(full, NotStored)
     assert "Failure writing" in full
 
 
@@ -89,7 +89,7 @@ def test_a_full_or_missing_temporary_folder_is_no_matter_of_the_network(tmp_path
 def test_each_has_its_finding(carry_out: Callable[..., Any], answer: str, code: str) -> None:
     plan = plan_for(bare_host()).repository
     answers = {"gpufleet-fetch": framed_lines(answer)}
-    host = carry_out(lambda: repository.trust("Trust", plan, "driver", 5), answers)
+    host = carry_out(lambda: repository.trust_repository("Trust", plan, "driver", 5), answers)
     assert code in host.commands[-1]
 
 
@@ -145,14 +145,14 @@ def test_a_repository_is_read_to_a_limit(
     assert sum(path.stat().st_size for path in tmp_path.glob("*.written")) <= 1048576
 
 
-@operation
+@host_operation
 def refresh(plan: RepositoryPlan) -> Commands:
     """
     Refresh the package lists.
 
     + plan: of one repository
     """
-    yield from repository.refresh(plan, "apt")
+    yield from repository.refresh_lists(plan, "apt")
 
 
 def test_a_refresh_reports_a_changed_key_with_its_own_code(carry_out: Callable[..., Any]) -> None:
@@ -183,4 +183,4 @@ def test_lists_of_a_prepared_host_are_not_read_again(
 
 @pytest.mark.parametrize("code", ["GF319", "GF322"])
 def test_a_full_disk_has_its_remedy(code: str) -> None:
-    assert "No space left: free some" in KINDS[code].remedy
+    assert "No space left: free some" in KNOWN_KINDS[code].remedy

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 FAKE = '#!/bin/sh\necho "words: $*"\ncat\necho called > "$0.called"\n'
 PLAIN = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_+~^=-")
@@ -27,7 +27,7 @@ def manager(tmp_path: Path) -> Path:
 
 
 def run(manager: Path, how: str, *words: str) -> subprocess.CompletedProcess[str]:
-    command = script(
+    command = script_command(
         "packages/rpm_transaction", "", "", str(manager), how, "message", *words
     ).get_raw_value()
     return subprocess.run(

@@ -11,8 +11,8 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operations import run_ops
 
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command
 from gpufleet.run.reporting import RunReport
 
 
@@ -20,7 +20,7 @@ class BrokenOff(BaseException):
     """A fake of Ctrl-C or a signal."""
 
 
-@operation
+@host_operation
 def greet(name: str) -> Commands:
     """
     Greet a person.
@@ -29,7 +29,7 @@ def greet(name: str) -> Commands:
     """
     if not name:
         raise BrokenOff
-    yield command("echo", name)
+    yield quote_command("echo", name)
 
 
 def run(

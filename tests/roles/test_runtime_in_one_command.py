@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.facts.model import ManagedFile, Runtime, Service
 from gpufleet.node.catalog import load_catalog
-from gpufleet.toolkit.operations import configure
+from gpufleet.toolkit.operations import configure_runtime
 from gpufleet.toolkit.plan import plan_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 from tests.unit.hosts import bare_host
@@ -30,7 +30,7 @@ def test_the_command_that_writes_also_activates(carry_out: Callable[..., Any], n
     )
     (plan,) = plan_toolkit(ToolkitSettings(), facts, load_catalog()).runtimes
     assert (bool(plan.changes), plan.activation) == (True, "restart")
-    sent = carry_out(lambda: configure("Configure", facts, plan)).commands
+    sent = carry_out(lambda: configure_runtime("Configure", facts, plan)).commands
     (last,) = [text for text in sent if "gpufleet-runtime_config" in text]
     assert "&& sh -c" in last.split("gpufleet-runtime_config")[1]
     assert "gpufleet-activate" in last

@@ -12,9 +12,9 @@ from pyinfra.api.operations import run_ops
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from gpufleet.core.secrets import register_secret
-from gpufleet.host.asking import MARK
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command
+from gpufleet.host.asking import OUTPUT_MARK
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import quote_command
 from gpufleet.run.reporting import RunReport
 
 SAID = [
@@ -24,10 +24,10 @@ SAID = [
 ]
 
 
-@operation
+@host_operation
 def fail() -> Commands:
     """Run a command that fails."""
-    yield command("false")
+    yield quote_command("false")
 
 
 def fails_with(output: list[OutputLine], monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -69,12 +69,12 @@ def test_the_marks_around_an_answer_are_not_printed(
 ) -> None:
     output = [
         OutputLine("stdout", ""),
-        OutputLine("stdout", MARK),
+        OutputLine("stdout", OUTPUT_MARK),
         OutputLine("stderr", "GF569 @fake/one: Packages could not be removed"),
         OutputLine("stdout", "changed /etc/a"),
         OutputLine("stderr", "  | dpkg: no space"),
         OutputLine("stdout", ""),
-        OutputLine("stdout", MARK),
+        OutputLine("stdout", OUTPUT_MARK),
     ]
     said = fails_with(output, monkeypatch)
     assert said == [
@@ -82,7 +82,7 @@ def test_the_marks_around_an_answer_are_not_printed(
         "  | GF569 @fake/one: Packages could not be removed",
         "  |   | dpkg: no space",
     ]
-    assert MARK not in caplog.text
+    assert OUTPUT_MARK not in caplog.text
     assert "changed /etc/a" in caplog.text
     assert "no space" in caplog.text
 

@@ -10,7 +10,7 @@ from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 
 from gpufleet.host.boundary import one_host
-from gpufleet.node.operations.preview import preview
+from gpufleet.node.operations.preview import preview_host
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
 from tests.roles.test_blocked_beforehand import deploy
@@ -23,7 +23,7 @@ FACTS = with_contents("/etc/docker/daemon.json", DAEMON)
 def previewed() -> None:
     """The steps of deploys/preflight.py."""
     with one_host():
-        preview(lambda _: None)
+        preview_host(lambda _: None)
 
 
 @pytest.mark.parametrize("run", [previewed, deploy], ids=["plan", "apply, before the question"])

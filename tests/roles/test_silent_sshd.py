@@ -22,7 +22,7 @@ def why(port: int, monkeypatch: pytest.MonkeyPatch) -> str:
     host = State(inventory, Config(CONNECT_TIMEOUT=1)).inventory.get_host("one")
     host.connect()
     assert not host.connected
-    return connection.unreached(host).message
+    return connection.explain_unreached(host).message
 
 
 def test_an_sshd_that_says_nothing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.model import Kernel, OsRelease, PciDevice
-from gpufleet.host.shell import SHARED, script_file
+from gpufleet.host.shell import SHARED_FUNCTIONS, script_file
 from gpufleet.packages.operations.reading import AvailableVersions, Unreadable
 from gpufleet.packages.operations.transaction import resolve_and_download
 from tests.roles.answers import framed_lines
@@ -30,7 +30,7 @@ def run(folder: Path, name: str, *arguments: str, **programs: str) -> Any:
         path = folder / program.replace("_", "-")
         path.write_text(f"#!/bin/sh\n{text}\n")
         path.chmod(0o755)
-    shared = [part for part, users in SHARED.items() if name in users]
+    shared = [part for part, users in SHARED_FUNCTIONS.items() if name in users]
     source = "".join(script_file(part).read_text() for part in ("host/prelude", *shared, name))
     source = source.replace("PATH=/usr/local/sbin", f"PATH={folder}:/usr/local/sbin", 1)
     return subprocess.run(

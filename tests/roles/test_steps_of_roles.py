@@ -13,7 +13,7 @@ from pyinfra.api.deploy import add_deploy
 from gpufleet.facts.model import ManagedFile, NodeFacts, Runtime
 from gpufleet.node.operations import node as of_node
 from gpufleet.node.operations import removal as of_removal
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.node.unfinished import NOTHING_LEFT
 from gpufleet.roles.node import install_roles
 from gpufleet.roles.removal.remove import remove
@@ -47,7 +47,7 @@ def steps(
     deploy: Callable[[], None], facts: NodeFacts, monkeypatch: pytest.MonkeyPatch, **data: Any
 ) -> list[str]:
     """The names of the operations that a deploy has for a host."""
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings, problems
     for module in (of_node, of_removal):
         monkeypatch.setattr(module, "settings_and_facts", lambda: (settings, facts))
@@ -111,7 +111,7 @@ def test_other_runs_are_kept_out_of_a_host_that_changes(
     deploy: Callable[[], None], facts: NodeFacts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     armed: list[str] = []
-    monkeypatch.setattr("gpufleet.host.lock.arm", lambda host, facts: armed.append(host.name))
+    monkeypatch.setattr("gpufleet.host.lock.arm_lock", lambda host, facts: armed.append(host.name))
     steps(deploy, facts, monkeypatch)
     assert armed == ["@fake/host"]
 

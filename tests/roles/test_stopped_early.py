@@ -16,13 +16,13 @@ from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.state import StateStage
 
-from gpufleet.facts.files import PROVENANCE
+from gpufleet.facts.files import RECORD_PATH
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.node import current_node
 from gpufleet.node.operations.removal import removal_target
 from gpufleet.roles.node import install_roles
 from gpufleet.roles.removal.remove import remove
-from gpufleet.run.report import RunFacts, as_json
+from gpufleet.run.report import RunFacts, report_json
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
 from tests.roles.test_host_boundary import CAPTURE, with_contents
@@ -36,7 +36,7 @@ BUSY = CAPTURE.replace("@@identity\n", "@@identity\nheld\n")
 VERSION = "580.178.04"
 PACKAGE = "libnvidia-compute-580"
 DRIVER = {"version": VERSION, "packages": {PACKAGE: VERSION}, "added": [PACKAGE]}
-RECORDED = with_contents(PROVENANCE, json.dumps({"schema": 1, "driver": DRIVER}))
+RECORDED = with_contents(RECORD_PATH, json.dumps({"schema": 1, "driver": DRIVER}))
 
 
 def install() -> None:
@@ -75,7 +75,7 @@ def reported(deploy: Callable[[], None], facts: str, holder: str = "") -> dict[s
     else:
         add_deploy(state, deploy)
     run = RunFacts("inventory.py", (), MOMENT, MOMENT, dry=False, exit_status=1)
-    data = json.loads(as_json(report.gather(), run))
+    data = json.loads(report_json(report.gather(), run))
     jsonschema.validate(data, SCHEMA)
     found: dict[str, Any] = data["hosts"]["@fake/host"]
     return found
@@ -98,8 +98,10 @@ def test_a_host_whose_lock_is_held_keeps_its_versions(
 
 
 def test_a_removal_without_a_record_has_every_key() -> None:
-    empty = with_contents(PROVENANCE, "")
-    found = reported(leave, empty.replace(f"file 0 644 root {PROVENANCE}", f"absent {PROVENANCE}"))
+    empty = with_contents(RECORD_PATH, "")
+    found = reported(
+        leave, empty.replace(f"file 0 644 root {RECORD_PATH}", f"absent {RECORD_PATH}")
+    )
     assert "GF560" in [finding["code"] for finding in found["findings"]]
     assert [found[role] for role in ("driver", "toolkit", "exporter")] == [UNREAD] * 3
     assert found["plan"]["steps"] == []

@@ -14,7 +14,7 @@ from pyinfra.connectors.util import write_stdin
 
 from gpufleet.host import files
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.shell import upload
+from gpufleet.host.shell import upload_command
 from tests.unit.hosts import bare_host
 
 SECRET = "hunter2secret"
@@ -22,7 +22,7 @@ SECRET = "hunter2secret"
 
 def receive(content: bytes, path: Path, cut: int | None = None) -> tuple[int, str]:
     """Run the command like pyinfra, with umask 000: exit status and errors."""
-    command = upload(content, str(path))
+    command = upload_command(content, str(path))
     lines = command.connector_arguments["_stdin"]
     process = subprocess.Popen(
         ["sh", "-c", command.get_raw_value()], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -57,7 +57,7 @@ def test_nothing_is_left_to_pyinfras_upload_and_no_secret_is_shown(
     """pyinfra writes the file to /tmp, with the umask of the user, before it copies it."""
     monkeypatch.delattr(FakeConnector, "put_file")
     wanted = [FileWrite("/etc/docker/daemon.json", SECRET, mode=0o600)]
-    host = carry_out(lambda: files.write("Write", bare_host(), wanted))
+    host = carry_out(lambda: files.write_files("Write", bare_host(), wanted))
     assert not host.failed
     assert any("receive" in command for command in host.commands)
     assert SECRET not in "".join(host.commands) + capsys.readouterr().err

@@ -20,7 +20,7 @@ from gpufleet.facts.model import (
 )
 from gpufleet.facts.record import HostRecord, read_record
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.role.protocol import RoleContext
 
@@ -50,7 +50,7 @@ def record_of(**entries: Any) -> HostRecord:
 
 def plan_for(facts: NodeFacts, **data: Any) -> DriverPlan:
     """The plan of the driver for a host, with the data of its inventory."""
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings is not None, problems
     catalog = load_catalog()
     context = RoleContext(facts, catalog, spared=own_pids(facts, catalog))

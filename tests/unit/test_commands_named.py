@@ -14,7 +14,7 @@ import click
 import pytest
 
 from gpufleet.cli import main
-from gpufleet.core.findings import KINDS
+from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import finding_modules
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ def texts() -> dict[str, str]:
     pages += [*ROOT.glob("deploys/*.py"), *ROOT.glob("templates/init/**/*.*")]
     found = {str(page.relative_to(ROOT)): page.read_text() for page in sorted(pages)}
     finding_modules()
-    return found | {code: f"{kind.message}\n{kind.remedy}" for code, kind in KINDS.items()}
+    return found | {code: f"{kind.message}\n{kind.remedy}" for code, kind in KNOWN_KINDS.items()}
 
 
 def code(text: str, blocks: bool = True) -> Iterator[str]:

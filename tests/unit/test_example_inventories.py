@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,7 +43,7 @@ def test_its_settings_are_taken(source: Any) -> None:
         assert hosts, name
         for host in hosts:
             own = host[1] if isinstance(host, tuple) else {}
-            settings, findings = load_settings({**data, **own})
+            settings, findings = load_node_settings({**data, **own})
             assert settings is not None, findings
             assert findings == [], name
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.core.findings import KINDS
+from gpufleet.core.findings import KNOWN_KINDS
 from scripts.draw_rooms import drawing, imported_rooms
 from scripts.finding_codes import finding_modules
 from scripts.generate_docs import pages
@@ -31,16 +31,16 @@ def test_generated_pages_are_up_to_date() -> None:
     assert stale == [], "run make docs"
 
 
-@pytest.mark.parametrize("code", sorted(code for code in KINDS if not code.startswith("GF6")))
+@pytest.mark.parametrize("code", sorted(code for code in KNOWN_KINDS if not code.startswith("GF6")))
 def test_an_entry_is_more_than_placeholders(code: str) -> None:
-    kind = KINDS[code]
+    kind = KNOWN_KINDS[code]
     assert len(words(kind.description or kind.message)) >= LEAST, kind.message
     assert words(kind.advice or kind.remedy), kind.remedy
 
 
-@pytest.mark.parametrize("code", sorted(code for code in KINDS if not code.startswith("GF6")))
+@pytest.mark.parametrize("code", sorted(code for code in KNOWN_KINDS if not code.startswith("GF6")))
 def test_texts_are_in_sentence_case(code: str) -> None:
-    kind = KINDS[code]
+    kind = KNOWN_KINDS[code]
     for text in (kind.title, kind.message, kind.remedy, kind.description, kind.advice):
         first = text.split(maxsplit=1)[0] if text else ""
         assert not first.rstrip(",").isalpha() or first[0].isupper() or first in NAMES, text

@@ -269,7 +269,8 @@ def test_the_rules_name_folders_that_exist(folder: str) -> None:
 @pytest.mark.parametrize(
     "line",
     ["import pyinfra", "from pyinfra import host", "from pyinfra.api import State",
-     "from gpufleet.driver.operations import load", "from gpufleet.host.shell import script"],
+     "from gpufleet.driver.operations import load_modules",
+     "from gpufleet.host.shell import script_command"],
 )  # fmt: skip
 def test_an_impure_decision_is_found(tmp_path: Path, line: str) -> None:
     room = tmp_path / "gpufleet/driver"

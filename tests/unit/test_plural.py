@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.cli.explain import meaning
+from gpufleet.cli.explain import describe_kind
 from gpufleet.core.findings import Kind, Severity
 from gpufleet.core.visible import Count
 
@@ -136,5 +136,5 @@ def test_a_finding_has_the_form_of_its_number(number: int, text: str) -> None:
     object.__setattr__(kind, "message", "{count:pod uses|pods use} {{it}}.")
     object.__setattr__(kind, "remedy", "")
     assert kind(count=number).message == f"{text} {{it}}."
-    assert meaning(kind)[0] == "{count} pods use {it}."
+    assert describe_kind(kind)[0] == "{count} pods use {it}."
     assert f"{Count(number):03d}" == f"{number:03d}"

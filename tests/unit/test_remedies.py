@@ -18,7 +18,7 @@ import click
 import pytest
 
 from gpufleet.cli import main
-from gpufleet.core.findings import KINDS
+from gpufleet.core.findings import KNOWN_KINDS
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.settings import RoleSettings
 from scripts.finding_codes import finding_modules
@@ -61,7 +61,7 @@ PROGRAMS = {
 @cache
 def kinds() -> dict[str, str]:
     finding_modules()
-    return {code: f"{kind.remedy} {kind.advice}" for code, kind in sorted(KINDS.items())}
+    return {code: f"{kind.remedy} {kind.advice}" for code, kind in sorted(KNOWN_KINDS.items())}
 
 
 def joined(node: ast.AST) -> str | None:
@@ -204,7 +204,7 @@ def sources() -> str:
 
 
 def wrong_names(text: str) -> Iterator[str]:
-    yield from (f"no {code}" for code in FINDING.findall(text) if code not in KINDS)
+    yield from (f"no {code}" for code in FINDING.findall(text) if code not in KNOWN_KINDS)
     for path in OURS.findall(text):
         name = path.rstrip(".*")
         if name.startswith("/"):

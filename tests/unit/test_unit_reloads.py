@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import SHARED
+from gpufleet.host.shell import SHARED_FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 THE_ONE = ROOT / "gpufleet/host/scripts/units.sh"
@@ -82,4 +82,4 @@ def test_scripts_have_the_functions_that_they_call(functions: str) -> None:
         for path, text in code_of_scripts(ROOT)
         if call.search(text) and Path(path).stem not in ("gpu_work", "units")
     }
-    assert users <= set(SHARED[functions])
+    assert users <= set(SHARED_FUNCTIONS[functions])

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpufleet.core.secrets import hide_secrets
-from gpufleet.core.visible import BAR, visible
+from gpufleet.core.visible import BAR, visible_value
 
 
 class Severity(str, Enum):
@@ -76,7 +76,7 @@ def as_warnings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     )
 
 
-KINDS: dict[str, Kind] = {}
+KNOWN_KINDS: dict[str, Kind] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +96,9 @@ class Kind:
     advice: str = ""
 
     def __post_init__(self) -> None:
-        if self.code in KINDS:
+        if self.code in KNOWN_KINDS:
             raise ValueError(f"finding code {self.code} is declared twice")
-        KINDS[self.code] = self
+        KNOWN_KINDS[self.code] = self
 
     def __call__(self, severity: Severity | None = None, **details: object) -> Finding:
         """Create the finding for one case. `severity` replaces the kind's usual severity.
@@ -106,7 +106,7 @@ class Kind:
         Details may be untrusted: each becomes one visible line, or, if it is `Lines`, lines behind
         bars. Secrets are hidden here, because a table could later break a secret into two lines.
         """
-        shown = {name: visible(value) for name, value in details.items()}
+        shown = {name: visible_value(value) for name, value in details.items()}
         return Finding(
             self.code,
             severity or self.severity,

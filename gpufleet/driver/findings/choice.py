@@ -25,7 +25,7 @@ DISTRIBUTION_DROPPED = info(
     "No action required; new driver branches will not be available for it.",
 )
 
-UNKNOWN_KEY = blocker(
+UNKNOWN_KEY_FINGERPRINT = blocker(
     "GF105",
     "Unknown fingerprint of the repository key",
     "The catalog has no fingerprint for {file}, the key of NVIDIA's repository for {title}, so "

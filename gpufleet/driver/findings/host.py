@@ -76,7 +76,7 @@ SECURE_BOOT = blocker(
     "Boot.",
 )
 
-NOUVEAU = warning(
+NOUVEAU_LOADED = warning(
     "GF523",
     "Another driver is bound to the GPU",
     "The kernel driver {module} is loaded; the nvidia module cannot bind to the GPU while it is.",

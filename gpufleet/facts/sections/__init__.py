@@ -73,7 +73,7 @@ class Sections:
             raise FactsError(name, str(error)) from error
 
 
-def records(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+def split_records(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
     """First word and rest of every line that is not empty."""
     for line in lines:
         if line.strip():

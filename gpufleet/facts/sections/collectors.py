@@ -8,7 +8,7 @@ from dataclasses import replace
 from ipaddress import ip_address
 
 from gpufleet.facts.model import Daemon, Listener
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 
 
 def parse_collectors(lines: Sequence[str]) -> tuple[tuple[Daemon, ...], tuple[Listener, ...]]:
@@ -20,7 +20,7 @@ def parse_collectors(lines: Sequence[str]) -> tuple[tuple[Daemon, ...], tuple[Li
     collect: set[int] = set()
     sockets: dict[str, tuple[str, int]] = {}  # by inode
     owners: dict[str, int] = {}  # inode -> process id
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         first, _, second = rest.partition(" ")
         if word in ("collector", "process"):
             daemons[int(first)] = Daemon(int(first), second)

@@ -56,7 +56,7 @@ def _owners(answers: Sequence[str]) -> tuple[str, ...] | None:
     return () if denied and all(denied) else None
 
 
-def packaged(packages: Mapping[str, Package], files: Collection[DriverFile]) -> bool:
+def is_driver_packaged(packages: Mapping[str, Package], files: Collection[DriverFile]) -> bool:
     """True if a package with the driver's library or modules is installed, from any source."""
     return any(file.owners for file in files) or any(
         _CARRIERS.match(package.name) and package.architecture not in _FOREIGN_ARCHITECTURES
@@ -64,7 +64,7 @@ def packaged(packages: Mapping[str, Package], files: Collection[DriverFile]) -> 
     )
 
 
-def foreign(
+def foreign_driver_sign(
     oddities: Collection[str],
     files: Collection[DriverFile],
     packages: Mapping[str, Package],
@@ -75,7 +75,7 @@ def foreign(
 ) -> str:
     """Evidence that no package installed the driver, or "": files without an owner, or a kernel
     without modules. A loaded module alone may remain from a removed driver."""
-    if packaged(packages, files):
+    if is_driver_packaged(packages, files):
         return ""
     of_unknown = {file.path.rpartition("/")[0] for file in files if file.owners is None}
     folders = {line.removeprefix(_ELSEWHERE) for line in oddities if line.startswith(_ELSEWHERE)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from gpufleet.facts.gpu import CdiSpec
 from gpufleet.facts.model import ManagedFile
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 from gpufleet.facts.sections.hardware import library_version
 
 _MOVED = (
@@ -98,7 +98,7 @@ def parse_cdi(lines: Sequence[str]) -> tuple[CdiSpec, ...]:
     """The CDI specs, each with the driver version that it was made for."""
     paths: list[str] = []
     drivers: dict[str, str] = {}
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word == "spec":
             paths.append(rest)
         else:

@@ -9,7 +9,7 @@ from gpufleet.core.entries import Modules
 from gpufleet.core.versions import version_order
 from gpufleet.facts.gpu import Listed
 from gpufleet.facts.model import DkmsModule, Kernel, ModuleOnDisk, PciDevice
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 
 _DKMS = re.compile(
     r"(?P<name>[^,/:\s]+)(?:/|, *)(?P<version>[^,/:\s]+)"
@@ -28,7 +28,7 @@ def parse_kernel(lines: Sequence[str]) -> Kernel:
     buildable: list[str] = []
     installed: set[str] = set()
     secure_boot: bool | None = None
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word == "uname":
             _, release, architecture = rest.split()
         elif word == "installed":
@@ -91,7 +91,7 @@ def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:
     Lines of /proc/modules, then one `module` line per /sys/module entry.
     """
     versions: dict[str, str | None] = {}
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word == "module":
             name, _, *version = rest.split()
             versions[name] = " ".join(version) or None
@@ -105,7 +105,9 @@ def parse_flavour(lines: Sequence[str]) -> Modules | None:
 
     Lines of /proc/modules end with the taint flags of a module: P stands for proprietary.
     """
-    taints = (re.search(r"\((\w+)\)$", rest) for word, rest in records(lines) if word == "nvidia")
+    taints = (
+        re.search(r"\((\w+)\)$", rest) for word, rest in split_records(lines) if word == "nvidia"
+    )
     flags = next(filter(None, taints), None)
     return None if flags is None else "proprietary" if "P" in flags[1] else "open"
 
@@ -136,7 +138,7 @@ def library_version(path: str) -> str | None:
 
 def parse_library(lines: Sequence[str]) -> str | None:
     """The version that the loader uses, or else the newest one."""
-    found = [(word, library_version(path)) for word, path in records(lines)]
+    found = [(word, library_version(path)) for word, path in split_records(lines)]
     used = [version for word, version in found if version and word == "used"]
     versions = [version for _, version in found if version]
     return next(iter(used), None) or max(versions, key=version_order, default=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpufleet.facts.distribution import OsRelease
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 
 
 def parse_os(lines: Sequence[str]) -> OsRelease:
@@ -26,14 +26,14 @@ def parse_os(lines: Sequence[str]) -> OsRelease:
 
 
 def parse_identity(lines: Sequence[str]) -> dict[str, str]:
-    values = dict(records(lines))
+    values = dict(split_records(lines))
     if not values.get("boot"):
         raise ValueError("there is no boot id: /proc is not mounted or not readable")
     return values
 
 
 def parse_clock(lines: Sequence[str]) -> int:
-    return int(dict(records(lines))["clock"])
+    return int(dict(split_records(lines))["clock"])
 
 
 def parse_space(lines: Sequence[str]) -> dict[str, int]:

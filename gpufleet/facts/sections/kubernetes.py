@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 
 from gpufleet.facts.model import ClusterHost
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 
 
 def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
@@ -14,7 +14,7 @@ def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
     texts: dict[str, str] = {}
     numbers: dict[str, int] = {}
     listed: dict[str, list[str]] = {"swap": [], "mac": [], "path": [], "authority": []}
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word in listed:
             listed[word].append(rest)
         elif word in ("name", "server", "advertised"):
@@ -29,10 +29,10 @@ def parse_cluster_host(lines: Sequence[str]) -> ClusterHost:
         swap=tuple(listed["swap"]),
         macs=tuple(listed["mac"]),
         paths=frozenset(listed["path"]),
-        authorities=frozenset(map(digest, listed["authority"])),
+        authorities=frozenset(map(certificate_digest, listed["authority"])),
     )
 
 
-def digest(certificate: str) -> str:
+def certificate_digest(certificate: str) -> str:
     """The sha256 of a certificate in the base64 of its PEM, without line breaks."""
     return hashlib.sha256(certificate.encode()).hexdigest()

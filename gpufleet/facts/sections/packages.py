@@ -83,7 +83,7 @@ def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
     return PackageState(manager, packages, frozenset(held), ", ".join(unfinished))
 
 
-def versionlocks(files: Mapping[str, ManagedFile]) -> frozenset[str]:
+def parse_versionlocks(files: Mapping[str, ManagedFile]) -> frozenset[str]:
     """The lines of the version lock lists of yum and dnf."""
     return frozenset(
         line.strip()
@@ -114,7 +114,7 @@ def _fingerprints(data: bytes) -> tuple[str, ...]:
     return keyring_fingerprints(data) if data.strip() else ()
 
 
-def keyring(path: str, data: bytes) -> Keyring:
+def parse_keyring(path: str, data: bytes) -> Keyring:
     """A keyring file, without fingerprints if its content is not a keyring."""
     return Keyring(path, _fingerprints(data))
 
@@ -127,7 +127,7 @@ def parse_lock(lines: Iterable[str]) -> str:
     return ""
 
 
-def unattended(
+def upgrades_unattended(
     state: PackageState, files: Mapping[str, ManagedFile], services: Mapping[str, Service]
 ) -> bool:
     """True if the host upgrades packages automatically."""

@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Literal
 
 from gpufleet.facts.model import GpuProcess, ManagedFile, Package, Runtime, Service
-from gpufleet.facts.sections import records
+from gpufleet.facts.sections import split_records
 
 COMMAND_WORDS, COMMAND_CHARS = 4, 80  # limits of a command line in reports
 RUNS = ("active", "activating", "reloading")
@@ -86,7 +86,7 @@ class _Reported:
 
 def _reported(lines: Sequence[str]) -> _Reported:
     reported = _Reported()
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word == "command":
             reported.commands.add(rest)
         elif word == "containers":
@@ -102,7 +102,7 @@ def _reported(lines: Sequence[str]) -> _Reported:
 
 def runs_rootless_docker(lines: Sequence[str]) -> bool:
     """True if a user has the socket of a docker that runs without root."""
-    return ("rootless", "docker") in records(lines)
+    return ("rootless", "docker") in split_records(lines)
 
 
 def parse_runtimes(
@@ -192,7 +192,7 @@ def parse_gpu(lines: Sequence[str]) -> tuple[tuple[GpuProcess, ...], int, int]:
     groups: dict[int, str] = {}
     pods: set[str] = set()
     given: set[str] = set()
-    for word, rest in records(lines):
+    for word, rest in split_records(lines):
         if word == "pod":
             pods.add(rest)
         elif word == "given":

@@ -13,9 +13,9 @@ from gpufleet.core.visible import one_line
 from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.helm.findings.releases import KIND_MISSING
-from gpufleet.helm.operations.cluster import Cluster, PlannedRelease, open_cluster
+from gpufleet.helm.operations.cluster import PlannedRelease, RunCluster, open_cluster
 from gpufleet.helm.release import Release, ReleasePlan
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.run.report import HostReport
@@ -30,7 +30,7 @@ class ClusterRun:
     """
 
     settings: ClusterSettings
-    cluster: Cluster
+    cluster: RunCluster
     report: HostReport
     preview: bool = False
     blocked: bool = False
@@ -55,14 +55,14 @@ class ClusterRun:
             "before": before.chart_version if before else None,
             "after": before.chart_version if before and kept else planned.release.version,
         }
-        self.releases.append(describe(planned))
+        self.releases.append(describe_release(planned))
         self.report.plan["releases"] = self.releases
         self.report.findings += [
             found for found in planned.findings if found not in self.report.findings
         ]
 
 
-def describe(plan: ReleasePlan) -> dict[str, Any]:
+def describe_release(plan: ReleasePlan) -> dict[str, Any]:
     """A plan as data for preflight's JSON."""
     wanted = plan.release
     return {
@@ -141,7 +141,7 @@ def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
     return plan
 
 
-@operation
+@host_operation
 def _apply(run: ClusterRun, planned: PlannedRelease) -> Commands:
     """
     Apply the plan of one Helm release and wait until it is ready.

@@ -20,27 +20,31 @@ from gpufleet.gpu_stack.removal import (
     Owned,
     Remains,
     StackRemoval,
-    is_installed,
+    is_release_installed,
     marked_nodes,
     plan_stack_removal,
     ref_of,
 )
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.release import OWNER_LABEL
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import HelmRelease, ObjectRef
 from gpufleet.kube.helm_releases import RELEASE_TYPE, revision_of
-from gpufleet.kube.objects import OURS, is_ours
+from gpufleet.kube.objects import MANAGED_BY_LABELS, is_our_object
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
-from gpufleet.kube.operations.gather import Ask, ask_all
-from gpufleet.kube.operations.objects import write
+from gpufleet.kube.operations.gather import ApiRequest, ask_all
+from gpufleet.kube.operations.objects import write_object
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
 
-LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in OURS.items())}
-SHARED = ("RuntimeClass", "CustomResourceDefinition", "Namespace")  # other programs may use them
+LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABELS.items())}
+SHARED_KINDS = (
+    "RuntimeClass",
+    "CustomResourceDefinition",
+    "Namespace",
+)  # other programs may use them
 PLURALS = {"Secret": "secrets", "Service": "services"}
 
 
@@ -98,17 +102,17 @@ def gather_remains(run: ClusterRun) -> Remains:
         "Namespace": "/api/v1/namespaces",
     }
     asks = {
-        kind: Ask(path, accept=METADATA_ONLY, query=LABELLED, optional=True)
+        kind: ApiRequest(path, accept=METADATA_ONLY, query=LABELLED, optional=True)
         for kind, path in paths.items()
     }
     ours = {"labelSelector": f"owner=helm,{OWNER_LABEL}", "fieldSelector": f"type={RELEASE_TYPE}"}
-    asks["releases"] = Ask("/api/v1/secrets", accept=METADATA_ONLY, query=ours)
-    asks["claims"] = Ask("/api/v1/persistentvolumeclaims", accept=METADATA_ONLY)
-    asks["nodes"] = Ask("/api/v1/nodes", accept=METADATA_ONLY)
-    asks["pods"] = Ask("/api/v1/pods")
+    asks["releases"] = ApiRequest("/api/v1/secrets", accept=METADATA_ONLY, query=ours)
+    asks["claims"] = ApiRequest("/api/v1/persistentvolumeclaims", accept=METADATA_ONLY)
+    asks["nodes"] = ApiRequest("/api/v1/nodes", accept=METADATA_ONLY)
+    asks["pods"] = ApiRequest("/api/v1/pods")
     found = ask_all(api, asks)
     labelled = {kind: [ref_of(item, kind) for item in found[kind]] for kind in paths}
-    shared = [ref for kind in SHARED for ref in labelled.pop(kind)]
+    shared = [ref for kind in SHARED_KINDS for ref in labelled.pop(kind)]
     known = our_releases(run.settings)
     revisions = [revision_of(item) for item in found["releases"]]
     return Remains(
@@ -144,7 +148,7 @@ def _left_behind(api: ClusterApi, spaces: Mapping[str, str]) -> dict[str, tuple[
 def _users(run: ClusterRun) -> dict[str, tuple[ObjectRef, ...]]:
     """CRD that helm deletes with one of gpufleet's releases -> its objects that neither gpufleet
     nor that release created. Raises ClusterProblem if they cannot be listed."""
-    going = {release.ref for release in run.facts.releases if is_installed(release)}
+    going = {release.ref for release in run.facts.releases if is_release_installed(release)}
     found: dict[str, tuple[ObjectRef, ...]] = {}
     for crd in run.facts.crds.values():
         if crd.release in going and crd.versions:
@@ -153,13 +157,13 @@ def _users(run: ClusterRun) -> dict[str, tuple[ObjectRef, ...]]:
             found[crd.name] = tuple(
                 ref_of(item, crd.kind)
                 for item in items
-                if release_of(item) != crd.release and not is_ours(item)
+                if release_of(item) != crd.release and not is_our_object(item)
             )
     return found
 
 
-@operation
-def uninstall(removal: ClusterRemoval, name: str) -> Commands:
+@host_operation
+def uninstall_release(removal: ClusterRemoval, name: str) -> Commands:
     """
     Uninstall one of gpufleet's releases, and wait until its objects are gone.
 
@@ -182,7 +186,7 @@ def _uninstall(state: State, host: Host, removal: ClusterRemoval, release: HelmR
     return True
 
 
-@operation
+@host_operation
 def delete_objects(removal: ClusterRemoval) -> Commands:
     """
     Delete the objects with gpufleet's label.
@@ -193,10 +197,10 @@ def delete_objects(removal: ClusterRemoval) -> Commands:
         host.noop("no object has gpufleet's label")
     for found in removal.plan.objects:
         call = partial(_ignore_missing, partial(removal.api.delete, found.path))
-        yield write(f"delete {found.ref}", call, secret=found.ref.kind == "Secret")
+        yield write_object(f"delete {found.ref}", call, secret=found.ref.kind == "Secret")
 
 
-@operation
+@host_operation
 def unlabel_nodes(removal: ClusterRemoval) -> Commands:
     """
     Remove the label that gpufleet set on nodes.
@@ -208,7 +212,7 @@ def unlabel_nodes(removal: ClusterRemoval) -> Commands:
     for name, label in removal.plan.nodes:
         body = {"metadata": {"labels": {label: None}, "annotations": {NODE_MARK: None}}}
         call = partial(removal.api.merge, f"/api/v1/nodes/{name}", body)
-        yield write(f"remove the label of node {name}", partial(_ignore_missing, call))
+        yield write_object(f"remove the label of node {name}", partial(_ignore_missing, call))
 
 
 def _ignore_missing(call: Any) -> None:

@@ -11,17 +11,17 @@ from functools import partial
 from pyinfra import host, state
 from pyinfra.api.exceptions import NoGroupError
 
-from gpufleet.core.inventory import CLUSTERS, NODES, cluster_named_twice
+from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
 from gpufleet.gpu_stack.model import NODE_MARK, StackPlan
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import NAMED_TWICE
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.objects import ensure_namespace, write
+from gpufleet.kube.operations.objects import ensure_namespace, write_object
 from gpufleet.run.reporting import RunReport
 
 
@@ -90,13 +90,13 @@ def is_named_twice() -> bool:
 def _node_names() -> list[str]:
     """Names of the inventory's GPU nodes, each also without its domain."""
     try:
-        hosts = state.inventory.get_group(NODES)
+        hosts = state.inventory.get_group(NODES_GROUP)
     except NoGroupError:
         return []
     return [name for found in hosts for name in {found.name, found.name.split(".")[0]}]
 
 
-@operation
+@host_operation
 def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -> Commands:
     """
     Label nodes, so that charts select the ones with GPUs.
@@ -115,10 +115,10 @@ def label_nodes(api: ClusterApi, names: Sequence[str], label: str, value: str) -
             metadata = {"labels": {label: value}, "annotations": {NODE_MARK: label}}
             api.merge(f"/api/v1/nodes/{name}", {"metadata": metadata})
 
-    yield write("label nodes", label_all)
+    yield write_object("label nodes", label_all)
 
 
-@operation
+@host_operation
 def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     """
     Create the RuntimeClass by which pods select the container runtime of that name.
@@ -137,13 +137,13 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     body = {
         "apiVersion": group,
         "kind": "RuntimeClass",
-        "metadata": {"name": name, "labels": OURS},
+        "metadata": {"name": name, "labels": MANAGED_BY_LABELS},
         "handler": name,
     }
-    yield write(f"create RuntimeClass {name}", partial(api.create, classes, body))
+    yield write_object(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 
-@operation
+@host_operation
 def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) -> Commands:
     """
     Generate Grafana's password once; it is stored only in the Secret.
@@ -156,14 +156,14 @@ def ensure_password(api: ClusterApi, secret: tuple[str, str] | None, user: str) 
         host.noop("Grafana's password exists")
         return
     create = partial(_create_password, api, *secret, user)
-    yield write("create Secret {}/{}".format(*secret), create, secret=True)
+    yield write_object("create Secret {}/{}".format(*secret), create, secret=True)
 
 
 def _create_password(api: ClusterApi, namespace: str, name: str, user: str) -> None:
     password = secrets.token_urlsafe(24)
     register_secret(password)
     body = {
-        "metadata": {"name": name, "labels": OURS},
+        "metadata": {"name": name, "labels": MANAGED_BY_LABELS},
         "stringData": {"admin-user": user, "admin-password": password},
     }
     ensure_namespace(api, namespace)

@@ -26,7 +26,7 @@ VALUES_EDITED = warning(
     "Copy the ones to keep into the values in the inventory. The previous values: helm get values "
     "{name} --namespace {namespace} --revision {revision}.",
 )
-BUSY = blocker(
+RELEASE_BUSY = blocker(
     "GF832",
     "Release is locked by another operation",
     "Release {release} has been {status} for {age}: another helm process may be changing it.",

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.core.process import GRACE, Process, Result, Tick
+from gpufleet.core.process import GRACE, Process, ProgramResult, Tick
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import (
@@ -49,7 +49,7 @@ class Helm:
         timeout: int,
         *,
         adopted: bool = False,
-    ) -> Result:
+    ) -> ProgramResult:
         """Install or upgrade. helm waits only for hooks; gpufleet waits for readiness. `adopted`:
         gpufleet adopted the release; helm copies the label to later revisions."""
         labels = (
@@ -67,7 +67,7 @@ class Helm:
 
     def rollback(
         self, release: Release, revision: int, strategy: HelmStrategy, timeout: int
-    ) -> Result:
+    ) -> ProgramResult:
         """Roll a release back to a revision. 0 is the previous one."""
         words = [
             *("rollback", release.name, str(revision), "--namespace", release.namespace),
@@ -77,7 +77,7 @@ class Helm:
 
     def uninstall(
         self, ref: ReleaseRef, strategy: HelmStrategy, timeout: int, *, debug: bool = False
-    ) -> Result:
+    ) -> ProgramResult:
         """Uninstall a release, and wait until its objects are deleted. Only with `debug`, helm
         names the object that it could not delete."""
         words = [
@@ -93,7 +93,7 @@ class Helm:
         strategy: HelmStrategy,
         timeout: int,
         values: Mapping[str, Any],
-    ) -> Result:
+    ) -> ProgramResult:
         """Run helm against the cluster of our facts, with a temporary kubeconfig of only that
         context, which only this user can read."""
         if self.lease:
@@ -107,7 +107,9 @@ class Helm:
         finally:
             path.unlink()
 
-    def render(self, release: Release, archive: Path, server: str, apis: Sequence[str]) -> Result:
+    def render(
+        self, release: Release, archive: Path, server: str, apis: Sequence[str]
+    ) -> ProgramResult:
         """Render the objects of a release for a server of that version with these APIs, without
         access to the cluster."""
         words = [
@@ -125,7 +127,7 @@ class Helm:
         values: Mapping[str, Any] | None = None,
         tick: Tick | None = None,
         more: Mapping[str, str] | None = None,
-    ) -> Result:
+    ) -> ProgramResult:
         """Run helm for at most `timeout` seconds, calling `tick` from time to time. `values`: input
         of `--values -`. `more`: variables for this call; without a kubeconfig in them, helm has no
         cluster."""

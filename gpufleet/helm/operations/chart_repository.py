@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from urllib.parse import urljoin
 
-from gpufleet.core.limits import CHART, INDEX, Limit
+from gpufleet.core.limits import CHART_LIMIT, INDEX, Limit
 from gpufleet.helm.chart_index import BrokenIndex, IndexEntry, parse_index
 from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.download import (
     DownloadFailed,
-    download,
+    download_url,
     leaves_tls,
     same_origin,
 )
@@ -35,7 +35,7 @@ def archive_from_repository(release: Release, login: RepositoryLogin | None) -> 
     if leaves_tls(base, url):
         reason = f"its index refers from https to {url}"
         raise ClusterProblem(findings.CHART_UNREACHABLE(**release.origin, error=reason))
-    data = _get(release, url, CHART, login if same_origin(base, url) else None)
+    data = _get(release, url, CHART_LIMIT, login if same_origin(base, url) else None)
     digest = hashlib.sha256(data).hexdigest()
     if entry.digest and digest != entry.digest:
         error = f"expected sha256 {entry.digest} from the index, found {digest}"
@@ -61,7 +61,7 @@ def _entry(release: Release, url: str, login: RepositoryLogin | None) -> IndexEn
 
 def _get(release: Release, url: str, limit: Limit, login: RepositoryLogin | None) -> bytes:
     try:
-        return download(url, limit, login)
+        return download_url(url, limit, login)
     except DownloadFailed as error:
         if error.status in (401, 403):
             raise ClusterProblem(login_refused(release, str(error))) from error

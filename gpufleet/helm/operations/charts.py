@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.limits import CHART, MIB, UNPACKED_CHART
+from gpufleet.core.limits import CHART_LIMIT, MIB, UNPACKED_CHART
 from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
@@ -96,8 +96,11 @@ def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str
     words += ["--plain-http"] if source.plain_http else []
 
     def tick(_: float) -> None:
-        if sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) > CHART.bytes:
-            raise ClusterProblem(_unreachable(release, CHART.too_large))
+        if (
+            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            > CHART_LIMIT.bytes
+        ):
+            raise ClusterProblem(_unreachable(release, CHART_LIMIT.too_large))
 
     result = helm.run(words, timeout=PULLED_IN, tick=tick, more=environment)
     if result.code is None:

@@ -18,14 +18,14 @@ from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.crds import live_crds
 from gpufleet.helm.operations.pod_trial import refused_pods
 from gpufleet.helm.operations.program import find_helm
-from gpufleet.helm.operations.release_run import Outcome, ReleaseRun
+from gpufleet.helm.operations.release_run import ReleaseOutcome, ReleaseRun
 from gpufleet.helm.output import (
     Failure,
     error_line,
     explain_failure,
     explain_uninstall,
-    is_gone,
     is_kept,
+    is_release_gone,
     removal_failed,
 )
 from gpufleet.helm.plan import (
@@ -55,7 +55,7 @@ class PlannedRelease:
 
 
 @dataclass(slots=True)
-class Cluster:
+class RunCluster:
     """One cluster during a run. `name`: its name in the inventory."""
 
     name: str
@@ -107,7 +107,7 @@ class Cluster:
         documents = load_manifests(result.stdout)
         return [document for document in documents if isinstance(document, dict)]
 
-    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> Outcome:
+    def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> ReleaseOutcome:
         """Apply the plan of a release. Raises nothing."""
         run = ReleaseRun(planned.plan, planned.archive, self.api, self.helm, self.facts, say)
         return run.carry_out()
@@ -120,7 +120,7 @@ class Cluster:
         result = self.helm.uninstall(release.ref, strategy, timeout)
         if is_kept(result.stderr):  # helm gives the reason only in its debug output
             result = self.helm.uninstall(release.ref, strategy, timeout, debug=True)
-        if result.ok or is_gone(result.stderr):
+        if result.ok or is_release_gone(result.stderr):
             return None
         if result.code is None:
             late = f"it did not end within {timeout} s: {error_line(result.stderr)}"
@@ -139,7 +139,7 @@ def open_cluster(
     uid: str = "",
     wait: float | None = 600,
     say: Callable[[str], None] = lambda line: None,
-) -> Cluster:
+) -> RunCluster:
     """Connect to a cluster and gather its facts. Raises ClusterProblem.
 
     `releases`: the releases to read, which may then be planned. `helm`: path of the program, or ""
@@ -168,7 +168,7 @@ def open_cluster(
             lease.give_back()
         raise
     controller = Controller(controller_id(), api.clock, program.version, alone=alone)
-    return Cluster(
+    return RunCluster(
         name, api, Helm(program, api.kubeconfig, controller.id, lease), facts, controller
     )
 

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.helm.crds import published
+from gpufleet.helm.crds import is_published
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import CrdStep, Release
 from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import condition
+from gpufleet.kube.parse import true_condition
 
 PUBLISHED_IN = 60  # seconds to wait until the server uses a new schema
 LOOK_EVERY = 0.25  # seconds
@@ -80,13 +80,13 @@ def _path(manifest: Mapping[str, Any], name: str) -> str:
 
 def _in_use(api: ClusterApi, step: CrdStep, server: ServerVersion) -> bool:
     """True if the CRD is established and the server's OpenAPI document has its new schema."""
-    if not condition(api.get(_path(step.manifest, step.name)), "Established"):
+    if not true_condition(api.get(_path(step.manifest, step.name)), "Established"):
         return False
     spec = step.manifest["spec"]
     for version in spec.get("versions") or ():
         if version.get("served"):
             document = _description(api, spec["group"], version["name"], server)
-            if not published(document, spec["group"], spec["names"]["kind"], version):
+            if not is_published(document, spec["group"], spec["names"]["kind"], version):
                 return False
     return True
 

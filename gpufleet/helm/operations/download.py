@@ -13,13 +13,13 @@ import urllib3
 from urllib3.util import parse_url
 
 from gpufleet.core.limits import Limit
-from gpufleet.core.responses import read_response, within
+from gpufleet.core.responses import read_response, run_within
 from gpufleet.packages.logins import RepositoryLogin
 
-TIMEOUT = urllib3.Timeout(connect=10, read=60)
+DOWNLOAD_TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
-MOVED = (301, 302, 303, 307, 308)
-PORTS = {"http": 80, "https": 443}
+REDIRECT_STATUSES = (301, 302, 303, 307, 308)
+DEFAULT_PORTS = {"http": 80, "https": 443}
 _WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
 
 
@@ -40,7 +40,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     """Parse as urllib3 does, which makes the connection: another parser could see another host."""
     parts = parse_url(url)
     scheme = parts.scheme or ""
-    return scheme, parts.host or "", parts.port or PORTS.get(scheme)
+    return scheme, parts.host or "", parts.port or DEFAULT_PORTS.get(scheme)
 
 
 def leaves_tls(old: str, new: str) -> bool:
@@ -48,14 +48,14 @@ def leaves_tls(old: str, new: str) -> bool:
     return _origin(old)[0] == "https" and _origin(new)[0] != "https"
 
 
-def download(url: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
+def download_url(url: str, limit: Limit, login: RepositoryLogin | None = None) -> bytes:
     """Download a URL. Raises DownloadFailed, also if the content exceeds `limit`.
 
     Credentials are sent only to the URL's scheme, host and port. Redirects to other hosts are
     followed without them; redirects from https to http are not followed.
     """
     try:
-        return within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
+        return run_within(limit.seconds, lambda given_up: _followed(url, limit, login, given_up))
     except TimeoutError:
         raise DownloadFailed(limit.too_slow) from None
 
@@ -69,7 +69,7 @@ def _followed(
         if answer.status == 200:
             return data
         location = answer.headers.get("Location")
-        if answer.status not in MOVED or not location:
+        if answer.status not in REDIRECT_STATUSES or not location:
             raise DownloadFailed(
                 f"it answers {answer.status} {answer.reason or ''}".strip(), answer.status
             )
@@ -92,7 +92,12 @@ def _answer(
     try:
         with _pool(url) as pool:
             answer = pool.request(
-                "GET", url, headers=headers, timeout=TIMEOUT, retries=False, preload_content=False
+                "GET",
+                url,
+                headers=headers,
+                timeout=DOWNLOAD_TIMEOUT,
+                retries=False,
+                preload_content=False,
             )
             return answer, read_response(answer, limit, given_up) if answer.status == 200 else b""
     except (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, ValueError) as error:

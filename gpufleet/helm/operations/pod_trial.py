@@ -7,7 +7,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.pod_reasons import POD_SECURITY, QUOTA
+from gpufleet.helm.pod_reasons import POD_SECURITY_MESSAGE, QUOTA_MESSAGE
 from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
 from gpufleet.kube.operations.api import ClusterApi
@@ -15,7 +15,7 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import object_ref
 from gpufleet.kube.permissions import speaks_of_permissions
 
-KINDS = ("DaemonSet", "Deployment", "StatefulSet")
+WORKLOAD_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 # These objects may belong to the same release. Admission would refuse a pod without them.
 _MADE_LATER = ("serviceAccount", "runtimeClassName", "nodeName")
 
@@ -25,7 +25,7 @@ def trial_pods(
 ) -> Iterator[tuple[ObjectRef, dict[str, Any]]]:
     """The workloads of a release, each with a pod as its controller would create it."""
     for item in objects:
-        if item.get("kind") not in KINDS:
+        if item.get("kind") not in WORKLOAD_KINDS:
             continue
         template = item["spec"]["template"]
         kept = {key: value for key, value in template["spec"].items() if key not in _MADE_LATER}
@@ -45,10 +45,10 @@ def trial_pods(
 def explain_refusal(message: str, namespace: str, release: ReleaseRef) -> Finding | None:
     """Why pods of a release are refused in a namespace. None if the reason is neither pod security
     nor a quota, because the dry run itself may be the cause."""
-    if POD_SECURITY in message:
-        level = message.partition(POD_SECURITY)[2].split(":")[0].strip(' "')
+    if POD_SECURITY_MESSAGE in message:
+        level = message.partition(POD_SECURITY_MESSAGE)[2].split(":")[0].strip(' "')
         return findings.POD_SECURITY(namespace=namespace, level=level, release=release)
-    if QUOTA in message:
+    if QUOTA_MESSAGE in message:
         return findings.QUOTA(namespace=namespace, release=release, error=message)
     return None
 

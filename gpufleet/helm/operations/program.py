@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.core.limits import HELM
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.process import Process
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.findings.charts import DIGEST_WRONG
-from gpufleet.helm.operations.download import DownloadFailed, download
+from gpufleet.helm.operations.download import DownloadFailed, download_url
 from gpufleet.helm.release import HelmVersion
 from gpufleet.helm.strategy import HelmCatalog
 from gpufleet.kube.operations.access import ClusterProblem
@@ -44,7 +44,7 @@ def find_helm(wanted: str, catalog: HelmCatalog, cache: Path, site: str = "") ->
     ClusterProblem if no helm is found, or if `wanted` is unusable.
     """
     if wanted:
-        return _checked(expanded(wanted), catalog)
+        return _checked(expand_user_path(wanted), catalog)
     on_path = shutil.which("helm")
     looked = "cluster_helm is not set, and helm is not on PATH"
     if on_path:
@@ -104,7 +104,7 @@ def _fetched(catalog: HelmCatalog, cache: Path, site: str, looked: str) -> Path:
     if hashlib.sha256(data).hexdigest() != checksum:
         url = f"{site or wanted.site}/{name}"
         try:
-            data = download(url, HELM)
+            data = download_url(url, HELM)
         except DownloadFailed as error:
             raise missing(f"{url}: {error}") from error
         found = hashlib.sha256(data).hexdigest()

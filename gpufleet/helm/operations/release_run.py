@@ -7,39 +7,39 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.process import Result
+from gpufleet.core.process import ProgramResult
 from gpufleet.core.quoting import keep_output
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.crds import write_crds
 from gpufleet.helm.operations.release_wait import (
     Say,
-    explain,
+    explain_not_ready,
     read_release,
     read_state,
     wait_for_release,
 )
 from gpufleet.helm.output import Failure, dropped_fields, error_line, explain_failure
-from gpufleet.helm.release import ReleasePlan, is_ours
+from gpufleet.helm.release import ReleasePlan, is_our_release
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.objects import ensure_namespace
 from gpufleet.kube.operations.refused import ApiError
 
-TIMEOUT = 300  # seconds for hooks and requests of one helm call
-AGAIN = "fix the cause and run again."
+HELM_TIMEOUT = 300  # seconds for hooks and requests of one helm call
+FIX_AND_RERUN = "fix the cause and run again."
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReleaseOutcome:
     """The result of a plan. `changed`: True if something in the cluster changed."""
 
     ok: bool = True
     changed: bool = False
     findings: list[Finding] = field(default_factory=list)
 
-    def fail(self, *found: Finding) -> Outcome:
+    def fail(self, *found: Finding) -> ReleaseOutcome:
         self.ok = False
         self.findings += found
         return self
@@ -56,16 +56,16 @@ class ReleaseRun:
     facts: ClusterFacts
     say: Say
 
-    def carry_out(self) -> Outcome:
+    def carry_out(self) -> ReleaseOutcome:
         """Apply the plan. Raises nothing: errors are in the outcome."""
-        outcome = Outcome()
+        outcome = ReleaseOutcome()
         try:
             self._carry_out(outcome)
         except ClusterProblem as problem:
             outcome.fail(*problem.findings)
         return outcome
 
-    def _carry_out(self, outcome: Outcome) -> None:
+    def _carry_out(self, outcome: ReleaseOutcome) -> None:
         if self.plan.changes:
             self.say(f"{self.plan.action}: {self.plan.reason}")
             for line in self.plan.diff:
@@ -90,7 +90,7 @@ class ReleaseRun:
             outcome.fail(findings.NOT_READY(**of, remedy=self._state().capitalize()))
             self._go_back(outcome)
 
-    def _change(self, outcome: Outcome) -> bool:
+    def _change(self, outcome: ReleaseOutcome) -> bool:
         """Create the namespace and CRDs, repair, run helm. Returns True if all succeeded."""
         wanted = self.plan.release
         if wanted.namespace not in self.facts.namespaces:
@@ -101,7 +101,9 @@ class ReleaseRun:
             return False
         if self.plan.rollback_to is not None:  # a pending or failed release
             self.say(f"rolling back to revision {self.plan.rollback_to} first")
-            result = self.helm.rollback(wanted, self.plan.rollback_to, self.plan.strategy, TIMEOUT)
+            result = self.helm.rollback(
+                wanted, self.plan.rollback_to, self.plan.strategy, HELM_TIMEOUT
+            )
             if not result.ok:
                 self.say(f"rollback failed ({_said(result)}); trying the upgrade")
         self._remove_recreated()
@@ -118,25 +120,25 @@ class ReleaseRun:
                 if not error.is_missing:
                     raise
 
-    def _upgrade(self, outcome: Outcome) -> bool:
+    def _upgrade(self, outcome: ReleaseOutcome) -> bool:
         assert self.archive is not None, "a plan that changes something has its chart"
         wanted, before = self.plan.release, self.plan.before
         result = self.helm.upgrade(
             wanted,
             self.archive,
             self.plan.strategy,
-            TIMEOUT,
-            adopted=before is not None and not is_ours(before),
+            HELM_TIMEOUT,
+            adopted=before is not None and not is_our_release(before),
         )
         if result.ok:
             outcome.findings += dropped_fields(result.stderr, wanted)
             return True
         what = "Upgrade" if self._good_before() else "Installation"
         now = read_state(self.api, wanted, self.facts, nodes=False)
-        late = explain(self.api, now.workloads_of(wanted.ref), hooks_in=wanted.namespace)
+        late = explain_not_ready(self.api, now.workloads_of(wanted.ref), hooks_in=wanted.namespace)
         why = "; ".join(reason.text for reason in late)
         if result.code is None:
-            said = f"helm did not end within {TIMEOUT} s: {why or error_line(result.stderr)}"
+            said = f"helm did not end within {HELM_TIMEOUT} s: {why or error_line(result.stderr)}"
         else:
             said = f"{result.stderr.rstrip()}; {why}" if why else result.stderr
         log = keep_output(str(wanted.ref), result.stderr.splitlines())
@@ -155,17 +157,17 @@ class ReleaseRun:
     def _state(self) -> str:
         """The release's state after a failure, as the end of a remedy."""
         if self._good_before():
-            return f"the release is rolled back; {AGAIN}"
-        return f"the release is left as it is, so that its pods can be inspected; {AGAIN}"
+            return f"the release is rolled back; {FIX_AND_RERUN}"
+        return f"the release is left as it is, so that its pods can be inspected; {FIX_AND_RERUN}"
 
-    def _go_back(self, outcome: Outcome) -> None:
+    def _go_back(self, outcome: ReleaseOutcome) -> None:
         revision = self._good_before()
         if revision is None:
             return
         self.say(f"rolling back to revision {revision}")
         self._remove_recreated()  # the rollback reverts their selectors
         release = self.plan.release
-        result = self.helm.rollback(release, revision, self.plan.strategy, TIMEOUT)
+        result = self.helm.rollback(release, revision, self.plan.strategy, HELM_TIMEOUT)
         if result.ok:
             now = read_release(self.api, release)
             chart = f"{now.chart} {now.chart_version}" if now else "unknown"
@@ -184,7 +186,7 @@ class ReleaseRun:
         )
 
 
-def _said(result: Result) -> str:
+def _said(result: ProgramResult) -> str:
     if result.code is None:
-        return f"helm did not finish within {TIMEOUT} s"
+        return f"helm did not finish within {HELM_TIMEOUT} s"
     return error_line(result.stderr)

@@ -21,8 +21,8 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload, WorkloadKin
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
-    histories,
     newest_revisions,
+    release_histories,
 )
 from gpufleet.kube.node_answers import parse_node
 from gpufleet.kube.operated import load_operated_kinds, operated_states
@@ -37,8 +37,10 @@ RESOURCES: dict[WorkloadKind, str] = {
     "Deployment": "deployments",
     "StatefulSet": "statefulsets",
 }
-POLL = 0.5  # seconds between two polls
-REPORT = 5.0  # seconds between lines of progress, and between checks of nodes and pods
+RELEASE_POLL_SECONDS = 0.5  # seconds between two polls
+RELEASE_REPORT_SECONDS = (
+    5.0  # seconds between lines of progress, and between checks of nodes and pods
+)
 HOOK = "helm.sh/hook"  # annotation of a chart's hooks
 EVENT_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FORBIDDEN = 403
@@ -68,11 +70,11 @@ def wait_for_release(
     ready, began = release.ready, time.monotonic()
     since = datetime.fromtimestamp(api.clock, timezone.utc).strftime(EVENT_TIME)
     hold = ready.operands.known.hold if changed and ready.operands else 0
-    looked, stays_since, ready_since = -REPORT, None, None
+    looked, stays_since, ready_since = -RELEASE_REPORT_SECONDS, None, None
     while True:
         spent = time.monotonic() - began
         last = spent >= ready.timeout
-        due = last or spent - looked >= REPORT
+        due = last or spent - looked >= RELEASE_REPORT_SECONDS
         facts = read_state(api, release, facts, nodes=due)
         patient = changed and spent < min(ready.patience, ready.timeout)
         unready = find_unready(release, facts, soon=patient)
@@ -88,7 +90,7 @@ def wait_for_release(
         if due:
             looked = spent
             late = [each.workload for each in unready if each.workload]
-            why = explain(api, late or list(facts.workloads_of(release.ref)), since)
+            why = explain_not_ready(api, late or list(facts.workloads_of(release.ref)), since)
             stays = any(reason.stays for reason in why)
             stays_since = (spent if stays_since is None else stays_since) if stays else None
             lines = [*map(str, unready), *(f"node {name} advertises no GPUs" for name in silent)]
@@ -97,9 +99,9 @@ def wait_for_release(
                 operands = bool(unready) and all(each.operand for each in unready)
                 notes = find_notes(release, facts)
                 return Waited(tuple(lines), tuple(notes), spent, operands)
-            if spent >= REPORT:
+            if spent >= RELEASE_REPORT_SECONDS:
                 say(f"{spent:.0f} s: waiting for {'; '.join(lines) or 'it to stay ready'}")
-        time.sleep(min(POLL, max(ready.timeout - spent, 0)))
+        time.sleep(min(RELEASE_POLL_SECONDS, max(ready.timeout - spent, 0)))
 
 
 def read_state(
@@ -142,13 +144,13 @@ def read_release(api: ClusterApi, release: Release) -> HelmRelease | None:
         return None
     secret = api.get(f"{ask.path}/{newest}")
     try:
-        return decode_release(secret).with_history(histories(metadata)[release.ref])
+        return decode_release(secret).with_history(release_histories(metadata)[release.ref])
     except UndecodableRelease as error:
         found = RELEASE_UNREADABLE(release=release.ref, reason=error)
         raise ClusterProblem(found) from error
 
 
-def explain(
+def explain_not_ready(
     api: ClusterApi, workloads: Sequence[Workload], since: str = "", *, hooks_in: str = ""
 ) -> list[Reason]:
     """Why the pods of workloads are not ready, and the pods of hook Jobs in a namespace. Skips

@@ -6,7 +6,7 @@ import json
 import ssl
 from http.client import HTTPException, HTTPSConnection
 
-LONGEST = 100_000  # bytes of an answer
+MAX_ANSWER_BYTES = 100_000  # bytes of an answer
 SECONDS = 3
 # https://kubernetes.io/docs/reference/access-authn-authz/rbac/#discovery-roles (read 2026-11-24):
 # /version is open to all, unless an administrator has closed it
@@ -26,7 +26,7 @@ def kubernetes_at(address: str, seconds: float = SECONDS) -> str:
         try:
             connection.request("GET", "/version")
             response = connection.getresponse()
-            return version_in(response.status, response.read(LONGEST))
+            return version_in(response.status, response.read(MAX_ANSWER_BYTES))
         finally:
             connection.close()
     except (OSError, HTTPException, ValueError):

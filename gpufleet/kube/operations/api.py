@@ -19,7 +19,7 @@ from gpufleet.core.quoting import quote_field
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
-from gpufleet.kube.objects import MANAGER
+from gpufleet.kube.objects import FIELD_MANAGER
 from gpufleet.kube.operations.access import (
     ClusterProblem,
     KubeAccess,
@@ -29,15 +29,15 @@ from gpufleet.kube.operations.access import (
 )
 from gpufleet.kube.operations.refused import ApiError
 
-PAGE = 500  # objects per response
-TIMEOUT = (5, 60)  # seconds to connect, and between parts of a response
+PAGE_SIZE = 500  # objects per response
+API_TIMEOUT = (5, 60)  # seconds to connect, and between parts of a response
 METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 ANONYMOUS = 'User "system:anonymous"'  # the user of requests without valid credentials
-TRIES = 6  # for a server that responded before
-LONGEST = 200  # characters of a body that is not JSON
+MAX_API_TRIES = 6  # for a server that responded before
+MAX_BODY_CHARS = 200  # characters of a body that is not JSON
 PAUSE = 2.0  # seconds between retries
 SETTLING = 60.0  # seconds in which a server that was unavailable may still reject valid requests
-STARTING = "it was away a moment ago, and rejects requests until it has read its roles"
+STARTING_SERVER = "it was away a moment ago, and rejects requests until it has read its roles"
 _DENIED = 403
 _GONE = 410
 _LATER = 429  # nothing was done: too many requests, or a kind that is not yet served
@@ -83,7 +83,7 @@ class ClusterApi:
         """The items of a list, page by page. `kept` reduces an item to the needed part, or to None
         to drop it, so that only one whole page is in memory."""
         items: list[Any] = []
-        more: dict[str, str] = {"limit": str(PAGE)}
+        more: dict[str, str] = {"limit": str(PAGE_SIZE)}
         for _ in range(API_PAGES):
             try:
                 answer = self.get(path, accept, **query, **more)
@@ -98,7 +98,7 @@ class ClusterApi:
             token = (answer.get("metadata") or {}).get("continue")
             if not token:
                 return items
-            more = {"limit": str(PAGE), "continue": str(token)}
+            more = {"limit": str(PAGE_SIZE), "continue": str(token)}
         raise self._unreadable(f"GET {path}", f"more than {API_PAGES} pages")
 
     def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -124,7 +124,12 @@ class ClusterApi:
         return self._request("PATCH", path, body=operations, content="application/json-patch+json")
 
     def apply(
-        self, path: str, body: Mapping[str, Any], *, manager: str = MANAGER, force: bool = True
+        self,
+        path: str,
+        body: Mapping[str, Any],
+        *,
+        manager: str = FIELD_MANAGER,
+        force: bool = True,
     ) -> dict[str, Any]:
         """Server-side apply. `force`: as --force-conflicts."""
         return self._request(
@@ -151,7 +156,7 @@ class ClusterApi:
         content: str = "application/json",
         query: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | Sequence[Any] | None = None,
-        tries: int = TRIES,
+        tries: int = MAX_API_TRIES,
     ) -> dict[str, Any]:
         if method != "GET":
             self.before_write()
@@ -174,11 +179,11 @@ class ClusterApi:
     def _sent(self, method: str, url: str, headers: dict[str, str], body: Any) -> Any:
         """The response. Retries reads if a server that responded before is briefly unavailable,
         because of an upgrade or a broken connection."""
-        tries = TRIES if self._reached and method == "GET" else 1
+        tries = MAX_API_TRIES if self._reached and method == "GET" else 1
         for left in reversed(range(tries)):
             try:
                 response = self._client.rest_client.request(
-                    method, url, headers=headers, body=body, _request_timeout=TIMEOUT
+                    method, url, headers=headers, body=body, _request_timeout=API_TIMEOUT
                 )
             except ResponseRefused:
                 raise
@@ -205,10 +210,10 @@ class ClusterApi:
         if not isinstance(answer, dict):
             if status < 400:
                 raise self._unreadable(request, "a body that is not JSON")
-            answer = {"message": quote_field(data.decode("utf-8", "replace"), LONGEST)}
+            answer = {"message": quote_field(data.decode("utf-8", "replace"), MAX_BODY_CHARS)}
         if status == _DENIED and time.monotonic() - self._away < SETTLING:
             raise ClusterProblem(
-                findings.API_UNREACHABLE(context=self.context, url=self.url, reason=STARTING)
+                findings.API_UNREACHABLE(context=self.context, url=self.url, reason=STARTING_SERVER)
             )
         if status >= 400:
             raise ApiError(request, status, answer if data else {"message": ""}, self.context)

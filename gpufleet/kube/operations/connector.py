@@ -12,7 +12,7 @@ from typing import Any
 from pyinfra.api.exceptions import InventoryError
 from pyinfra.connectors.local import LocalConnector
 
-GROUP = "@cluster"  # the group of all clusters, as `@local` is of `@local`
+CLUSTER_GROUP = "@cluster"  # the group of all clusters, as `@local` is of `@local`
 
 
 class ClusterConnector(LocalConnector):
@@ -23,4 +23,4 @@ class ClusterConnector(LocalConnector):
         """The host for a name in the inventory."""
         if not name:
             raise InventoryError("a cluster needs a name: @cluster/NAME")
-        yield f"@cluster/{name}", {}, [GROUP]
+        yield f"@cluster/{name}", {}, [CLUSTER_GROUP]

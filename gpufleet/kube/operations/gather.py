@@ -8,21 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.kube import findings
-from gpufleet.kube.answers import KINDS, Answers, cluster_facts
+from gpufleet.kube.answers import WATCHED_KINDS, Answers, cluster_facts
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef, ServerVersion
 from gpufleet.kube.helm_releases import RELEASE_TYPE, newest_revisions
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
-from gpufleet.kube.operations.refused import ApiError, refusals
+from gpufleet.kube.operations.refused import ApiError, refusal_findings
 from gpufleet.kube.parse import crd_groups, parse_version
-from gpufleet.kube.system_pods import NAMESPACE, config_maps
+from gpufleet.kube.system_pods import SYSTEM_NAMESPACE, config_maps
 
 THREADS = 8
 _REFUSED, _MISSING, _DOWN = 403, 404, 503
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ApiRequest:
     """One request to the API. Some errors count as an empty response. `optional`: the server does
     not have the object. `foreign`, for APIs that gpufleet can do without: also any 404 or 503 of
     the program behind the API. `dispensable`: also a missing permission."""
@@ -37,24 +37,26 @@ class Ask:
 
 
 FIRST = {
-    "nodes": Ask("/api/v1/nodes"),
-    "namespaces": Ask("/api/v1/namespaces"),
-    "services": Ask("/api/v1/services"),
-    "pods": Ask("/api/v1/pods"),
-    "crds": Ask("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept=METADATA_ONLY),
-    "groups": Ask("/apis", many=False),
-    "DaemonSet": Ask("/apis/apps/v1/daemonsets"),
-    "Deployment": Ask("/apis/apps/v1/deployments"),
-    "StatefulSet": Ask("/apis/apps/v1/statefulsets"),
-    "api_services": Ask("/apis/apiregistration.k8s.io/v1/apiservices"),
+    "nodes": ApiRequest("/api/v1/nodes"),
+    "namespaces": ApiRequest("/api/v1/namespaces"),
+    "services": ApiRequest("/api/v1/services"),
+    "pods": ApiRequest("/api/v1/pods"),
+    "crds": ApiRequest(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", accept=METADATA_ONLY
+    ),
+    "groups": ApiRequest("/apis", many=False),
+    "DaemonSet": ApiRequest("/apis/apps/v1/daemonsets"),
+    "Deployment": ApiRequest("/apis/apps/v1/deployments"),
+    "StatefulSet": ApiRequest("/apis/apps/v1/statefulsets"),
+    "api_services": ApiRequest("/apis/apiregistration.k8s.io/v1/apiservices"),
 }
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 ALERTMANAGERS = "alertmanagers.monitoring.coreos.com"
 CLUSTER_POLICIES = "clusterpolicies.nvidia.com"
 CUSTOM = {
-    PROMETHEUSES: Ask("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
-    ALERTMANAGERS: Ask("/apis/monitoring.coreos.com/v1/alertmanagers", optional=True),
-    CLUSTER_POLICIES: Ask("/apis/nvidia.com/v1/clusterpolicies", optional=True),
+    PROMETHEUSES: ApiRequest("/apis/monitoring.coreos.com/v1/prometheuses", optional=True),
+    ALERTMANAGERS: ApiRequest("/apis/monitoring.coreos.com/v1/alertmanagers", optional=True),
+    CLUSTER_POLICIES: ApiRequest("/apis/nvidia.com/v1/clusterpolicies", optional=True),
 }
 NEEDED_GROUPS = frozenset(name.partition(".")[2] for name in CUSTOM)
 
@@ -85,7 +87,7 @@ def gather_answers(
     first = ask_all(api, {**FIRST, **histories})
     revisions = [item for name in histories for item in first[name]]
     secrets = {
-        path: Ask(path, many=False, optional=True)
+        path: ApiRequest(path, many=False, optional=True)
         for ref, name in newest_revisions(revisions).items()
         for path in [f"/api/v1/namespaces/{ref.namespace}/secrets/{name}"]
     }
@@ -93,17 +95,19 @@ def gather_answers(
     there = {item["metadata"]["name"] for item in first["crds"]}
     custom = {name: ask for name, ask in CUSTOM.items() if name in there}
     configs = config_maps(first["pods"])
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps"
+    path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps"
     named = {
-        f"configmap {name}": Ask(f"{path}/{name}", many=False, optional=True, dispensable=True)
+        f"configmap {name}": ApiRequest(
+            f"{path}/{name}", many=False, optional=True, dispensable=True
+        )
         for name in configs
     }
     second = ask_all(api, {**secrets, **groups, **custom, **named})
     found = [second[name] for name in secrets]
     return {
-        **{name: first[name] for name in FIRST if name not in KINDS},
+        **{name: first[name] for name in FIRST if name not in WATCHED_KINDS},
         "version": version,
-        "workloads": {kind: first[kind] for kind in KINDS},
+        "workloads": {kind: first[kind] for kind in WATCHED_KINDS},
         "secrets": revisions,
         "releases": [secret for secret in found if secret],  # the rest was deleted after the list
         "resources": {name: second[name] for name in groups},
@@ -114,9 +118,9 @@ def gather_answers(
     }
 
 
-def history_of(ref: ReleaseRef) -> Ask:
+def history_of(ref: ReleaseRef) -> ApiRequest:
     """The request for every revision of a release, without content, which includes the chart."""
-    return Ask(
+    return ApiRequest(
         f"/api/v1/namespaces/{ref.namespace}/secrets",
         accept=METADATA_ONLY,
         query={
@@ -126,13 +130,13 @@ def history_of(ref: ReleaseRef) -> Ask:
     )
 
 
-def _resources(group_version: str) -> Ask:
+def _resources(group_version: str) -> ApiRequest:
     """The request for the resources of a group's version."""
     foreign = group_version.partition("/")[0] not in NEEDED_GROUPS
-    return Ask(f"/apis/{group_version}", many=False, optional=True, foreign=foreign)
+    return ApiRequest(f"/apis/{group_version}", many=False, optional=True, foreign=foreign)
 
 
-def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
+def ask_all(api: ClusterApi, asks: Mapping[str, ApiRequest]) -> dict[str, Any]:
     """Send requests in parallel. Raises ClusterProblem with all rejected requests."""
     answers: dict[str, Any] = {}
     refused: list[ApiError] = []
@@ -144,11 +148,11 @@ def ask_all(api: ClusterApi, asks: Mapping[str, Ask]) -> dict[str, Any]:
         except ApiError as error:
             refused.append(error)
     if refused:
-        raise ClusterProblem(*refusals(refused))
+        raise ClusterProblem(*refusal_findings(refused))
     return answers
 
 
-def _ask(api: ClusterApi, ask: Ask) -> Any:
+def _ask(api: ClusterApi, ask: ApiRequest) -> Any:
     call = api.list if ask.many else api.get
     try:
         return call(ask.path, ask.accept, **ask.query)

@@ -29,15 +29,15 @@ LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 DURATION = 60  # seconds without a renewal after which the Lease is free
 RENEW = 10.0  # seconds between two renewals
 MAX_DURATION = 300  # seconds that another run's Lease may request
-POLL = 1.0  # seconds between reads of another run's Lease
+LEASE_POLL_SECONDS = 1.0  # seconds between reads of another run's Lease
 GAP = 10.0  # seconds between reads after which observation restarts: the API was unavailable
-REPORT = 10.0  # seconds between two lines of progress
-TRIES = 5  # for a renewal that conflicts with another one of the same run
+LEASE_REPORT_SECONDS = 10.0  # seconds between two lines of progress
+MAX_RENEWAL_TRIES = 5  # for a renewal that conflicts with another one of the same run
 MAX_NAME_CHARS = 200  # of a holder's name
 _FORBIDDEN, _CONFLICT = 403, 409
 
 
-def shown(identity: str) -> str:
+def printable_holder(identity: str) -> str:
     """A holder's name, made safe for a finding: any user with write access to Leases may have
     written it."""
     return one_line(identity)[:MAX_NAME_CHARS] or "nobody"
@@ -89,7 +89,7 @@ class Lease:
         """Acquire the Lease. Waits at most `wait` seconds for another run. Raises ClusterProblem if
         that run still holds it."""
         began = time.monotonic()
-        reported = began - REPORT
+        reported = began - LEASE_REPORT_SECONDS
         watched = Watched()
         while True:
             lease = self.read()
@@ -101,16 +101,17 @@ class Lease:
                 continue
             if now - began >= wait:
                 raise ClusterProblem(
-                    findings.RUN_IN_PROGRESS(holder=shown(holder), seconds=f"{wait:.0f}")
+                    findings.RUN_IN_PROGRESS(holder=printable_holder(holder), seconds=f"{wait:.0f}")
                 )
-            if now - reported >= REPORT:
+            if now - reported >= LEASE_REPORT_SECONDS:
                 reported = now
-                say(f"waiting for the cluster lock, held by {shown(holder)}: {now - began:.0f} s")
-            time.sleep(min(POLL, max(began + wait - now, 0)))
+                name = printable_holder(holder)
+                say(f"waiting for the cluster lock, held by {name}: {now - began:.0f} s")
+            time.sleep(min(LEASE_POLL_SECONDS, max(began + wait - now, 0)))
 
     def renew(self) -> bool:
         """Renew the Lease. Returns False if it is no longer ours."""
-        for _ in range(TRIES):
+        for _ in range(MAX_RENEWAL_TRIES):
             lease = self.read()
             if lease is None or holder_of(lease) != self.identity:
                 return False
@@ -136,7 +137,7 @@ class Lease:
             if _clock() - self.confirmed < 2 * RENEW:
                 return
             if not self.renew():
-                holder = shown(holder_of(self.read()))
+                holder = printable_holder(holder_of(self.read()))
                 raise ClusterProblem(findings.LEASE_LOST(holder=holder))
 
     def give_back(self) -> None:
@@ -144,7 +145,7 @@ class Lease:
         the Lease expires after its duration."""
         self._ended.set()
         try:
-            for _ in range(TRIES):
+            for _ in range(MAX_RENEWAL_TRIES):
                 lease = self.read()
                 if lease is None or holder_of(lease) != self.identity:
                     return

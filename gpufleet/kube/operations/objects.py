@@ -8,19 +8,29 @@ from functools import partial
 from pyinfra import host
 from pyinfra.api import FunctionCommand, Host, State
 
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
-from gpufleet.kube.objects import OURS, Action, Body, ObjectChange, ObjectSet, changes, is_ours
+from gpufleet.kube.objects import (
+    MANAGED_BY_LABELS,
+    Action,
+    Body,
+    ObjectChange,
+    ObjectSet,
+    is_our_object,
+    object_changes,
+)
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import POD_SECURITY
+from gpufleet.kube.parse import POD_SECURITY_PREFIX
 
 NEEDED: tuple[Action, ...] = ("create", "change")
-STALE: tuple[Action, ...] = ("delete",)
+STALE_ACTIONS: tuple[Action, ...] = ("delete",)
 
 
-def write(action: str, call: Callable[[], object], *, secret: bool = False) -> FunctionCommand:
+def write_object(
+    action: str, call: Callable[[], object], *, secret: bool = False
+) -> FunctionCommand:
     """A write that the API server may reject. The finding then names `action`.
 
     `secret`: the object is secret, and the server's message may quote it.
@@ -38,9 +48,11 @@ def _write(state: State, host: Host, action: str, call: Callable[[], object], se
     return True
 
 
-@operation
+@host_operation
 def apply_objects(
-    api: ClusterApi, wanted: ObjectSet | None, actions: Collection[Action] = (*NEEDED, *STALE)
+    api: ClusterApi,
+    wanted: ObjectSet | None,
+    actions: Collection[Action] = (*NEEDED, *STALE_ACTIONS),
 ) -> Commands:
     """
     Create, update and delete the objects of a set.
@@ -56,14 +68,14 @@ def apply_objects(
         except ApiError as error:
             if not error.is_missing:  # the API does not serve the kind or group
                 raise
-    found = changes(wanted, live) if wanted else ()
+    found = object_changes(wanted, live) if wanted else ()
     found = tuple(change for change in found if change.action in actions)
     if not wanted or not found:
         host.noop("objects are up to date")
         return
     for change in found:  # before any is written
         there = api.find(f"{wanted.path}/{change.name}") if change.action == "create" else None
-        if there and not is_ours(there):
+        if there and not is_our_object(there):
             kind = change.body["kind"]
             taken = OBJECT_OF_OTHERS(kind=kind, namespace=wanted.namespace, name=change.name)
             raise ClusterProblem(taken)
@@ -71,7 +83,9 @@ def apply_objects(
         path = f"{wanted.path}/{change.name}"
         delete = partial(api.delete, path)
         apply = partial(_apply, api, wanted.namespace, path, change)
-        yield write(f"{change.action} {path}", delete if change.action == "delete" else apply)
+        yield write_object(
+            f"{change.action} {path}", delete if change.action == "delete" else apply
+        )
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:
@@ -89,7 +103,7 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
 def ensure_namespace(api: ClusterApi, name: str) -> None:
     """Create a namespace unless it exists. An existing one is not changed. Its pods may use ports,
     network and device nodes of their node."""
-    labels = {f"{POD_SECURITY}enforce": "privileged", **OURS}
+    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
     try:
         api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
     except ApiError as error:

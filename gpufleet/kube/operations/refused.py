@@ -14,8 +14,8 @@ from gpufleet.kube.permissions import missing_permissions, speaks_of_permissions
 CAUSES = 10  # in one answer
 MAX_ANSWER_CHARS = 64 * 1024
 CORE = " /api/v1/"  # part of every API server
-UNSERVED = ("", "404 page not found")  # the answers of an API server to unknown paths
-PASSING = (408, 409, 429)  # client error statuses that a retry may resolve
+UNSERVED_PATHS = ("", "404 page not found")  # the answers of an API server to unknown paths
+PASSING_STATUSES = (408, 409, 429)  # client error statuses that a retry may resolve
 _MISSING = 404
 
 
@@ -34,9 +34,9 @@ class ApiError(ClusterProblem):
         self.answer = said[:MAX_ANSWER_CHARS]  # unchanged, only for programs
         self.message = quote_field(said)
         self.causes = tuple(_causes_of(answer.get("details")))
-        unserved = answer.get("message") in UNSERVED and CORE not in request
+        unserved = answer.get("message") in UNSERVED_PATHS and CORE not in request
         self.is_missing = status == _MISSING and (answer.get("kind") == "Status" or unserved)
-        super().__init__(*refusals([self]))
+        super().__init__(*refusal_findings([self]))
 
     def __str__(self) -> str:
         return f"{self.request}: {self.status} {self.message or self.reason}"
@@ -47,7 +47,7 @@ class ApiError(ClusterProblem):
         balancers, webhooks and overloaded servers."""
         if self.status == _MISSING and not self.is_missing:
             return False
-        return self.status < 500 and self.status not in PASSING
+        return self.status < 500 and self.status not in PASSING_STATUSES
 
 
 def is_final(problem: ClusterProblem) -> bool:
@@ -55,7 +55,7 @@ def is_final(problem: ClusterProblem) -> bool:
     return isinstance(problem, ApiError) and problem.is_final
 
 
-def refusals(errors: Sequence[ApiError]) -> list[Finding]:
+def refusal_findings(errors: Sequence[ApiError]) -> list[Finding]:
     """Findings for rejected requests. All missing permissions become one finding."""
     forbidden = [error for error in errors if error.status == 403]
     found = [

@@ -37,7 +37,7 @@ CONTAINERD_STOPPED = blocker(
     "Start it: `systemctl --no-reload enable --now containerd`. If it stops again: journalctl -u "
     "containerd.",
 )
-CRI_DISABLED = blocker(
+KUBELET_CRI_DISABLED = blocker(
     "GF945",
     "containerd's CRI plugin is disabled",
     "{file} disables the CRI plugin, as docker's containerd.io package does.",

@@ -11,7 +11,7 @@ SWAP_ON = blocker(
     "Turn it off (swapoff -a) and remove it from /etc/fstab, or allow it: "
     'kubernetes_kubelet = {{"failSwapOn": False}}.',
 )
-PORT_TAKEN = blocker(
+CLUSTER_PORT_TAKEN = blocker(
     "GF937",
     "A port of Kubernetes is in use",
     "Port {port} is in use by {who}.",

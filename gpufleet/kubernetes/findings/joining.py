@@ -50,7 +50,7 @@ NETWORK_FAILED = blocker(
     "The API server refused the objects of {network}. Its answer follows.",
     "Correct the cause and run again.",
 )
-NOT_READY = blocker(
+NODE_NOT_READY = blocker(
     "GF949",
     "Node is not Ready",
     "The node, or the network of its pods, is not Ready after {seconds} s. Its condition follows.",

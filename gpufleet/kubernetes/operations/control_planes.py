@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pyinfra import host, state
 
 from gpufleet.host.operation import Commands, one_by_one
-from gpufleet.host.shell import command, explain, script
+from gpufleet.host.shell import explain_finding, quote_command, script_command
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.notes import (
     LEAVING,
     NETWORKED,
 )
 from gpufleet.kubernetes.operations import joining
-from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw
+from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw_certificates
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
@@ -26,7 +26,7 @@ LEAVE_SECONDS = 60  # a load balancer takes some to see that a control plane is 
 
 
 @one_by_one
-def join(
+def join_control_plane(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
@@ -40,26 +40,26 @@ def join(
         host.noop("the host is no control plane that joins")
         return
     if not state.is_executing:
-        yield command("true")  # the token is created when the step runs
+        yield quote_command("true")  # the token is created when the step runs
         return
     if plan.reset:
         yield joining.reset_command(plan.network)
     installed = version() or plan.version
     source, token = token_with_key(plan.sources, installed, plan.api)
     try:
-        problem = joining.ahead(installed, token)
+        problem = joining.stop_if_newer(installed, token)
         if problem:
             yield problem
             return
-        message = explain(host.name, found.KUBEADM_FAILED(verb="join"))
+        message = explain_finding(host.name, found.KUBEADM_FAILED(verb="join"))
         yield from joining.kubeadm_join(plan, settings, token, message, NETWORKED)
     finally:
-        if stays := withdraw(source):
+        if stays := withdraw_certificates(source):
             RunReport.of(state).host(host.name).findings.append(stays)
 
 
 @one_by_one
-def leave(plan: KubernetesRemoval, turn: Turn) -> Commands:
+def leave_control_plane(plan: KubernetesRemoval, turn: Turn) -> Commands:
     """
     Take a control plane out of its cluster and out of etcd.
 
@@ -72,8 +72,10 @@ def leave(plan: KubernetesRemoval, turn: Turn) -> Commands:
     if plan.whole:
         yield joining.reset_command(plan.network)
         return
-    yield script("kubernetes/leave", explain(host.name, found.QUORUM_AT_RISK()), LEAVING)
-    member = explain(host.name, found.MEMBER_STAYS())
+    yield script_command(
+        "kubernetes/leave", explain_finding(host.name, found.QUORUM_AT_RISK()), LEAVING
+    )
+    member = explain_finding(host.name, found.MEMBER_STAYS())
     yield joining.reset_command(plan.network, member)
-    message = explain(host.name, found.NODE_STAYS(path=LEAVING))
-    yield script("kubernetes/delete_node", message, str(LEAVE_SECONDS), LEAVING)
+    message = explain_finding(host.name, found.NODE_STAYS(path=LEAVING))
+    yield script_command("kubernetes/delete_node", message, str(LEAVE_SECONDS), LEAVING)

@@ -11,34 +11,35 @@ import click
 from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
+from gpufleet.core.limits import MIB
 from gpufleet.core.visible import one_line
 from gpufleet.facts.files import HOME
-from gpufleet.host.asking import answer, framed
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import LINE, command, explain, script, stop
+from gpufleet.host.asking import frame_command, framed_answer
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import LINE, explain_finding, quote_command, script_command, stop_command
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
 from gpufleet.kubernetes.findings import images as found
-from gpufleet.kubernetes.images import FOLDER, MIB, Present
+from gpufleet.kubernetes.images import IMAGES_FOLDER, Present
 
-PART = 8 * MIB  # bytes of one command, which this machine keeps in memory for each host
-SHOWN = 20  # percent between two lines of progress
+UPLOAD_PART_BYTES = 8 * MIB  # of one command, which this machine keeps in memory for each host
+PROGRESS_PERCENT = 20  # percent between two lines of progress
 
 
 class PresentImages(FactBase[Present]):
     """The images of Kubernetes' namespace in containerd."""
 
     def command(self) -> StringCommand:
-        return framed(script("kubernetes/images"))
+        return frame_command(script_command("kubernetes/images"))
 
     def process(self, output: Iterable[str]) -> Present:
-        words = [line.split() for line in answer(output) or ()]
+        words = [line.split() for line in framed_answer(output) or ()]
         images = {word[1]: word[2] for word in words if len(word) == 3}
         return Present(images, {word[1] for word in words if len(word) == 2})
 
 
-@operation
-def provide(archives: Sequence[ImageArchive]) -> Commands:
+@host_operation
+def import_images(archives: Sequence[ImageArchive]) -> Commands:
     """
     Send archives of images to the host and import them, unless containerd has all of their images.
 
@@ -47,27 +48,27 @@ def provide(archives: Sequence[ImageArchive]) -> Commands:
     if not archives:
         host.noop("no archive has images that the host lacks")
         return
-    yield command("install", "-d", "-m", "700", HOME, FOLDER)
-    present = read(PresentImages)
+    yield quote_command("install", "-d", "-m", "700", HOME, IMAGES_FOLDER)
+    present = read_fact(PresentImages)
     for archive in archives:
         if not present.has(archive):
             yield from _send(archive)
-    yield command("rm", "-rf", FOLDER)  # an upload of a killed run too
+    yield quote_command("rm", "-rf", IMAGES_FOLDER)  # an upload of a killed run too
 
 
 def _send(archive: ImageArchive) -> Commands:
-    path = f"{FOLDER}/{archive.digest}.tar"
+    path = f"{IMAGES_FOLDER}/{archive.digest}.tar"
     yield from send_file(archive.path, path)
     if _changed(archive):
-        yield stop(host.name, found.ARCHIVE_CHANGED(archive=archive.path))
-    message = explain(host.name, found.IMPORT_FAILED(archive=archive.path))
-    yield script("kubernetes/import", message, path, *(name for name, _ in archive.images))
+        yield stop_command(host.name, found.ARCHIVE_CHANGED(archive=archive.path))
+    message = explain_finding(host.name, found.IMPORT_FAILED(archive=archive.path))
+    yield script_command("kubernetes/import", message, path, *(name for name, _ in archive.images))
 
 
 def send_file(local: str, path: str) -> Commands:
     """Commands that send a file of this machine, part by part, to one that root alone can read."""
     size, sent = Path(local).stat().st_size, 0
-    yield command("rm", "-f", path)
+    yield quote_command("rm", "-f", path)
     for part in _parts(local):
         yield _append(part, path)
         sent += len(part)
@@ -83,7 +84,7 @@ def _changed(archive: ImageArchive) -> bool:
 
 def _parts(path: str) -> Iterator[bytes]:
     with Path(path).open("rb") as file:
-        while part := file.read(PART):
+        while part := file.read(UPLOAD_PART_BYTES):
             yield part
 
 
@@ -92,12 +93,12 @@ def _append(part: bytes, path: str) -> StringCommand:
     text = base64.b64encode(part).decode()
     lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
     digest = hashlib.sha256(part).hexdigest()
-    return StringCommand(script("kubernetes/append", path, digest), _stdin=lines)
+    return StringCommand(script_command("kubernetes/append", path, digest), _stdin=lines)
 
 
 def _show(local: str, size: int, before: int, now: int) -> None:
     """A line now and then: a large file takes minutes."""
-    steps = [done * 100 // size // SHOWN for done in (before, now)]
+    steps = [done * 100 // size // PROGRESS_PERCENT for done in (before, now)]
     if state.is_executing and steps[0] != steps[1]:
         begin = one_line(f"    [{host.name}] {Path(local).name}")
         click.echo(f"{begin}: {now * 100 // size} % sent", err=True)

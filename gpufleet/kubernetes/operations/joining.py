@@ -7,34 +7,40 @@ from collections.abc import Callable
 from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME, INCOMING
-from gpufleet.host.asking import framed
-from gpufleet.host.files import stamp
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import command, explain, script, stop, upload
-from gpufleet.kubernetes.access import administrator, may_replace
+from gpufleet.host.asking import frame_command
+from gpufleet.host.files import run_stamp
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import (
+    explain_finding,
+    quote_command,
+    script_command,
+    stop_command,
+    upload_command,
+)
+from gpufleet.kubernetes.access import administrator_kubeconfig, may_replace
 from gpufleet.kubernetes.findings import access, cluster, hosts
 from gpufleet.kubernetes.findings import joining as found
-from gpufleet.kubernetes.images import FOLDER as UPLOADS
+from gpufleet.kubernetes.images import IMAGES_FOLDER as UPLOADS
 from gpufleet.kubernetes.kubeadm import (
     JoinToken,
     init_configuration,
     join_configuration,
 )
 from gpufleet.kubernetes.notes import (
-    BEGUN,
     JOINED,
+    KUBERNETES_BEGUN_PATH,
+    KUBERNETES_READY_PATH,
     LEAVING,
     MODULES,
     NETWORKED,
-    READY,
     SYSCTLS,
 )
-from gpufleet.kubernetes.operations.tokens import ask, token_of
+from gpufleet.kubernetes.operations.tokens import ask_control_plane, token_of
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
 )
@@ -45,8 +51,8 @@ READY_SECONDS = 180
 NETWORK = "kube-flannel"  # namespace of templates/kubernetes/flannel.yaml.j2
 
 
-@operation
-def prepare(plan: KubernetesPlan) -> Commands:
+@host_operation
+def prepare_kernel(plan: KubernetesPlan) -> Commands:
     """
     Load the kernel's modules and settings.
 
@@ -55,12 +61,12 @@ def prepare(plan: KubernetesPlan) -> Commands:
     if plan.joined and not plan.files:
         host.noop("the kernel is prepared")
         return
-    message = explain(host.name, hosts.PREPARE_FAILED())
-    yield script("kubernetes/prepare", message, MODULES, SYSCTLS)
+    message = explain_finding(host.name, hosts.PREPARE_FAILED())
+    yield script_command("kubernetes/prepare", message, MODULES, SYSCTLS)
 
 
-@operation
-def start(
+@host_operation
+def start_control_plane(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
@@ -77,13 +83,15 @@ def start(
         yield reset_command(plan.network)
     if endpoint := settings.endpoint:
         answers = cluster.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
-        yield script("kubernetes/unanswered", explain(host.name, answers), endpoint)
+        yield script_command("kubernetes/unanswered", explain_finding(host.name, answers), endpoint)
     text = init_configuration(settings, version() or plan.version, plan.api)
-    yield from _kubeadm("init", text, plan, explain(host.name, found.KUBEADM_FAILED(verb="init")))
+    yield from _kubeadm(
+        "init", text, plan, explain_finding(host.name, found.KUBEADM_FAILED(verb="init"))
+    )
 
 
-@operation
-def join(
+@host_operation
+def join_worker(
     plan: KubernetesPlan, settings: KubernetesSettings, version: Callable[[], str | None]
 ) -> Commands:
     """
@@ -97,25 +105,27 @@ def join(
         host.noop("the host is a node")
         return
     if not state.is_executing:
-        yield command("true")  # the token is made when the host joins
+        yield quote_command("true")  # the token is made when the host joins
         return
     if plan.reset:
         yield reset_command(plan.network)
     token = token_of(plan.sources)
-    problem = ahead(version() or plan.version, token)
+    problem = stop_if_newer(version() or plan.version, token)
     if problem:
         yield problem
         return
     yield from kubeadm_join(
-        plan, settings, token, explain(host.name, found.KUBEADM_FAILED(verb="join"))
+        plan, settings, token, explain_finding(host.name, found.KUBEADM_FAILED(verb="join"))
     )
 
 
-def ahead(installed: str, token: JoinToken) -> StringCommand | None:
+def stop_if_newer(installed: str, token: JoinToken) -> StringCommand | None:
     """The command that stops a host with a newer minor than its control plane's."""
     if version_tuple(installed)[:2] <= version_tuple(token.version)[:2]:
         return None
-    return stop(host.name, cluster.VERSION_AHEAD(installed=installed, cluster=token.version))
+    return stop_command(
+        host.name, cluster.VERSION_AHEAD(installed=installed, cluster=token.version)
+    )
 
 
 def kubeadm_join(
@@ -125,7 +135,7 @@ def kubeadm_join(
     yield from _kubeadm("join", join_configuration(settings, token, plan.api), plan, message, *done)
 
 
-@operation
+@host_operation
 def install_network(plan: KubernetesPlan, manifest: str) -> Commands:
     """
     Install the network between pods, from the control plane.
@@ -136,13 +146,13 @@ def install_network(plan: KubernetesPlan, manifest: str) -> Commands:
     if not plan.networks:
         host.noop("the network is installed, or not gpufleet's to install here")
         return
-    path = f"{INCOMING}/{stamp()}.yaml"
-    yield upload(manifest.encode(), path)
-    message = explain(host.name, found.NETWORK_FAILED(network="flannel"))
-    yield script("kubernetes/apply", message, path, NETWORKED)
+    path = f"{INCOMING}/{run_stamp()}.yaml"
+    yield upload_command(manifest.encode(), path)
+    message = explain_finding(host.name, found.NETWORK_FAILED(network="flannel"))
+    yield script_command("kubernetes/apply", message, path, NETWORKED)
 
 
-@operation
+@host_operation
 def wait_ready(plan: KubernetesPlan) -> Commands:
     """
     Wait until the host's node is Ready and the network of its pods runs.
@@ -152,11 +162,13 @@ def wait_ready(plan: KubernetesPlan) -> Commands:
     if not plan.waits:
         host.noop("the node was Ready, or its network is not gpufleet's")
         return
-    message = explain(host.name, found.NOT_READY(seconds=READY_SECONDS))
-    yield script("kubernetes/ready", message, str(READY_SECONDS), NETWORK, READY)
+    message = explain_finding(host.name, found.NODE_NOT_READY(seconds=READY_SECONDS))
+    yield script_command(
+        "kubernetes/ready", message, str(READY_SECONDS), NETWORK, KUBERNETES_READY_PATH
+    )
 
 
-@operation
+@host_operation
 def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
     """
     Write the administrator's kubeconfig on this machine, readable by its owner alone.
@@ -173,7 +185,7 @@ def fetch_access(plan: KubernetesPlan, path: str | None) -> Commands:
 def _fetch(state: State, host: Host, path: str, leads: bool) -> bool:
     """Write the file if it differs. A further control plane's file names another user, so it is
     written only if no file exists yet. It is never printed, not even at -vvv."""
-    file = expanded(path)
+    file = expand_user_path(path)
     if path.startswith("~") and str(file) == path:
         raise Stopped(access.KUBECONFIG_NOT_WRITTEN(path=path, problem="no such user"))
     text = _access(host)
@@ -194,12 +206,14 @@ def _access(host: Host) -> str:
     """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
     runs programs or reads other files here. Raises Stopped."""
     try:
-        return administrator(ask(host, framed(command("cat", ADMIN))))
+        return administrator_kubeconfig(
+            ask_control_plane(host, frame_command(quote_command("cat", ADMIN)))
+        )
     except ValueError as error:
         raise Stopped(access.ACCESS_UNUSABLE(problem=str(error))) from error
 
 
-@operation
+@host_operation
 def forget_access(path: str | None) -> Commands:
     """
     Remove the kubeconfig on this machine if it leads to this control plane's cluster alone.
@@ -215,12 +229,16 @@ def forget_access(path: str | None) -> Commands:
 def _forget(state: State, host: Host, path: str) -> bool:
     """A worker, and a control plane that was reset before, have no access to compare with: the
     file stays."""
-    file = expanded(path)
+    file = expand_user_path(path)
     if not file.is_file():
         return True
-    text = ask(host, framed(command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")))
+    text = ask_control_plane(
+        host, frame_command(quote_command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none"))
+    )
     try:
-        ours = text.strip() != "none" and may_replace(file.read_text("utf-8"), administrator(text))
+        ours = text.strip() != "none" and may_replace(
+            file.read_text("utf-8"), administrator_kubeconfig(text)
+        )
     except ValueError:
         ours = False
     if ours:
@@ -228,8 +246,8 @@ def _forget(state: State, host: Host, path: str) -> bool:
     return True
 
 
-@operation
-def reset(needed: bool, network: str) -> Commands:
+@host_operation
+def reset_member(needed: bool, network: str) -> Commands:
     """
     Take the host out of its cluster, with all that kubeadm's reset leaves.
 
@@ -246,14 +264,29 @@ def reset_command(network: str, member: str = "") -> StringCommand:
     """The command that resets a host. `member`: the message if the host leaves a cluster and its
     etcd member cannot be removed."""
     failed = found.KUBEADM_FAILED(verb="reset")
-    messages = (explain(host.name, each) for each in (failed, cluster.OTHER_CLUSTER()))
-    done = (NETWORKED, READY) if member else (NETWORKED, READY, LEAVING)
-    return script("kubernetes/reset", *messages, member, BEGUN, JOINED, network, *done, UPLOADS)
+    messages = (explain_finding(host.name, each) for each in (failed, cluster.OTHER_CLUSTER()))
+    done = (
+        (NETWORKED, KUBERNETES_READY_PATH)
+        if member
+        else (NETWORKED, KUBERNETES_READY_PATH, LEAVING)
+    )
+    return script_command(
+        "kubernetes/reset",
+        *messages,
+        member,
+        KUBERNETES_BEGUN_PATH,
+        JOINED,
+        network,
+        *done,
+        UPLOADS,
+    )
 
 
 def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str, *done: str) -> Commands:
-    path = f"{INCOMING}/{stamp()}.yaml"
-    yield command("install", "-d", "-m", "700", HOME, INCOMING)
-    yield upload(text.encode(), path)  # for root alone: it may contain a token
+    path = f"{INCOMING}/{run_stamp()}.yaml"
+    yield quote_command("install", "-d", "-m", "700", HOME, INCOMING)
+    yield upload_command(text.encode(), path)  # for root alone: it may contain a token
     ignored = ",".join(plan.ignored)
-    yield script("kubernetes/kubeadm", message, BEGUN, JOINED, verb, path, ignored, *done)
+    yield script_command(
+        "kubernetes/kubeadm", message, KUBERNETES_BEGUN_PATH, JOINED, verb, path, ignored, *done
+    )

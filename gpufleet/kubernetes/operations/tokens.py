@@ -13,11 +13,11 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import register_secret
 from gpufleet.core.stopped import Stopped
-from gpufleet.host.asking import answer, arguments, framed, is_connected
-from gpufleet.host.boundary import step
-from gpufleet.host.shell import script
-from gpufleet.host.sudo import run
-from gpufleet.host.trouble import refusal
+from gpufleet.host.asking import frame_command, framed_answer, host_arguments, is_connected
+from gpufleet.host.boundary import current_step
+from gpufleet.host.shell import script_command
+from gpufleet.host.sudo import run_on_host
+from gpufleet.host.trouble import explain_failed_command
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.findings.cluster import NO_CONTROL_PLANE_READY
 from gpufleet.kubernetes.kubeadm import JoinToken, certificates_configuration
@@ -28,18 +28,20 @@ NAMES_TOKEN = re.compile(r"failed to create or update bootstrap token with name 
 KEY_BYTES = 32  # of an AES key
 
 
-def ask(there: Host, asked: StringCommand) -> str:
+def ask_control_plane(there: Host, asked: StringCommand) -> str:
     """The output of a command on a host, which is not printed. Raises Stopped if it fails."""
-    ok, output = run(there, asked, **arguments(there))
-    lines = answer(output.stdout_lines) if ok else None
+    ok, output = run_on_host(there, asked, **host_arguments(there))
+    lines = framed_answer(output.stdout_lines) if ok else None
     if not lines:
-        raise Stopped(refusal(there, output.stderr_lines, step(state, there)))
+        raise Stopped(
+            explain_failed_command(there, output.stderr_lines, current_step(state, there))
+        )
     return "\n".join(lines) + "\n"
 
 
 def token_of(sources: Sequence[str]) -> JoinToken:
     """A token of the first control plane that makes one. Raises Stopped."""
-    asked = script("kubernetes/token", str(TOKEN_MINUTES))
+    asked = script_command("kubernetes/token", str(TOKEN_MINUTES))
     return _first(sources, lambda there: _token(there, asked))[1]
 
 
@@ -50,15 +52,15 @@ def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str,
     key = secrets.token_hex(KEY_BYTES)
     register_secret(key)
     text = certificates_configuration(key, version, api)
-    asked = script("kubernetes/token", str(TOKEN_MINUTES), "certificates")
+    asked = script_command("kubernetes/token", str(TOKEN_MINUTES), "certificates")
     return _first(sources, lambda there: _token(there, asked, key, text))
 
 
-def withdraw(source: str) -> Finding | None:
+def withdraw_certificates(source: str) -> Finding | None:
     """Remove the certificates from the cluster. Returns a finding if that fails."""
     there = state.inventory.get_host(source)
     try:
-        ok, _ = run(there, script("kubernetes/withdraw"), **arguments(there))
+        ok, _ = run_on_host(there, script_command("kubernetes/withdraw"), **host_arguments(there))
     except Exception:  # noqa: BLE001 - whatever it is, they expire
         ok = False
     return None if ok else found.CERTIFICATES_STAY(control_plane=source)
@@ -82,9 +84,9 @@ def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[s
 
 def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -> JoinToken:
     """A token that lives minutes. Never printed, not even at -vvv."""
-    how = {**arguments(there), **({"_stdin": config.splitlines()} if key else {})}
-    ok, output = run(there, framed(asked), **how)
-    lines = answer(output.stdout_lines) if ok else None
+    how = {**host_arguments(there), **({"_stdin": config.splitlines()} if key else {})}
+    ok, output = run_on_host(there, frame_command(asked), **how)
+    lines = framed_answer(output.stdout_lines) if ok else None
     if not lines and not is_connected(there):
         raise Stopped(NO_CONTROL_PLANE_READY(control_plane=there.name))
     said = dict(line.partition(" ")[::2] for line in lines or ())

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pyinfra import host, state
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.host.boundary import failing
-from gpufleet.host.operation import Commands, operation
+from gpufleet.host.boundary import fail_with
+from gpufleet.host.operation import Commands, host_operation
 from gpufleet.run.reporting import RunReport
 
 
-@operation
+@host_operation
 def require_no_faults(left: Sequence[Finding]) -> Commands:
     """
     Fail after all other steps if faults are left that no step of the run repairs.
@@ -26,7 +26,7 @@ def require_no_faults(left: Sequence[Finding]) -> Commands:
     if state.is_executing:
         part = RunReport.of(state).host(host.name)
         part.findings[:] = [each for each in part.findings if each not in left]
-    yield failing(*as_blockers(left))
+    yield fail_with(*as_blockers(left))
 
 
 def as_blockers(found: Sequence[Finding]) -> list[Finding]:

@@ -13,18 +13,18 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import is_cluster, misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.record import NO_RECORD, HostRecord
+from gpufleet.facts.record import EMPTY_RECORD, HostRecord
 from gpufleet.host import findings as access
 from gpufleet.host import lock as host_lock
-from gpufleet.host.asking import arguments
+from gpufleet.host.asking import host_arguments
 from gpufleet.host.facts import read_facts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.described import described_facts
 from gpufleet.node.impact import impact_of
 from gpufleet.node.operations.place import beside_plane, place_in_run
 from gpufleet.node.operations.preflights import PreflightHost, own_preflights
-from gpufleet.node.plan import NodePlan, describe, plan_again, plan_node, unusable
-from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.node.plan import NodePlan, check_record, describe_plan, plan_again, plan_node
+from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.packages.operations.locks import wait_before_planning
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.role.listing import node_roles
@@ -36,7 +36,7 @@ BROKEN_PASSWORD = "_sudo_password has a line break, where sudo stops reading"
 
 
 @dataclass(slots=True)
-class Node:
+class RunNode:
     """One host during a run."""
 
     name: str
@@ -44,7 +44,7 @@ class Node:
     facts: NodeFacts
     plan: NodePlan
     report: HostReport
-    record: HostRecord = NO_RECORD  # the current record on the host
+    record: HostRecord = EMPTY_RECORD  # the current record on the host
     driver: Callable[[], str | None] = lambda: None  # version to load, as far as known
     reboot: str = ""  # why a reboot is needed, once known
     prepared: bool = False  # an earlier process fetched this transaction's lists and packages
@@ -82,7 +82,7 @@ class Node:
     def replan(self, plan: NodePlan) -> None:
         """Report another plan for the same facts."""
         self.plan = plan
-        self.report.plan = describe(plan)
+        self.report.plan = describe_plan(plan)
         self.report.plan["impact"] = impact_of(plan, may_reboot=self.may_reboot).as_json()
         _fill_versions(self.report, plan, self.facts)
 
@@ -98,7 +98,7 @@ class Node:
         noted.findings += [each for each in result.findings if each not in noted.findings]
 
 
-def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> Node | None:
+def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> RunNode | None:
     """The host of this deploy, or None if a blocker stops it; other hosts continue.
 
     All errors in a host's settings are reported at once, before any host is changed.
@@ -121,7 +121,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
     plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
     own = blockers_of_user(facts) if preflights else ()
     plan = replace(plan, findings=(*plan.findings, *own))
-    if wait_until_idle and misleading(facts, plan) and not plan.converged(facts.loaded_driver):
+    if wait_until_idle and is_misleading(facts, plan) and not plan.converged(facts.loaded_driver):
         _fill_versions(part, plan, facts)
         known = facts_once_idle(settings, plan.all_findings)
         if known is None:
@@ -129,7 +129,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
         settings, facts = known
         plan = plan_node(settings, facts, load_catalog(), int(time.time()), logins, place)
         plan = replace(plan, findings=(*plan.findings, *own))
-    node = Node(host.name, settings, facts, plan, part, record=facts.provenance)
+    node = RunNode(host.name, settings, facts, plan, part, record=facts.provenance)
     node.driver = lambda: plan.context.driver if plan.context else facts.loaded_driver
     _fill(part, node)
     beside = beside_plane(state, host, plan, settings, facts)
@@ -140,7 +140,7 @@ def current_node(*, wait_until_idle: bool = True, preflights: bool = True) -> No
         report.block(host, [])
         return None
     if wait_until_idle:
-        host_lock.arm(host, facts)
+        host_lock.arm_lock(host, facts)
     return node
 
 
@@ -162,10 +162,10 @@ def is_busy(facts: NodeFacts) -> bool:
 
 def in_another_run(facts: NodeFacts) -> bool:
     """True if another run of gpufleet is changing this host."""
-    return facts.busy and not host_lock.is_ours(facts.run_lock, host.name)
+    return facts.busy and not host_lock.is_our_lock(facts.run_lock, host.name)
 
 
-def misleading(facts: NodeFacts, plan: NodePlan) -> bool:
+def is_misleading(facts: NodeFacts, plan: NodePlan) -> bool:
     """True if the plan may rest on a state that lasts only as long as another transaction.
 
     Example: apt holds its lock and has the driver unpacked, so the plan is to repair it.
@@ -200,21 +200,21 @@ def settings_and_facts() -> tuple[NodeSettings, NodeFacts] | None:
     if meant := misspelt_cluster_group(host.groups, data):
         report.block(host, [MISSPELT_GROUP(name=meant)])
         return None
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     if settings is None:
         report.block(host, problems)
         return None
-    how = arguments(host)
+    how = host_arguments(host)
     if unfit := unfit_password(how):
         report.block(host, [unfit])
         return None
     began = time.monotonic()
-    facts = read_facts(host, further_files(settings), ports(settings), how)
+    facts = read_facts(host, further_files(settings), watched_ports(settings), how)
     part.seconds += time.monotonic() - began
     if isinstance(facts, Finding):
         report.block(host, [facts])
         return None
-    if problems := unusable(facts) if facts.privileged else [access.NOT_ROOT()]:
+    if problems := check_record(facts) if facts.privileged else [access.NOT_ROOT()]:
         report.block(host, problems)
         return None
     return settings, facts
@@ -240,12 +240,12 @@ def further_files(settings: NodeSettings) -> tuple[str, ...]:
     return tuple(path for role in node_roles() for path in role.paths(settings.of(role)))
 
 
-def ports(settings: NodeSettings) -> tuple[int, ...]:
+def watched_ports(settings: NodeSettings) -> tuple[int, ...]:
     """Ports whose listeners the facts must include."""
     return tuple(port for role in node_roles() for port in role.ports(settings.of(role)))
 
 
-def _fill(part: HostReport, node: Node) -> None:
+def _fill(part: HostReport, node: RunNode) -> None:
     plan = node.plan
     part.findings += plan.all_findings
     node.replan(plan)

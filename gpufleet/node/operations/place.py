@@ -11,14 +11,14 @@ from pyinfra.api.exceptions import NoGroupError
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import NodeFacts
-from gpufleet.host.asking import answer, arguments, framed
-from gpufleet.host.shell import script
-from gpufleet.host.sudo import run
+from gpufleet.host.asking import frame_command, framed_answer, host_arguments
+from gpufleet.host.shell import script_command
+from gpufleet.host.sudo import run_on_host
 from gpufleet.kube.operations.answering import kubernetes_at
 from gpufleet.node.plan import NodePlan
 from gpufleet.node.settings import NodeSettings
 from gpufleet.role.listing import node_roles
-from gpufleet.role.place import Place, Question, Twin
+from gpufleet.role.place import Place, PlaceQuestion, Twin
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class _Seen:
 _SEEN: WeakKeyDictionary[State, _Seen] = WeakKeyDictionary()
 
 
-def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
+def host_place(state: State, host: Host, facts: NodeFacts) -> Place:
     """Groups, control planes, and hosts read earlier that have the same identity as this one."""
     planes = _planes(state)
     seen = _SEEN.setdefault(state, _Seen())
@@ -52,13 +52,13 @@ def place_of(state: State, host: Host, facts: NodeFacts) -> Place:
 
 def place_in_run(state: State, host: Host, settings: NodeSettings, facts: NodeFacts) -> Place:
     """The host's place, with the answer to the question that one of its roles may have."""
-    place = place_of(state, host, facts)
+    place = host_place(state, host, facts)
     asked = (role.question(settings.of(role), facts, place) for role in node_roles())
     question = next(filter(None, asked), None)  # only one role has a question
-    return informed(state, host, place, question) if question else place
+    return answer_question(state, host, place, question) if question else place
 
 
-def informed(state: State, host: Host, place: Place, question: Question) -> Place:
+def answer_question(state: State, host: Host, place: Place, question: PlaceQuestion) -> Place:
     """The place with the answer to a question about other hosts."""
     others = [each for each in _planes(state) if each is not host] if question.file else []
     return replace(
@@ -103,5 +103,7 @@ def _has(state: State, there: Host, path: str) -> bool:
     """True if a host of the run has a file; also False if the host cannot be asked."""
     if not (state.is_host_in_limit(there) and there.connected) or there in state.failed_hosts:
         return False
-    ok, output = run(there, framed(script("node/has_file", path)), **arguments(there))
-    return ok and answer(output.stdout_lines) == ["yes"]
+    ok, output = run_on_host(
+        there, frame_command(script_command("node/has_file", path)), **host_arguments(there)
+    )
+    return ok and framed_answer(output.stdout_lines) == ["yes"]

@@ -13,8 +13,8 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.node.findings import OWN_PREFLIGHT, OWN_PREFLIGHT_FAILED
 
-FOLDER = Path("checks")  # of the working directory
-NAME = "preflight_"  # prefix of files and functions
+CHECKS_FOLDER = Path("checks")  # of the working directory
+PREFLIGHT_PREFIX = "preflight_"  # prefix of files and functions
 Preflight = Callable[["PreflightHost"], object]
 
 
@@ -29,11 +29,13 @@ class PreflightHost:
     facts: Mapping[str, Any]
 
 
-def own_preflights(host: Callable[[], PreflightHost], folder: Path = FOLDER) -> list[Finding]:
+def own_preflights(
+    host: Callable[[], PreflightHost], folder: Path = CHECKS_FOLDER
+) -> list[Finding]:
     """A blocker for each problem that a preflight returns, and for each preflight that fails.
     `host` makes the argument of one preflight."""
     found: list[Finding] = []
-    for path in sorted(folder.glob(f"{NAME}*.py")):
+    for path in sorted(folder.glob(f"{PREFLIGHT_PREFIX}*.py")):
         functions, broken = _load(path)
         found += [broken] if broken else []
         for name, function in functions:
@@ -49,7 +51,7 @@ def _load(path: Path) -> tuple[list[tuple[str, Preflight]], Finding | None]:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the boundary: a file of the user's
         return [], _failed(path, "its import", error)
     return [(name, value) for name, value in there.items()
-            if name.startswith(NAME) and callable(value)], None  # fmt: skip
+            if name.startswith(PREFLIGHT_PREFIX) and callable(value)], None  # fmt: skip
 
 
 def _ask(path: Path, name: str, function: Preflight, host: PreflightHost) -> Iterator[Finding]:

@@ -11,13 +11,13 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
 from gpufleet.host.files import show_diff
 from gpufleet.node.operations.faults import as_blockers
-from gpufleet.node.operations.node import Node, current_node
+from gpufleet.node.operations.node import RunNode, current_node
 from gpufleet.packages import findings
 from gpufleet.packages.operations.lookup import look_up
 from gpufleet.run.reporting import RunReport
 
 
-def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) -> None:
+def preview_host(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) -> None:
     """Report the planned steps for the host of this deploy, as a node, a cluster or both. `check`:
     the host asks its package repositories for versions and sizes.
 
@@ -41,7 +41,7 @@ def preview(roles_of_clusters: Callable[[Stack], None], *, check: bool = False) 
         report.block(host, [])
 
 
-def fail_for_faults(node: Node) -> None:
+def fail_for_faults(node: RunNode) -> None:
     """Fail a host with faults but without steps, as a run does. With steps, it only shows them."""
     left = node.plan.faults.left
     if left and not node.report.steps:
@@ -50,7 +50,7 @@ def fail_for_faults(node: Node) -> None:
         RunReport.of(state).block(host, as_blockers(left))
 
 
-def ask_repositories(node: Node) -> None:
+def ask_repositories(node: RunNode) -> None:
     """Complete the plan from the repositories. Raises Stopped for an error that ends the run."""
     wanted = node.plan.transactions
     if not wanted:

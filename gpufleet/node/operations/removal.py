@@ -15,15 +15,15 @@ from gpufleet.core.node_roles import NODE_ROLES
 from gpufleet.facts.files import BACKUPS, HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
-from gpufleet.host.asking import answer, framed
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import command, explain, script
+from gpufleet.host.asking import frame_command, framed_answer
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import explain_finding, quote_command, script_command
 from gpufleet.node import findings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations import provenance
 from gpufleet.node.operations.node import facts_once_idle, is_busy, settings_and_facts
-from gpufleet.node.operations.place import place_of
+from gpufleet.node.operations.place import host_place
 from gpufleet.node.removal import RemovalPlan, plan_removal
 from gpufleet.node.settings import NodeSettings
 from gpufleet.node.unfinished import Unfinished, parse_unfinished
@@ -42,10 +42,10 @@ class LeftUnfinished(FactBase[Unfinished]):
     default = Unfinished
 
     def command(self, home: str, roles: tuple[str, ...]) -> StringCommand:
-        return framed(script("node/unfinished", home, *roles))
+        return frame_command(script_command("node/unfinished", home, *roles))
 
     def process(self, output: Iterable[str]) -> Unfinished:
-        return parse_unfinished(answer(output) or ())
+        return parse_unfinished(framed_answer(output) or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
     report = RunReport.of(state)
     part = report.host(host.name)
     part.leaves = True
-    place = place_of(state, host, facts)
+    place = host_place(state, host, facts)
     plan = plan_removal(settings, facts, load_catalog(), left, only, place)
     _fill_versions(part, plan)
     if is_busy(facts) and plan.owns:
@@ -96,7 +96,7 @@ def removal_target(only: AnyRole | None = None) -> RemovalNode | None:
         part.settle()
         report.block(host, [])
         return None
-    host_lock.arm(host, facts)
+    host_lock.arm_lock(host, facts)
     return RemovalNode(settings, facts, plan, part) if plan.owns else None
 
 
@@ -108,15 +108,15 @@ def _fill_versions(part: HostReport, plan: RemovalPlan) -> None:
 
 def _left() -> Unfinished:
     """The state that unfinished runs left on the host."""
-    left = read(LeftUnfinished, HOME, tuple(NODE_ROLES))
+    left = read_fact(LeftUnfinished, HOME, tuple(NODE_ROLES))
     for role in left.begun:
-        added = read(AddedPackages, f"{HOME}/{role}.before")
+        added = read_fact(AddedPackages, f"{HOME}/{role}.before")
         left = left.with_added(role, added)
     return left
 
 
-@operation
-def wait(node: RemovalNode) -> Commands:
+@host_operation
+def wait_for_packages(node: RemovalNode) -> Commands:
     """
     Wait for the package manager, so that nothing is removed before packages can be removed.
 
@@ -128,8 +128,8 @@ def wait(node: RemovalNode) -> Commands:
     yield wait_for_lock(node.settings.host.lock_timeout)
 
 
-@operation
-def packages(node: RemovalNode) -> Commands:
+@host_operation
+def remove_packages(node: RemovalNode) -> Commands:
     """
     Release and remove the packages that gpufleet installed. Packages that other ones need stay.
 
@@ -141,15 +141,15 @@ def packages(node: RemovalNode) -> Commands:
         return
     yield wait_for_lock(node.settings.host.lock_timeout)
     if plan.held:
-        locked = explain(host.name, package_findings.HOLD_FAILED(what="released"))
-        yield script("packages/release", manager, locked, *plan.held)
-    message = explain(host.name, findings.PACKAGES_STAY())
-    yield framed(script("node/purge", manager, message, *plan.packages))
+        locked = explain_finding(host.name, package_findings.HOLD_FAILED(what="released"))
+        yield script_command("packages/release", manager, locked, *plan.held)
+    message = explain_finding(host.name, findings.PACKAGES_STAY())
+    yield frame_command(script_command("node/purge", manager, message, *plan.packages))
     _note_gone(node)
 
 
-@operation
-def files(plan: RemovalPlan) -> Commands:
+@host_operation
+def remove_files(plan: RemovalPlan) -> Commands:
     """
     Remove the files that gpufleet wrote, and restore the files that they replaced.
 
@@ -158,11 +158,13 @@ def files(plan: RemovalPlan) -> Commands:
     pairs = [word for pair in plan.files for word in pair]
     if plan.only:
         pairs += [word for path in plan.written for word in (path, "")]
-    yield framed(script("node/remove_files", HOME, "listed" if plan.only else "all", *pairs))
+    yield frame_command(
+        script_command("node/remove_files", HOME, "listed" if plan.only else "all", *pairs)
+    )
 
 
-@operation
-def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
+@host_operation
+def remove_record(node: RemovalNode, *steps: OperationMeta) -> Commands:
     """
     Remove the record. Copies of replaced files stay if a changed file stays.
 
@@ -170,20 +172,20 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     + steps: the operations with output about files and packages that stay
     """
     done = [step.stdout_lines for step in steps if step.is_complete()]
-    said = [line for lines in done for line in answer(lines) or ()]
+    said = [line for lines in done for line in framed_answer(lines) or ()]
     notes = [findings.FILE_CHANGED(path=path) for path in _named("changed ", said)]
     why = "a package source that was modified, and stays too, needs that key"
-    notes += [findings.STAYS(what=path, why=why) for path in _named("needed ", said)]
+    notes += [findings.STAYS_INSTALLED(what=path, why=why) for path in _named("needed ", said)]
     if kept := _named("kept ", said):
         why = "other packages depend on what came with gpufleet's"
-        notes.append(findings.STAYS(what=", ".join(kept), why=why))
+        notes.append(findings.STAYS_INSTALLED(what=", ".join(kept), why=why))
     _note_gone(node)
     theirs = {code for role in node_roles() for code in role.left_by_users}
     theirs.add(findings.FILE_CHANGED.code)
     stays = any(finding.code in theirs for finding in (*notes, *node.report.findings))
     if stays:
         why = "it has what gpufleet replaced, and a modified file stays too"
-        notes.append(findings.STAYS(what=BACKUPS, why=why))
+        notes.append(findings.STAYS_INSTALLED(what=BACKUPS, why=why))
     needs = [need for role, removal in node.plan.parts for need in role.needs_left(removal)]
     if "loaded" in said:
         needs.append("reboot: the nvidia modules are still loaded")
@@ -191,11 +193,13 @@ def forget(node: RemovalNode, *steps: OperationMeta) -> Commands:
     node.report.findings += [finding for finding in notes if finding not in node.report.findings]
     node.report.needs += [need for need in needs if need not in node.report.needs]
     if node.plan.only:
-        yield from provenance.drop(node.facts.provenance, node.plan.only, node.plan.paths)
+        yield from provenance.drop_record(node.facts.provenance, node.plan.only, node.plan.paths)
     elif stays:
-        yield command("find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete")
+        yield quote_command(
+            "find", HOME, "-mindepth", "1", "-not", "-path", f"{BACKUPS}*", "-delete"
+        )
     else:
-        yield command("rm", "-rf", HOME)
+        yield quote_command("rm", "-rf", HOME)
 
 
 def _note_gone(node: RemovalNode) -> None:

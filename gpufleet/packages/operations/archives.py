@@ -7,17 +7,22 @@ from pyinfra import host
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.files import put, show_diff
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain, script, stop
+from gpufleet.host.files import put_files, show_diff
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, script_command, stop_command
 from gpufleet.packages import findings
-from gpufleet.packages.archives import FILE, OURS, ArchivesPlan
+from gpufleet.packages.archives import ARCHIVE_SECTION_PREFIX, ARCHIVES_FILE, ArchivesPlan
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.repository import KEPT, METADATA, fetch_key, send_login
+from gpufleet.packages.operations.repository import (
+    METADATA_ARGUMENTS,
+    REPOSITORY_BEFORE,
+    fetch_key,
+    send_login,
+)
 
 
-@operation
-def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
+@host_operation
+def use_archives(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
     """
     Disable dead repositories and add their archives. Revert if an archive cannot be read.
 
@@ -35,15 +40,24 @@ def use(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Commands:
         login = yield from send_login(wanted.netrc)
         key = fetch_key(manager, wanted.url, wanted.fingerprints, "node_archives", login)
         if isinstance(key, Finding):
-            yield stop(host.name, key)
+            yield stop_command(host.name, key)
             return
         keys.append(FileWrite(wanted.path, key.armored))
     show_diff(facts, plan.files)
     written = [*keys, *plan.files]
     paths = [file.path for file in written]
-    yield script("packages/keep_files", KEPT, *paths)
-    yield from put(written)
-    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {FILE}"))
-    yield script(
-        "packages/try_repository", *METADATA, manager, message, "", f"{OURS}*", KEPT, *paths
+    yield script_command("packages/keep_files", REPOSITORY_BEFORE, *paths)
+    yield from put_files(written)
+    message = explain_finding(
+        host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {ARCHIVES_FILE}")
+    )
+    yield script_command(
+        "packages/try_repository",
+        *METADATA_ARGUMENTS,
+        manager,
+        message,
+        "",
+        f"{ARCHIVE_SECTION_PREFIX}*",
+        REPOSITORY_BEFORE,
+        *paths,
     )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.host.reading import Ask
+from gpufleet.host.reading import FactReader
 from gpufleet.packages import findings
 from gpufleet.packages.operations.reading import (
     AvailableVersions,
@@ -21,13 +21,13 @@ from gpufleet.packages.transaction import (
     PackageTransaction,
     install_words,
     is_headers,
-    resolve,
+    resolve_transaction,
     rpm_words,
 )
 from gpufleet.packages.trial import apt_moved, apt_refusal, rpm_refusal
 
 
-def fit(asked: PackageTransaction, ask: Ask) -> PackageTransaction | Finding:
+def fit_transaction(asked: PackageTransaction, ask: FactReader) -> PackageTransaction | Finding:
     """The transaction with the versions in the repositories, or why it must not run.
 
     Changes nothing: the package manager only simulates it.
@@ -36,21 +36,21 @@ def fit(asked: PackageTransaction, ask: Ask) -> PackageTransaction | Finding:
     available = ask(AvailableVersions, asked.manager, names)
     if isinstance(available, Unreadable):
         return sources_unreadable(asked.manager, available)
-    chosen = resolve(asked, available)
+    chosen = resolve_transaction(asked, available)
     if isinstance(chosen, Finding):
         lacking = tuple(name for name in asked.packages if name not in available)
         return _excluded(asked.manager, lacking, ask) or chosen
     return (_try_apt if asked.manager == "apt" else _try_rpm)(chosen, ask)
 
 
-def _try_apt(chosen: PackageTransaction, ask: Ask) -> PackageTransaction | Finding:
+def _try_apt(chosen: PackageTransaction, ask: FactReader) -> PackageTransaction | Finding:
     words = install_words(chosen)
     simulation = ask(Simulation, tuple(words))
     finding = apt_refusal(simulation, chosen, " ".join([words[0], "-s", *words[1:]]))
     return finding or replace(chosen, moved=apt_moved(simulation))
 
 
-def _try_rpm(chosen: PackageTransaction, ask: Ask) -> PackageTransaction | Finding:
+def _try_rpm(chosen: PackageTransaction, ask: FactReader) -> PackageTransaction | Finding:
     trial = ask(RpmSimulation, chosen.manager, (*rpm_words(chosen), *chosen.prerequisites))
     known = _with_headers(chosen, trial.unknown, ask)
     if known != chosen:
@@ -63,7 +63,7 @@ def _try_rpm(chosen: PackageTransaction, ask: Ask) -> PackageTransaction | Findi
 
 
 def _with_headers(
-    chosen: PackageTransaction, unknown: Sequence[str], ask: Ask
+    chosen: PackageTransaction, unknown: Sequence[str], ask: FactReader
 ) -> PackageTransaction:
     """The transaction with the package name that dnf uses for headers, if it does not know ours."""
     lacking = [name for name in unknown if is_headers(name)]
@@ -76,7 +76,7 @@ def _with_headers(
     return replace(chosen, prerequisites=names)
 
 
-def _excluded(manager: PackageManager, names: tuple[str, ...], ask: Ask) -> Finding | None:
+def _excluded(manager: PackageManager, names: tuple[str, ...], ask: FactReader) -> Finding | None:
     """The finding that yum or dnf hides packages, which would otherwise look missing."""
     there = ask(AvailableVersions, manager, names, True) if manager != "apt" and names else {}
     if not there or isinstance(there, Unreadable):

@@ -12,14 +12,14 @@ from pyinfra.api import FunctionCommand, Host, State
 from gpufleet.core.findings import Finding
 from gpufleet.host import findings as access
 from gpufleet.host.lock import holder_name, lock_of
-from gpufleet.host.reading import HostHolder, read
-from gpufleet.host.shell import explain
+from gpufleet.host.reading import HostHolder, read_fact
+from gpufleet.host.shell import explain_finding
 from gpufleet.packages import findings
 from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.reporting import RunReport
 
-POLL = 2.0  # seconds between two checks
-REPORT = 10.0  # seconds between two lines of progress
+PACKAGE_LOCK_POLL_SECONDS = 2.0  # seconds between two checks
+PACKAGE_LOCK_REPORT_SECONDS = 10.0  # seconds between two lines of progress
 
 
 class _Lock(NamedTuple):
@@ -31,14 +31,14 @@ class _Lock(NamedTuple):
 
 
 _MANAGER = _Lock(
-    lambda: read(LockHolder),
+    lambda: read_fact(LockHolder),
     "waiting for {holder}, which holds the package manager's lock",
     lambda holder, seconds, done: findings.LOCK_NOT_RELEASED(
         holder=holder, seconds=seconds, done=done
     ),
 )
 _RUN = _Lock(
-    lambda: read(HostHolder),
+    lambda: read_fact(HostHolder),
     "waiting for another run of gpufleet: {holder}",
     lambda holder, seconds, done: access.ANOTHER_RUN(holder=holder_name(holder), done=done),
 )
@@ -63,7 +63,7 @@ def _wait(state: State, host: Host, timeout: int) -> bool:
     if problem is None:
         return True
     RunReport.of(state).host(host.name).findings.append(problem)
-    logger.error(explain(host.name, problem))
+    logger.error(explain_finding(host.name, problem))
     return False
 
 
@@ -71,14 +71,14 @@ def _until_free(
     host: Host, timeout: int, lock: _Lock, done: str = access.NOTHING
 ) -> Finding | None:
     began = time.monotonic()
-    reported = began - REPORT
+    reported = began - PACKAGE_LOCK_REPORT_SECONDS
     while holder := lock.look():
         now = time.monotonic()
         if now - began >= timeout:
             return lock.give_up(holder, timeout, done)
-        if now - reported >= REPORT:
+        if now - reported >= PACKAGE_LOCK_REPORT_SECONDS:
             saying = lock.progress.format(holder=holder_name(holder))
             logger.info(f"{host.print_prefix}{saying}: {now - began:.0f} of {timeout} s")
             reported = now
-        time.sleep(min(POLL, max(timeout - (now - began), 0.1)))
+        time.sleep(min(PACKAGE_LOCK_POLL_SECONDS, max(timeout - (now - began), 0.1)))
     return None

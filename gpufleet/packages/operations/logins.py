@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.secrets import register_secret
 from gpufleet.packages import findings
 from gpufleet.packages.logins import Logins, RepositoryLogin
@@ -28,7 +28,7 @@ class LoginFileError(Exception):
 
 def read_logins(file: str) -> Logins:
     """The logins of a netrc file. Raises LoginFileError."""
-    path = expanded(file)
+    path = expand_user_path(file)
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise LoginFileError(path, "users other than its owner can read it")

@@ -7,17 +7,17 @@ import time
 from pyinfra import host
 from pyinfra.api import Host, StringCommand
 
-from gpufleet.host.asking import answer, framed
+from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.operation import Commands
-from gpufleet.host.shell import script
-from gpufleet.host.sudo import run
+from gpufleet.host.shell import script_command
+from gpufleet.host.sudo import run_on_host
 from gpufleet.run.last_line import LastLine
 
 # before a command: limits its seconds, if the host has `timeout`
-LIMITED = "$(command -v timeout >/dev/null && echo timeout 2)"
+READ_TIMEOUT = "$(command -v timeout >/dev/null && echo timeout 2)"
 
 
-def logged(command: StringCommand) -> Commands:
+def log_progress(command: StringCommand) -> Commands:
     """Run the command while the progress shows the last line of the logs."""
     # `host` is pyinfra's proxy for the current host, which other greenlets do not have
     itself, began = host.state.inventory.get_host(host.name), time.monotonic()
@@ -27,6 +27,6 @@ def logged(command: StringCommand) -> Commands:
 
 def _last_lines(host: Host, began: float) -> str:
     """The last lines since `began`, read as the login user, because sudo would log each read."""
-    since = script("packages/last_line", str(int(time.monotonic() - began)))
-    _, output = run(host, framed(StringCommand(LIMITED, since)))
-    return "\n".join(answer(output.stdout_lines) or [])
+    since = script_command("packages/last_line", str(int(time.monotonic() - began)))
+    _, output = run_on_host(host, frame_command(StringCommand(READ_TIMEOUT, since)))
+    return "\n".join(framed_answer(output.stdout_lines) or [])

@@ -20,19 +20,23 @@ from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.stopped import Stopped
-from gpufleet.host.asking import answer, arguments, framed
+from gpufleet.host.asking import frame_command, framed_answer, host_arguments
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.reading import Ask, read
-from gpufleet.host.shell import as_lines, command, script
-from gpufleet.host.sudo import run
+from gpufleet.host.reading import FactReader, read_fact
+from gpufleet.host.shell import as_lines, quote_command, script_command
+from gpufleet.host.sudo import run_on_host
 from gpufleet.packages import findings
-from gpufleet.packages.operations.fitting import fit
-from gpufleet.packages.operations.repository import METADATA, fetch_key, sources_unreadable
+from gpufleet.packages.operations.fitting import fit_transaction
+from gpufleet.packages.operations.repository import (
+    METADATA_ARGUMENTS,
+    fetch_key,
+    sources_unreadable,
+)
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, install_words
 from gpufleet.packages.trial import apt_download
 
-FOLDERS = {  # folders to copy
+COPIED_FOLDERS = {  # folders to copy
     "apt": ("/etc/apt", "/usr/share/keyrings", "/var/lib/apt/lists"),
     "yum": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
     "dnf": ("/etc/yum.repos.d", "/etc/pki/rpm-gpg"),
@@ -43,10 +47,10 @@ class Uris(FactBase[int]):
     """Bytes that apt has to download for a transaction."""
 
     def command(self, words: tuple[str, ...]) -> StringCommand:
-        return framed(command(words[0], "--print-uris", *words[1:]))
+        return frame_command(quote_command(words[0], "--print-uris", *words[1:]))
 
     def process(self, output: Iterable[str]) -> int:
-        return apt_download(answer(output) or ())
+        return apt_download(framed_answer(output) or ())
 
 
 def look_up(
@@ -58,9 +62,9 @@ def look_up(
     would stop the run, or with NOT_ASKED if the host cannot be asked.
     """
     manager = asked[0].manager
-    with copied(manager) as copy:
+    with copied_sources(manager) as copy:
         for file in sources:
-            if file.path.startswith(FOLDERS[manager]):
+            if file.path.startswith(COPIED_FOLDERS[manager]):
                 _put(copy, file)
         repositories = {each.repository.repository: each for each in asked}
         for each in repositories.values():
@@ -68,13 +72,13 @@ def look_up(
         _refresh(copy, manager, [each.repository for each in repositories.values()])
 
         def ask(fact: type[FactBase[Any]], *args: Any) -> Any:
-            return read(fact, *args, within=lambda inner: in_copy(copy, inner))
+            return read_fact(fact, *args, within=lambda inner: in_copy(copy, inner))
 
         return [_looked_up(each, ask) for each in asked]
 
 
-def _looked_up(asked: PackageTransaction, ask: Ask) -> PackageTransaction:
-    found = fit(asked, ask)
+def _looked_up(asked: PackageTransaction, ask: FactReader) -> PackageTransaction:
+    found = fit_transaction(asked, ask)
     if isinstance(found, Finding):
         raise Stopped(found)
     if found.manager == "apt":
@@ -83,22 +87,22 @@ def _looked_up(asked: PackageTransaction, ask: Ask) -> PackageTransaction:
 
 
 @contextmanager
-def copied(manager: PackageManager) -> Iterator[str]:
+def copied_sources(manager: PackageManager) -> Iterator[str]:
     """The path of a copy on the host, which is removed afterwards."""
-    ok, lines = _run(framed(script("packages/make_copy", *FOLDERS[manager])))
-    made = answer(lines) if ok else None
+    ok, lines = _run(frame_command(script_command("packages/make_copy", *COPIED_FOLDERS[manager])))
+    made = framed_answer(lines) if ok else None
     if not made:
         raise Stopped(findings.NOT_ASKED(problem=quote_last_line("\n".join(lines))))
     try:
         yield made[0]
     finally:
-        _run(command("rm", "-rf", made[0]))
+        _run(quote_command("rm", "-rf", made[0]))
 
 
 def in_copy(copy: str, inner: StringCommand) -> StringCommand:
     """The command, to be run in a copy."""
     words = ("sh", "-c", QuoteString(inner.get_raw_value()))
-    return StringCommand(script("packages/in_copy", copy), *words)
+    return StringCommand(script_command("packages/in_copy", copy), *words)
 
 
 def _add(copy: str, plan: RepositoryPlan, role: str) -> None:
@@ -122,10 +126,10 @@ def _put(copy: str, file: FileWrite) -> None:
     """Write a file into a copy."""
     path, digest = f"{copy}{file.path}", hashlib.sha256(file.data).hexdigest()
     received = StringCommand(
-        command("mkdir", "-p", str(PurePosixPath(path).parent)), "&&",
-        command("rm", "-f", path), "&&",  # a link would lead out of the copy
-        script("host/receive", path, digest), "&&",
-        command("chmod", f"{file.mode:o}", path),
+        quote_command("mkdir", "-p", str(PurePosixPath(path).parent)), "&&",
+        quote_command("rm", "-f", path), "&&",  # a link would lead out of the copy
+        script_command("host/receive", path, digest), "&&",
+        quote_command("chmod", f"{file.mode:o}", path),
     )  # fmt: skip
     ok, output = _run(received, _stdin=as_lines(file.data))
     if not ok:
@@ -137,13 +141,15 @@ def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]
     known = [plan.repository for plan in plans if plan.repository]
     apt = manager == "apt"
     names = [each.file if apt else each.name for each in known]
-    how = (*METADATA, "", "", *names)
-    ok, lines = _run(in_copy(copy, script(f"packages/refresh_{'apt' if apt else 'rpm'}", *how)))
+    how = (*METADATA_ARGUMENTS, "", "", *names)
+    ok, lines = _run(
+        in_copy(copy, script_command(f"packages/refresh_{'apt' if apt else 'rpm'}", *how))
+    )
     if not ok:
         raise Stopped(sources_unreadable(manager, quote_last_line("\n".join(lines))))
 
 
 def _run(asked: StringCommand, **how: Any) -> tuple[bool, list[str]]:
     """True if a command succeeded, and its output and errors."""
-    ok, output = run(host, asked, **{**arguments(host), **how})
+    ok, output = run_on_host(host, asked, **{**host_arguments(host), **how})
     return ok, [*output.stdout_lines, *output.stderr_lines]

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 from pyinfra.api import FactBase, StringCommand
 
-from gpufleet.core.limits import KEY
-from gpufleet.host.asking import answer, framed
-from gpufleet.host.shell import command, script
+from gpufleet.core.limits import KEY_LIMIT
+from gpufleet.host.asking import frame_command, framed_answer
+from gpufleet.host.shell import quote_command, script_command
 from gpufleet.packages.transaction import Available
 from gpufleet.packages.trial import RpmTrial, read_rpm_trial
 
@@ -28,10 +28,12 @@ class AvailableVersions(FactBase[Available | Unreadable]):
     def command(
         self, manager: str, names: tuple[str, ...], excluded: bool = False
     ) -> StringCommand:
-        return framed(script("packages/available", manager, "yes" if excluded else "", *names))
+        return frame_command(
+            script_command("packages/available", manager, "yes" if excluded else "", *names)
+        )
 
     def process(self, output: Iterable[str]) -> Available | Unreadable:
-        lines = answer(output) or []
+        lines = framed_answer(output) or []
         if lines and lines[0].startswith("error "):
             return Unreadable(lines[0].removeprefix("error ").strip())
         found: dict[str, list[str]] = {}
@@ -42,7 +44,7 @@ class AvailableVersions(FactBase[Available | Unreadable]):
         return {name: tuple(versions) for name, versions in found.items()}
 
 
-class NotKept(str):
+class NotStored(str):
     """The reason why the host could not store a download."""
 
 
@@ -55,21 +57,21 @@ class Fetched(FactBase[bytes | str]):
     """
 
     def command(self, manager: str, url: str, login: str = "", source: str = "") -> StringCommand:
-        limits = str(KEY.bytes), str(KEY.seconds)
-        return framed(script("packages/fetch", manager, url, login, *limits, source))
+        limits = str(KEY_LIMIT.bytes), str(KEY_LIMIT.seconds)
+        return frame_command(script_command("packages/fetch", manager, url, login, *limits, source))
 
     def process(self, output: Iterable[str]) -> bytes | str:
-        lines = answer(output)
+        lines = framed_answer(output)
         if lines is None:
             return "the host did not respond"
         if lines and lines[0].startswith("error "):
             return lines[0].removeprefix("error ").strip()
         if lines and lines[0].startswith("full "):
-            return NotKept(lines[0].removeprefix("full ").strip())
+            return NotStored(lines[0].removeprefix("full ").strip())
         if lines == ["empty"]:
             return b""
         if lines in (["large"], ["slow"]):
-            return KEY.too_large if lines == ["large"] else KEY.too_slow
+            return KEY_LIMIT.too_large if lines == ["large"] else KEY_LIMIT.too_slow
         try:
             return base64.b64decode("".join(lines), validate=True)
         except binascii.Error as error:
@@ -80,48 +82,50 @@ class Simulation(FactBase[list[str]]):
     """The lines that `apt-get -s` prints for a transaction."""
 
     def command(self, words: tuple[str, ...]) -> StringCommand:
-        simulated = command(words[0], "-s", *words[1:])
-        return framed(StringCommand("LC_ALL=C", simulated, "2>&1;", "exit", "0"))
+        simulated = quote_command(words[0], "-s", *words[1:])
+        return frame_command(StringCommand("LC_ALL=C", simulated, "2>&1;", "exit", "0"))
 
     def process(self, output: Iterable[str]) -> list[str]:
-        return answer(output) or []
+        return framed_answer(output) or []
 
 
 class RpmSimulation(FactBase[RpmTrial]):
     """The effects of a yum or dnf transaction. `words`: see scripts/rpm_transaction.sh."""
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
-        return framed(script("packages/rpm_transaction", "", "", manager, "try", "", *words))
+        return frame_command(
+            script_command("packages/rpm_transaction", "", "", manager, "try", "", *words)
+        )
 
     def process(self, output: Iterable[str]) -> RpmTrial:
-        return read_rpm_trial(answer(output) or [])
+        return read_rpm_trial(framed_answer(output) or [])
 
 
 class KernelDevel(FactBase[str]):
     """dnf's name of the rpm package with the headers of a kernel, or ""."""
 
     def command(self, release: str) -> StringCommand:
-        return framed(script("packages/kernel_devel", release))
+        return frame_command(script_command("packages/kernel_devel", release))
 
     def process(self, output: Iterable[str]) -> str:
-        return "".join(answer(output) or ()).strip()
+        return "".join(framed_answer(output) or ()).strip()
 
 
 class AddedPackages(FactBase[list[str]]):
     """Packages that gpufleet's transactions installed and that were absent before."""
 
     def command(self, file: str) -> StringCommand:
-        return framed(script("packages/packages_added", file))
+        return frame_command(script_command("packages/packages_added", file))
 
     def process(self, output: Iterable[str]) -> list[str]:
-        return [line.strip() for line in answer(output) or () if line.strip()]
+        return [line.strip() for line in framed_answer(output) or () if line.strip()]
 
 
 class LockHolder(FactBase[str]):
     """The process that holds the package manager's lock, as `name (pid)`, or ""."""
 
     def command(self) -> StringCommand:
-        return framed(script("packages/lock_holder"))
+        return frame_command(script_command("packages/lock_holder"))
 
     def process(self, output: Iterable[str]) -> str:
-        return "".join(answer(output) or ()).strip()
+        return "".join(framed_answer(output) or ()).strip()

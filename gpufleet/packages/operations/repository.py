@@ -10,25 +10,33 @@ from pyinfra import host
 from gpufleet.core import limits
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
-from gpufleet.core.openpgp import Certificate, OpenPgpError, certificate, keyring_fingerprints
+from gpufleet.core.openpgp import Certificate, OpenPgpError, keyring_fingerprints, parse_certificate
 from gpufleet.facts.files import HOME, INCOMING
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.files import put, show_diff, stamp
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import command, explain, script, stop, upload
+from gpufleet.host.files import put_files, run_stamp, show_diff
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import (
+    explain_finding,
+    quote_command,
+    script_command,
+    stop_command,
+    upload_command,
+)
 from gpufleet.packages import findings
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.reading import Fetched, NotKept
+from gpufleet.packages.operations.reading import Fetched, NotStored
 from gpufleet.packages.repository import Repository, RepositoryPlan
 
-METADATA = (str(limits.METADATA.bytes), str(limits.METADATA.seconds))
-KEPT = f"{HOME}/repository.before"  # a repository's old files while the new ones are tried
+METADATA_ARGUMENTS = (str(limits.METADATA_LIMIT.bytes), str(limits.METADATA_LIMIT.seconds))
+REPOSITORY_BEFORE = (
+    f"{HOME}/repository.before"  # a repository's old files while the new ones are tried
+)
 
 
-@operation
-def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
+@host_operation
+def trust_repository(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
     """
     Add a repository to the host if its key matches the catalog's fingerprint.
 
@@ -54,28 +62,28 @@ def trust(plan: RepositoryPlan, role: str, lock_timeout: int) -> Commands:
         file,
     )
     if isinstance(key, Finding):
-        yield stop(host.name, key)
+        yield stop_command(host.name, key)
         return
     trusted = key.binary if repository.manager == "apt" else key.armored
     written = [FileWrite(repository.keyring, trusted), plan.source]
     written += [plan.login] if plan.login else []
     files = (repository.file, repository.keyring, *(file.path for file in written[2:]))
-    yield script("packages/keep_files", KEPT, *files)
-    yield from put(written)
-    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
-    yield script(
+    yield script_command("packages/keep_files", REPOSITORY_BEFORE, *files)
+    yield from put_files(written)
+    message = explain_finding(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    yield script_command(
         "packages/try_repository",
-        *METADATA,
+        *METADATA_ARGUMENTS,
         repository.manager,
         message,
         _spoilt(repository.file),
         repository.name,
-        KEPT,
+        REPOSITORY_BEFORE,
         *files,
     )
 
 
-@operation
+@host_operation
 def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: int) -> Commands:
     """
     Enable more of the distribution's own archive. Revert if apt cannot read it.
@@ -89,19 +97,28 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
         return
     show_diff(facts, [source])
     yield wait_for_lock(lock_timeout)
-    yield script("packages/keep_files", KEPT, source.path)
-    yield from put([source])
-    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names"))
+    yield script_command("packages/keep_files", REPOSITORY_BEFORE, source.path)
+    yield from put_files([source])
+    message = explain_finding(
+        host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names")
+    )
     spoilt = _spoilt(source.path)
-    yield script(
-        "packages/try_repository", *METADATA, "apt", message, spoilt, "", KEPT, source.path
+    yield script_command(
+        "packages/try_repository",
+        *METADATA_ARGUMENTS,
+        "apt",
+        message,
+        spoilt,
+        "",
+        REPOSITORY_BEFORE,
+        source.path,
     )
 
 
 def _spoilt(path: str) -> str:
     """The message about a source file that prevents apt from reading its sources."""
     when = f" together with {path}, which is removed or as it was before"
-    return explain(host.name, sources_unreadable("apt", "its output follows.", when))
+    return explain_finding(host.name, sources_unreadable("apt", "its output follows.", when))
 
 
 def sources_unreadable(manager: PackageManager, problem: str, when: str = "") -> Finding:
@@ -114,9 +131,9 @@ def send_login(netrc: str) -> Generator[Any, None, str]:
     """Send a login to the host. Returns its path there, or ""."""
     if not netrc:
         return ""
-    path = f"{INCOMING}/{stamp()}.netrc"
-    yield command("install", "-d", "-m", "700", HOME, INCOMING)
-    yield upload(netrc.encode(), path)
+    path = f"{INCOMING}/{run_stamp()}.netrc"
+    yield quote_command("install", "-d", "-m", "700", HOME, INCOMING)
+    yield upload_command(netrc.encode(), path)
     return path
 
 
@@ -133,14 +150,14 @@ def fetch_key(
     A file with the expected key and anything else is rejected. `settings`: prefix of the settings
     of a mirror and its key's fingerprint. `login`: see `send_login`. `source`: see `Fetched`.
     """
-    key = read(Fetched, manager, url, login, source)
-    if isinstance(key, NotKept):
+    key = read_fact(Fetched, manager, url, login, source)
+    if isinstance(key, NotStored):
         return findings.KEY_NOT_KEPT(url=url, problem=key)
     if isinstance(key, str) or not key:
         problem = str(key) if key else "the file is empty"
         return findings.KEY_UNREACHABLE(url=url, problem=problem, setting=f"{settings}_url")
     try:
-        found = certificate(key)
+        found = parse_certificate(key)
     except OpenPgpError as error:  # for example a mirror's error page, or a second key
         shown = f"{', '.join(keyring_fingerprints(key)) or 'none'} ({error})"
     else:
@@ -154,22 +171,26 @@ def fetch_key(
     )
 
 
-def refresh(plan: RepositoryPlan, manager: str) -> Commands:
+def refresh_lists(plan: RepositoryPlan, manager: str) -> Commands:
     """Refresh the package lists. The repository's own list must arrive.
 
-    A repository that `trust` has just added needs no second refresh.
+    A repository that `trust_repository` has just added needs no second refresh.
     """
     repository = plan.repository
     if repository is None or plan.needed:
         if manager == "apt":
-            yield script("packages/refresh_apt", *METADATA, "", "")
+            yield script_command("packages/refresh_apt", *METADATA_ARGUMENTS, "", "")
         return
-    message = explain(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
-    swapped = explain(host.name, _signed_by_another(repository))
+    message = explain_finding(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
+    swapped = explain_finding(host.name, _signed_by_another(repository))
     if manager == "apt":
-        yield script("packages/refresh_apt", *METADATA, message, swapped, repository.file)
+        yield script_command(
+            "packages/refresh_apt", *METADATA_ARGUMENTS, message, swapped, repository.file
+        )
     else:
-        yield script("packages/refresh_rpm", *METADATA, message, swapped, repository.name)
+        yield script_command(
+            "packages/refresh_rpm", *METADATA_ARGUMENTS, message, swapped, repository.name
+        )
 
 
 def _signed_by_another(repository: Repository) -> Finding:

@@ -10,17 +10,17 @@ from pyinfra.api import StringCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import HOME
-from gpufleet.host.files import put
+from gpufleet.host.files import put_files
 from gpufleet.host.findings import MODULE_NOT_BUILT
-from gpufleet.host.operation import Commands, Later, operation
-from gpufleet.host.reading import read
-from gpufleet.host.shell import explain, script, stop
+from gpufleet.host.operation import Commands, Later, host_operation
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import explain_finding, script_command, stop_command
 from gpufleet.packages import findings
-from gpufleet.packages.operations.fitting import fit
+from gpufleet.packages.operations.fitting import fit_transaction
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.logs import logged
+from gpufleet.packages.operations.logs import log_progress
 from gpufleet.packages.operations.reading import RpmSimulation, Simulation
-from gpufleet.packages.operations.repository import refresh
+from gpufleet.packages.operations.repository import refresh_lists
 from gpufleet.packages.transaction import PackageTransaction, install_words, rpm_words
 from gpufleet.packages.trial import apt_added
 from gpufleet.run.reporting import RunReport
@@ -37,7 +37,7 @@ def resolve_and_download(
     return found
 
 
-@operation
+@host_operation
 def _look_up(
     asked: PackageTransaction, found: Later[PackageTransaction], prepared: bool
 ) -> Commands:
@@ -55,26 +55,28 @@ def _look_up(
         return
     yield wait_for_lock(asked.lock_timeout)
     if asked.facts.broken:  # an interrupted transaction
-        yield script("packages/finish")
+        yield script_command("packages/finish")
     if not prepared:
-        yield from refresh(asked.repository, asked.manager)
-    chosen = fit(asked, read)
+        yield from refresh_lists(asked.repository, asked.manager)
+    chosen = fit_transaction(asked, read_fact)
     if isinstance(chosen, Finding):
-        yield stop(host.name, chosen)
+        yield stop_command(host.name, chosen)
         return
     found.value = chosen
-    yield script(
+    yield script_command(
         "packages/packages_before", asked.record
     )  # a download may import keys, which count as packages
     if asked.manager == "apt":
         words = install_words(chosen)
         yield _apt(chosen, [words[0], "--download-only", *words[1:]])
         return
-    message = explain(
+    message = explain_finding(
         host.name, findings.TRANSACTION_REFUSED(manager=chosen.manager, problem="see below.")
     )
     how = (chosen.ours, "", chosen.manager, "fetch", message)
-    yield script("packages/rpm_transaction", *how, *rpm_words(chosen), *chosen.prerequisites)
+    yield script_command(
+        "packages/rpm_transaction", *how, *rpm_words(chosen), *chosen.prerequisites
+    )
 
 
 def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> StringCommand:
@@ -83,21 +85,23 @@ def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> St
     `ours`: file on the host for the names of newly installed packages, from a second simulation.
     Packages that someone else installed since the first one are not in it.
     """
-    simulation = read(Simulation, tuple(words)) if ours else []
+    simulation = read_fact(Simulation, tuple(words)) if ours else []
     names = apt_added(simulation)
-    failed = explain(host.name, findings.TRANSACTION_FAILED(manager="apt"))
-    unbuilt = explain(host.name, MODULE_NOT_BUILT(version=chosen.version))
-    return script("packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words)
+    failed = explain_finding(host.name, findings.TRANSACTION_FAILED(manager="apt"))
+    unbuilt = explain_finding(host.name, MODULE_NOT_BUILT(version=chosen.version))
+    return script_command(
+        "packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words
+    )
 
 
 def _by_rpm(chosen: PackageTransaction, added: str, words: Sequence[str]) -> StringCommand:
     """The command that runs yum or dnf, which installs `added`."""
-    failed = explain(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
-    return script("packages/rpm_install", chosen.ours, added, failed, *words)
+    failed = explain_finding(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
+    return script_command("packages/rpm_install", chosen.ours, added, failed, *words)
 
 
-@operation
-def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Commands:
+@host_operation
+def install_packages(asked: PackageTransaction, found: Later[PackageTransaction]) -> Commands:
     """
     Run the resolved transaction: pins, build prerequisites, then the packages.
 
@@ -113,35 +117,39 @@ def install(asked: PackageTransaction, found: Later[PackageTransaction]) -> Comm
     chosen, added = found.value, " ".join(found.value.added)
     # packages held before this run keep their hold, even if the run aborts
     mine = {*chosen.names, *chosen.prerequisites} - chosen.facts.holds
-    yield script("packages/note_begun", f"{chosen.record}.begun", *sorted(mine))
+    yield script_command("packages/note_begun", f"{chosen.record}.begun", *sorted(mine))
     pins = [file for file in chosen.pins(chosen.version) if not file.is_on(chosen.facts)]
     if pins:
-        yield from put(pins)
+        yield from put_files(pins)
     words = install_words(chosen)
     if chosen.prerequisites:
         first = install_words(replace(chosen, install=(), companions=(), remove=()))
         apt = chosen.manager == "apt"
-        yield from logged(
+        yield from log_progress(
             _apt(chosen, first, chosen.ours) if apt else _by_rpm(chosen, added, first)
         )
     if chosen.manager == "apt":
-        yield from logged(_apt(chosen, words, chosen.ours))
+        yield from log_progress(_apt(chosen, words, chosen.ours))
     else:
         held = [n for n in (*chosen.names, *chosen.remove) if n in chosen.installed]
         if held:
-            locked = explain(host.name, findings.HOLD_FAILED(what="released"))
-            yield script("packages/release", chosen.manager, locked, *held)
-        message = explain(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
+            locked = explain_finding(host.name, findings.HOLD_FAILED(what="released"))
+            yield script_command("packages/release", chosen.manager, locked, *held)
+        message = explain_finding(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
         how = (chosen.ours, added, chosen.manager, "run", message)
-        yield from logged(script("packages/rpm_transaction", *how, *rpm_words(chosen)))
+        yield from log_progress(
+            script_command("packages/rpm_transaction", *how, *rpm_words(chosen))
+        )
     if state.is_executing and chosen.reports and chosen.version:
         RunReport.of(state).host(host.name).seen[chosen.role] = chosen.version
     for path, before in chosen.makes:
-        yield script("packages/note_made", HOME, path, before)
+        yield script_command("packages/note_made", HOME, path, before)
 
 
-@operation
-def hold(asked: PackageTransaction, names: Sequence[str], plugin: Sequence[str] = ()) -> Commands:
+@host_operation
+def hold_packages(
+    asked: PackageTransaction, names: Sequence[str], plugin: Sequence[str] = ()
+) -> Commands:
     """
     Hold packages at their installed version.
 
@@ -155,9 +163,9 @@ def hold(asked: PackageTransaction, names: Sequence[str], plugin: Sequence[str] 
     manager = asked.manager
     yield wait_for_lock(asked.lock_timeout)
     if plugin:
-        yield script("packages/packages_before", asked.record)
-        come = " ".join(read(RpmSimulation, manager, tuple(plugin)).added)
-        yield script("packages/note_begun", f"{asked.record}.begun", *plugin)
-        yield from logged(_by_rpm(asked, come, (manager, "-y", "install", *plugin)))
-    message = explain(host.name, findings.HOLD_FAILED(what="held"))
-    yield script("packages/hold", manager, message, *names)
+        yield script_command("packages/packages_before", asked.record)
+        come = " ".join(read_fact(RpmSimulation, manager, tuple(plugin)).added)
+        yield script_command("packages/note_begun", f"{asked.record}.begun", *plugin)
+        yield from log_progress(_by_rpm(asked, come, (manager, "-y", "install", *plugin)))
+    message = explain_finding(host.name, findings.HOLD_FAILED(what="held"))
+    yield script_command("packages/hold", manager, message, *names)

@@ -13,9 +13,9 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 
-from gpufleet.toolkit.config.edits import Data, lookup
+from gpufleet.toolkit.config.edits import Data, lookup_path
 from gpufleet.toolkit.config.layers import Layers
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.tables import parse_tables
 
 # The CRI plugin's name per version of the configuration file (containerd docs, PLUGINS.md).
 CRI = {
@@ -27,10 +27,10 @@ CRI = {
 NEWEST = max(CRI)
 _UNCONVERTED = 2  # the newest version of containerd 1.x
 # Names of it, and from version 3 on of its parts, in `disabled_plugins`.
-CRI_NAMES = frozenset({*CRI.values(), "io.containerd.cri.v1.images"})
+CRI_PLUGINS = frozenset({*CRI.values(), "io.containerd.cri.v1.images"})
 
 
-def layers(
+def read_containerd_layers(
     texts: Mapping[str, str], main: str, deep_merge: bool, newest_version: int = NEWEST
 ) -> Layers:
     """The CRI plugin's table in the main file and in those that it imports, in their order.
@@ -38,7 +38,7 @@ def layers(
     Before 2.0 an import that names the plugin replaces its whole table. A program reads the names
     of the versions up to its `newest_version`.
     """
-    read = {path: parsed(texts[path]) for path in read_files(texts, main)}
+    read = {path: parse_tables(texts[path]) for path in read_files(texts, main)}
     common = max((version_of(data) for data in read.values()), default=1)
     tables = []
     for path, data in read.items():
@@ -62,7 +62,7 @@ def read_files(texts: Mapping[str, str], main: str) -> list[str]:
 
 
 def _imports(text: str, path: str, known: Iterable[str]) -> Iterator[str]:
-    entries = parsed(text).get("imports", [])
+    entries = parse_tables(text).get("imports", [])
     for entry in entries if isinstance(entries, list) else []:
         pattern = posixpath.normpath(posixpath.join(posixpath.dirname(path), str(entry)))
         if "*" in pattern:
@@ -111,19 +111,19 @@ def written_name(data: Data, version: int, newest_version: int = NEWEST) -> str:
     if own not in names:
         return names[-1]
     able = names[names.index(own) :]
-    runtimes = [name for name in able if lookup(data, ("plugins", name, "containerd"))]
-    there = [name for name in able if lookup(data, ("plugins", name))]
+    runtimes = [name for name in able if lookup_path(data, ("plugins", name, "containerd"))]
+    there = [name for name in able if lookup_path(data, ("plugins", name))]
     return (*runtimes[-1:], *there[:1], own)[0]
 
 
 def plugin_of(text: str | None, newest_version: int = NEWEST) -> str:
     """The CRI plugin's name in a file."""
-    data = parsed(text)
+    data = parse_tables(text)
     return written_name(data, version_of(data), newest_version)
 
 
 def _plugin(data: Data, name: str) -> Data:
-    table = lookup(data, ("plugins", name))
+    table = lookup_path(data, ("plugins", name))
     return table if isinstance(table, dict) else {}
 
 
@@ -138,9 +138,9 @@ def _converted(old: Data, new: Data) -> Data:
 
 def cri_disabled(text: str | None) -> bool:
     """True if the file disables the CRI plugin: no kubelet uses this containerd."""
-    disabled = parsed(text).get("disabled_plugins", [])
+    disabled = parse_tables(text).get("disabled_plugins", [])
     return isinstance(disabled, list) and any(
-        isinstance(name, str) and name in CRI_NAMES for name in disabled
+        isinstance(name, str) and name in CRI_PLUGINS for name in disabled
     )
 
 

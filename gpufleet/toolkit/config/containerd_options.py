@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpufleet.toolkit.config.edits import Data, lookup
+from gpufleet.toolkit.config.edits import Data, lookup_path
 
-BINARY = "BinaryName"
+BINARY_NAME_OPTION = "BinaryName"
 DRIVER = "SystemdCgroup"
 
 
 def options_of(runtime: Data) -> Data:
     """The options of a runtime, or {}."""
-    options = lookup(runtime, ("options",))
+    options = lookup_path(runtime, ("options",))
     return options if isinstance(options, dict) else {}
 
 
-def spellings(runtime: Data, name: str) -> tuple[str, ...]:
+def option_spellings(runtime: Data, name: str) -> tuple[str, ...]:
     """The spellings of an option in a runtime. The last one wins."""
     return tuple(sorted(key for key in options_of(runtime) if key.lower() == name.lower()))
 
 
 def read_option(runtime: Data, name: str) -> Any:
     """The value of an option, or None if it is not set."""
-    keys = spellings(runtime, name)
+    keys = option_spellings(runtime, name)
     return options_of(runtime)[keys[-1]] if keys else None
 
 
@@ -38,9 +38,9 @@ def with_option(runtime: Data, name: str, value: Any) -> Data:
     return {**runtime, "options": {**others, name: value}}
 
 
-def respelled(runtime: Data, names: Iterable[str]) -> Data:
+def respell_options(runtime: Data, names: Iterable[str]) -> Data:
     """The runtime with its options under these names, to compare it with another one."""
     for name in names:
-        if spellings(runtime, name):
+        if option_spellings(runtime, name):
             runtime = with_option(runtime, name, read_option(runtime, name))
     return runtime

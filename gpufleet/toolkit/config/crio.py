@@ -8,23 +8,23 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import Data, lookup
-from gpufleet.toolkit.config.layers import PLACES, Layers
-from gpufleet.toolkit.config.model import Merged, Path, Record
+from gpufleet.toolkit.config.edits import Data, lookup_path
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
+from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
-    Wanted,
-    adopted,
+    WantedTables,
+    adopted_runtime,
     base_runtime,
-    is_ours,
+    is_our_value,
     merge_settings,
-    parsed,
+    parse_tables,
     unmerge_settings,
     without_zeros,
 )
 
-DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
-RUNTIME: Path = ("crio", "runtime")
-RUNTIMES, DEFAULT, _ = PLACES["crio"]
+CRIO_DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
+RUNTIME_TABLE: Path = ("crio", "runtime")
+RUNTIMES, DEFAULT, _ = RUNTIME_PLACES["crio"]
 _CONMON_IN_PATH = ("conmon", "/usr/bin/conmon", "/usr/local/bin/conmon", "/bin/conmon")
 # CRI-O's default of each release (https://github.com/cri-o/cri-o, config_linux.go, 2026-11).
 _DEFAULT_ROOTS = ("/run/crun", "/run/runc")
@@ -38,39 +38,41 @@ NOT_INHERITED = frozenset(
 )  # fmt: skip
 
 
-def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
+def merge_crio(
+    text: str | None, desired: DesiredRuntime, record: EditRecord | None = None
+) -> Merged:
     """The drop-in with the `desired` settings; the user's files are never changed.
 
     The runtime inherits from CRI-O's default runtime if that is runc or crun, else from one that
     is: CRI-O's packages set monitor_path, and pods hang without it. If no file has a runtime,
     CRI-O finds all programs in PATH.
     """
-    done = record or Record()
+    done = record or EditRecord()
 
-    def wanted_of(data: Data) -> Wanted:
+    def wanted_of(data: Data) -> WantedTables:
         return _wanted(data, desired, done)
 
     return merge_settings(text, "", desired, done, wanted_of)
 
 
-def unmerge(text: str | None, record: Record, file: str = DROP_IN) -> Merged:
+def unmerge_crio(text: str | None, record: EditRecord, file: str = CRIO_DROP_IN) -> Merged:
     """The drop-in without our recorded settings, or None if we created it."""
     # nothing depends on it: the file is parsed even if no setting is ours
     return unmerge_settings(text, record, file, lambda rest, record: {})
 
 
-def layers(texts: Mapping[str, str], main: str) -> Layers:
+def read_crio_layers(texts: Mapping[str, str], main: str) -> Layers:
     """The table crio.runtime of crio.conf and of every file below its folder, in CRI-O's order.
 
     CRI-O replaces the whole entry of a runtime that a later file names again.
     """
-    folder = posixpath.dirname(DROP_IN) + "/"
+    folder = posixpath.dirname(CRIO_DROP_IN) + "/"
     names = [main, *sorted(name for name in texts if name.startswith(folder) and name != main)]
     tables: list[tuple[str, Data]] = []
     later: set[str] = set()
     for name in reversed([name for name in names if name in texts]):
-        table = lookup(parsed(texts[name]), RUNTIME, {})
-        runtimes = lookup(table, RUNTIMES)
+        table = lookup_path(parse_tables(texts[name]), RUNTIME_TABLE, {})
+        runtimes = lookup_path(table, RUNTIMES)
         if isinstance(runtimes, dict):
             table = {**table, "runtimes": {k: v for k, v in runtimes.items() if k not in later}}
             later |= set(runtimes)
@@ -79,36 +81,36 @@ def layers(texts: Mapping[str, str], main: str) -> Layers:
     return Layers(tuple(tables))
 
 
-def _wanted(data: Data, desired: DesiredRuntime, record: Record) -> Wanted:
-    own = lookup(data, RUNTIME, {})
+def _wanted(data: Data, desired: DesiredRuntime, record: EditRecord) -> WantedTables:
+    own = lookup_path(data, RUNTIME_TABLE, {})
     others = desired.layers.without(desired.file)
     layers = Layers((*others.files, (desired.file, own)))
     name, base = _base(layers.table, desired.name, record.inherits)
     wanted: dict[Path, Any] = {}
     notes: list[Finding] = []
     place = (*RUNTIMES, desired.name)
-    path: Path = (*RUNTIME, *place)
-    theirs = others if is_ours(data, path, record) else layers
+    path: Path = (*RUNTIME_TABLE, *place)
+    theirs = others if is_our_value(data, path, record) else layers
     ours = {"runtime_path": desired.binary, "runtime_type": "oci", **base}
     there = theirs.entry(place)
     if there is None:
         wanted[path] = ours
     else:
-        there = {"monitor_path": lookup(layers.table, ("conmon",)), **there}
-        notes.append(adopted(there, ours, _equivalent, theirs.file_of(place), desired.name))
+        there = {"monitor_path": lookup_path(layers.table, ("conmon",)), **there}
+        notes.append(adopted_runtime(there, ours, _equivalent, theirs.file_of(place), desired.name))
     if desired.default:
-        path = (*RUNTIME, *DEFAULT)
-        if lookup(layers.table, DEFAULT) != desired.name or is_ours(data, path, record):
+        path = (*RUNTIME_TABLE, *DEFAULT)
+        if lookup_path(layers.table, DEFAULT) != desired.name or is_our_value(data, path, record):
             wanted[path] = desired.name
-    return Wanted(wanted, tuple(notes), name)
+    return WantedTables(wanted, tuple(notes), name)
 
 
 def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
     """The runtime that ours inherits from, and the inherited settings."""
-    runtimes = lookup(table, RUNTIMES)
+    runtimes = lookup_path(table, RUNTIMES)
     runtimes = runtimes if isinstance(runtimes, dict) else {}
     others = {name: entry for name, entry in runtimes.items() if name != own}
-    default = str(lookup(table, DEFAULT, ""))
+    default = str(lookup_path(table, DEFAULT, ""))
     fitting = {name: entry for name, entry in others.items() if _is_runc(name, entry)}
     name = base_runtime(fitting, (inherited, default), own, lambda entry: True)
     if not name:
@@ -126,7 +128,7 @@ def _is_runc(name: str, entry: Any) -> bool:
 
 def _monitor(entries: Iterable[Any]) -> Data:
     """The first monitor_path that any entry has: the program is the same for all of them."""
-    paths = (lookup(entry, ("monitor_path",)) for entry in entries)
+    paths = (lookup_path(entry, ("monitor_path",)) for entry in entries)
     return next(({"monitor_path": path} for path in paths if path), {})
 
 

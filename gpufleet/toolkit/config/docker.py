@@ -10,38 +10,45 @@ from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.toolkit.config.desired import DesiredRuntime, Reads
-from gpufleet.toolkit.config.edits import Data, has, lookup
-from gpufleet.toolkit.config.json_text import JSON, duplicates
-from gpufleet.toolkit.config.layers import PLACES, Layers
-from gpufleet.toolkit.config.model import Merged, Path, Record
-from gpufleet.toolkit.config.tables import Wanted, is_ours, merge_settings, unmerge_settings
+from gpufleet.toolkit.config.edits import Data, has_path, lookup_path
+from gpufleet.toolkit.config.json_text import JSON_FORMAT, duplicate_keys
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
+from gpufleet.toolkit.config.model import EditRecord, Merged, Path
+from gpufleet.toolkit.config.tables import (
+    WantedTables,
+    is_our_value,
+    merge_settings,
+    unmerge_settings,
+)
 from gpufleet.toolkit.findings import config as found
 
-RUNTIMES, DEFAULT, CDI = PLACES["docker"]
+RUNTIMES, DEFAULT, CDI = RUNTIME_PLACES["docker"]
 EVERYTHING = Reads()
 BLANK = "{}\n"  # the meaning of an empty file for dockerd
 _BOM = "\ufeff"  # newer versions of dockerd accept it; Python's parser does not
 
 
-def merge(text: str | None, desired: DesiredRuntime, record: Record | None = None) -> Merged:
+def merge_docker(
+    text: str | None, desired: DesiredRuntime, record: EditRecord | None = None
+) -> Merged:
     """daemon.json with the `desired` settings; everything else keeps its place and its bytes.
 
     `record`: the changes of an earlier merge. A text that cannot be merged is returned unchanged,
     with a blocker among the notes.
     """
-    done = record or Record()
+    done = record or EditRecord()
     mark, body = _split(text or "")
 
-    def wanted_of(data: Data) -> Wanted:
-        return Wanted(*_wanted(data, body, desired, done))
+    def wanted_of(data: Data) -> WantedTables:
+        return WantedTables(*_wanted(data, body, desired, done))
 
     start = None if text is None else body
-    merged = merge_settings(start, "", desired, done, wanted_of, JSON)
+    merged = merge_settings(start, "", desired, done, wanted_of, JSON_FORMAT)
     return _marked(merged, text, mark, desired.reads, desired.file)
 
 
-def unmerge(
-    text: str | None, record: Record, file: str = "daemon.json", reads: Reads = EVERYTHING
+def unmerge_docker(
+    text: str | None, record: EditRecord, file: str = "daemon.json", reads: Reads = EVERYTHING
 ) -> Merged:
     """daemon.json without our recorded settings, or None if we created the file.
 
@@ -50,7 +57,7 @@ def unmerge(
     if text is None:
         return Merged(None, False)
     mark, body = _split(text)
-    merged = unmerge_settings(body, record, file, fmt=JSON)
+    merged = unmerge_settings(body, record, file, fmt=JSON_FORMAT)
     if merged.text is not None and not merged.text.strip() and not reads.blank:
         empty = found.REWRITTEN(Severity.INFO, file=file, has="would be empty", how="as {}")
         notes = (*merged.notes, empty)
@@ -71,9 +78,9 @@ def _marked(merged: Merged, text: str | None, mark: str, reads: Reads, file: str
     return replace(merged, text=new, changed=new != text, notes=(*merged.notes, *notes))
 
 
-def data(text: str | None) -> Data:
+def parse_daemon_json(text: str | None) -> Data:
     """The settings of a daemon.json. Raises NotUnderstood."""
-    return JSON.parse(_split(text or "")[1])
+    return JSON_FORMAT.parse(_split(text or "")[1])
 
 
 def _split(text: str) -> tuple[str, str]:
@@ -81,7 +88,7 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _wanted(
-    data: Data, body: str, desired: DesiredRuntime, record: Record
+    data: Data, body: str, desired: DesiredRuntime, record: EditRecord
 ) -> tuple[dict[Path, Any], tuple[Finding, ...]]:
     """The settings that we require, given those in the file."""
     notes = _shape(data, body, desired)
@@ -91,17 +98,17 @@ def _wanted(
     others = desired.layers.without(desired.file)
     layers = Layers((*others.files, (desired.file, data)))
     place = (*RUNTIMES, desired.name)
-    theirs = others if is_ours(data, place, record) else layers
+    theirs = others if is_our_value(data, place, record) else layers
     there = theirs.entry(place)
     if there is None:
         wanted[place] = {"path": desired.binary}
     else:
         notes.append(_compare(there, theirs.file_of(place), desired))
     if desired.default and (
-        lookup(layers.table, DEFAULT) != desired.name or is_ours(data, DEFAULT, record)
+        lookup_path(layers.table, DEFAULT) != desired.name or is_our_value(data, DEFAULT, record)
     ):
         wanted[DEFAULT] = desired.name
-    if desired.cdi and (not has(data, CDI) or is_ours(data, CDI, record)):
+    if desired.cdi and (not has_path(data, CDI) or is_our_value(data, CDI, record)):
         wanted[CDI] = True
     return wanted, tuple(notes)
 
@@ -112,7 +119,7 @@ def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
     dockerd treats null as a missing key, and rejects a runtime without a path.
     """
     notes = []
-    twice = duplicates(body)
+    twice = duplicate_keys(body)
     if twice:
         touched = {"runtimes", desired.name, "features", "cdi", DEFAULT[0]} & set(twice)
         severity = Severity.BLOCKER if touched else None
@@ -124,8 +131,8 @@ def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
         DEFAULT: str,
     }
     for path, kind in kinds.items():
-        value = lookup(data, path)
-        unset = not has(data, path) or (value is None and len(path) == 1)
+        value = lookup_path(data, path)
+        unset = not has_path(data, path) or (value is None and len(path) == 1)
         if not unset and not isinstance(value, kind):
             reason = f"{'.'.join(path)} should be {'an object' if kind is dict else 'a string'}"
             notes.append(found.CONFIG_INVALID(file=desired.file, reason=reason))
@@ -147,14 +154,14 @@ def _compare(entry: Data, file: str, desired: DesiredRuntime) -> Finding:
     return found.RUNTIME_ADOPTED(file=file, name=desired.name)
 
 
-def layers(text: str | None, path: str, unit: str, exec_start: str) -> Layers:
+def read_docker_layers(text: str | None, path: str, unit: str, exec_start: str) -> Layers:
     """The settings of dockerd's command line and of its daemon.json. Raises NotUnderstood."""
     added = (value.partition("=") for value in flag_values(exec_start, "--add-runtime"))
     flags: Data = {"runtimes": {name: {"path": program} for name, _, program in added}}
     flags = {key: value for key, value in flags.items() if value}
     for value in flag_values(exec_start, "--default-runtime"):
         flags[DEFAULT[0]] = value
-    there = data(text)
+    there = parse_daemon_json(text)
     return Layers(tuple(layer for layer in ((unit, flags), (path, there)) if layer[1]))
 
 
@@ -183,14 +190,14 @@ def flag_values(exec_start: str, flag: str) -> list[str]:
     return values
 
 
-def conflicts(
+def flag_conflicts(
     text: str | None, exec_start: str, keys: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
     """Flags in the unit whose keys are also in daemon.json; dockerd does not start with them.
 
     `runtimes` is exempt (dockerd merges both). The text must parse.
     """
-    there = data(text)
+    there = parse_daemon_json(text)
     used = used_flags(exec_start, keys)
     return tuple(sorted({f"{used[key]} ({key})" for key in used if key in there}))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from gpufleet.toolkit.config.model import Edit, Path, Record
+from gpufleet.toolkit.config.model import Edit, EditRecord, Path
 
 Data = dict[str, Any]
 MAX_DEPTH = 100  # levels; far above handwritten files, below Python's recursion limit
@@ -49,7 +49,7 @@ class Format:
     remove: Callable[[str, Path], Iterable[Splice]]
 
 
-def deeper(data: Any, levels: int) -> bool:
+def nests_deeper(data: Any, levels: int) -> bool:
     """True if tables and lists are nested deeper than `levels`."""
     layer = [data]
     while levels >= 0 and layer:
@@ -63,7 +63,7 @@ def deeper(data: Any, levels: int) -> bool:
     return bool(layer)
 
 
-def lookup(data: Any, path: Path, default: Any = None) -> Any:
+def lookup_path(data: Any, path: Path, default: Any = None) -> Any:
     """The value at `path`, or `default` if a step is missing or not a table."""
     for key in path:
         if not isinstance(data, Mapping) or key not in data:
@@ -72,17 +72,17 @@ def lookup(data: Any, path: Path, default: Any = None) -> Any:
     return data
 
 
-def has(data: Any, path: Path) -> bool:
+def has_path(data: Any, path: Path) -> bool:
     marker = object()
-    return lookup(data, path, marker) is not marker
+    return lookup_path(data, path, marker) is not marker
 
 
-def same(one: Any, other: Any) -> bool:
+def same_value(one: Any, other: Any) -> bool:
     """Equal in value and in type: true is not 1, and 1 is not 1.0."""
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(same_value(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(same_value, one, other))
     return type(one) is type(other) and bool(one == other)
 
 
@@ -102,13 +102,13 @@ def _with(data: Data, path: Path, value: Any) -> Data | None:
 def _without(data: Data, path: Path, parents: int) -> list[Data]:
     """Data without `path` and its empty parents; then variants that keep more of the parents."""
     changed = copy.deepcopy(data)
-    lookup(changed, path[:-1]).pop(path[-1])
+    lookup_path(changed, path[:-1]).pop(path[-1])
     states = [changed]
     for depth in range(len(path) - 1, parents, -1):
-        if lookup(changed, path[:depth]) != {}:
+        if lookup_path(changed, path[:depth]) != {}:
             break
         changed = copy.deepcopy(changed)
-        lookup(changed, path[: depth - 1]).pop(path[depth - 1])
+        lookup_path(changed, path[: depth - 1]).pop(path[depth - 1])
         states.insert(0, changed)
     return states
 
@@ -124,7 +124,7 @@ def _first(
             data = fmt.parse(splice.apply(text))
         except NotUnderstood:
             continue
-        place = next((i for i, state in enumerate(wanted) if same(data, state)), rank)
+        place = next((i for i, state in enumerate(wanted) if same_value(data, state)), rank)
         if place < rank:
             best, rank = splice, place
         if rank == 0:
@@ -132,24 +132,30 @@ def _first(
     return best
 
 
-def put(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
+def put_setting(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Edit]:
     """The text with `path` set to `value`, and the edit that did it. Raises Refused."""
     data = fmt.parse(text)
     wanted = _with(data, path, value)
     splice = wanted and _first(text, fmt.put(text, data, path, value), [wanted], fmt)
     if not splice:
         raise Refused(f"{'.'.join(path)} cannot be set without changing other settings")
-    parents = sum(has(data, path[:depth]) for depth in range(1, len(path)))
+    parents = sum(has_path(data, path[:depth]) for depth in range(1, len(path)))
     edit = Edit(
-        path, value, splice.before, splice.after, has(data, path), lookup(data, path), parents
+        path,
+        value,
+        splice.before,
+        splice.after,
+        has_path(data, path),
+        lookup_path(data, path),
+        parents,
     )
     return splice.apply(text), edit
 
 
-def undo(text: str, edit: Edit, fmt: Format) -> str | None:
+def undo_edit(text: str, edit: Edit, fmt: Format) -> str | None:
     """The text without the edit, or None if the setting was changed since."""
     data = fmt.parse(text)
-    if not same(lookup(data, edit.path), edit.value):
+    if not same_value(lookup_path(data, edit.path), edit.value):
         return None
     if edit.existed:
         restored = _with(data, edit.path, edit.old)
@@ -159,7 +165,7 @@ def undo(text: str, edit: Edit, fmt: Format) -> str | None:
         wanted = _without(data, edit.path, edit.parents)
         others = fmt.remove(text, edit.path)
         table = edit.path[:-1]
-        if edit.before == NULL and len(lookup(data, table)) == 1:
+        if edit.before == NULL and len(lookup_path(data, table)) == 1:
             emptied = _with(data, table, None)
             wanted = [emptied] if emptied else []
             others = fmt.put(text, data, table, None)
@@ -180,28 +186,30 @@ class Settled:
     """A text with every wanted setting, and the record of our changes."""
 
     text: str
-    record: Record
+    record: EditRecord
     left: tuple[Path, ...] = ()  # our settings that were changed by others since
 
 
-def settle(text: str, wanted: dict[Path, Any], record: Record, fmt: Format) -> Settled:
+def settle_edits(text: str, wanted: dict[Path, Any], record: EditRecord, fmt: Format) -> Settled:
     """Revert our settings that are no longer wanted, then set those that are missing."""
     text, kept, left = _retract(text, record.edits, fmt, lambda edit: _stays(edit, wanted))
     for path, value in wanted.items():
-        if not same(lookup(fmt.parse(text), path), value):
-            text, edit = put(text, path, value, fmt)
+        if not same_value(lookup_path(fmt.parse(text), path), value):
+            text, edit = put_setting(text, path, value, fmt)
             kept.append(edit)
     return Settled(text, replace(record, edits=tuple(kept)), tuple(left))
 
 
 def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:
-    return edit.path in wanted and same(wanted[edit.path], edit.value)
+    return edit.path in wanted and same_value(wanted[edit.path], edit.value)
 
 
-def retract(text: str, record: Record, fmt: Format, stay: Collection[Path] = ()) -> Settled:
+def retract_edits(
+    text: str, record: EditRecord, fmt: Format, stay: Collection[Path] = ()
+) -> Settled:
     """Revert all our unchanged settings, except the paths in `stay`."""
     text, kept, left = _retract(text, record.edits, fmt, lambda edit: edit.path in stay)
-    return Settled(text, Record(edits=tuple(kept)), tuple(left))
+    return Settled(text, EditRecord(edits=tuple(kept)), tuple(left))
 
 
 def _retract(
@@ -211,12 +219,12 @@ def _retract(
     left: list[Path] = []
     for edit in reversed(edits):  # backwards: a later edit may be inside an earlier one
         if stays(edit):
-            if same(lookup(fmt.parse(text), edit.path), edit.value):
+            if same_value(lookup_path(fmt.parse(text), edit.path), edit.value):
                 kept.insert(0, edit)
             continue
-        if not has(fmt.parse(text), edit.path):
+        if not has_path(fmt.parse(text), edit.path):
             continue  # already removed
-        restored = undo(text, edit, fmt)
+        restored = undo_edit(text, edit, fmt)
         if restored is None:
             left.append(edit.path)
         else:

@@ -15,8 +15,8 @@ from gpufleet.toolkit.config.edits import (
     Format,
     NotUnderstood,
     Splice,
-    deeper,
-    has,
+    has_path,
+    nests_deeper,
 )
 from gpufleet.toolkit.config.model import Path
 
@@ -25,7 +25,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """One member of an object, as offsets into the text."""
 
     key: str
@@ -41,10 +41,10 @@ class Object:
 
     start: int
     end: int  # of the closing brace
-    members: tuple[Member, ...]
+    members: tuple[JsonMember, ...]
 
 
-def parse(text: str) -> Data:
+def parse_json(text: str) -> Data:
     """The file's object. Numbers stay strings, so that comparisons lose no digits.
 
     A blank file is an empty object, as for dockerd.
@@ -55,7 +55,7 @@ def parse(text: str) -> Data:
         data = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise NotUnderstood(str(error)) from error
-    if deeper(data, MAX_DEPTH):
+    if nests_deeper(data, MAX_DEPTH):
         raise NotUnderstood(f"it is nested more than {MAX_DEPTH} levels deep")
     if not isinstance(data, dict):
         raise NotUnderstood("the file contains a list or a single value instead of an object")
@@ -79,7 +79,7 @@ _DECODER = json.JSONDecoder(
 )  # fmt: skip
 
 
-def duplicates(text: str) -> list[str]:
+def duplicate_keys(text: str) -> list[str]:
     """Duplicate keys of one object, each once, in order; the text must parse."""
     found: dict[str, None] = {}
 
@@ -109,16 +109,16 @@ def _object(text: str, at: int) -> Object:
         key, key_end = _DECODER.raw_decode(text, at)
         value = _skip(text, _skip(text, key_end) + 1)
         _, end = _DECODER.raw_decode(text, value)
-        members.append(Member(key, at, key_end, value, end))
+        members.append(JsonMember(key, at, key_end, value, end))
         at = _skip(text, end)
         if text[at] == ",":
             at = _skip(text, at + 1)
     return Object(start, at, tuple(members))
 
 
-def _descend(text: str, path: Path) -> list[tuple[Object, Member]]:
+def _descend(text: str, path: Path) -> list[tuple[Object, JsonMember]]:
     """The existing objects along `path`, each with the member that leads to the next."""
-    way: list[tuple[Object, Member]] = []
+    way: list[tuple[Object, JsonMember]] = []
     at = _skip(text, 0)
     for key in path:
         if text[at : at + 1] != "{":
@@ -132,14 +132,14 @@ def _descend(text: str, path: Path) -> list[tuple[Object, Member]]:
     return way
 
 
-def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
+def put_json(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
     """Splices that set the value at `path`: replace it, or add the missing members."""
     if not text.strip():
         document = _nest(path, value)
         yield Splice(0, text, json.dumps(document, indent=4, ensure_ascii=False) + "\n")
         return
     way = _descend(text, path)
-    if has(data, path):
+    if has_path(data, path):
         _, member = way[-1]
         yield Splice(member.value, text[member.value : member.end], _dump(value, text, way))
         return
@@ -160,7 +160,7 @@ def _nest(path: Path, value: Any) -> Any:
 
 
 def _added(
-    text: str, container: Object, way: list[tuple[Object, Member]], key: str, value: Any
+    text: str, container: Object, way: list[tuple[Object, JsonMember]], key: str, value: Any
 ) -> Splice:
     members = container.members
     if not members:
@@ -179,7 +179,7 @@ def _added(
     return Splice(last.end, "", "," + before_key + rendered)
 
 
-def _dump(value: Any, text: str, way: list[tuple[Object, Member]]) -> str:
+def _dump(value: Any, text: str, way: list[tuple[Object, JsonMember]]) -> str:
     """The value as JSON in the layout of its context; `way` ends in the enclosing object."""
     if not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
@@ -206,7 +206,7 @@ def _unit(text: str) -> str:
     return indent or NEW_FILE_INDENT
 
 
-def remove(text: str, path: Path) -> Iterator[Splice]:
+def remove_json(text: str, path: Path) -> Iterator[Splice]:
     """Splices that remove the setting: alone, or with the parents that become empty."""
     way = _descend(text, path)
     if len(way) < len(path):
@@ -224,4 +224,4 @@ def remove(text: str, path: Path) -> Iterator[Splice]:
             return
 
 
-JSON = Format("JSON", parse, put, remove)
+JSON_FORMAT = Format("JSON", parse_json, put_json, remove_json)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-from gpufleet.core.merge import merged
-from gpufleet.toolkit.config.edits import Data, has, lookup
+from gpufleet.core.merge import merge_mappings
+from gpufleet.toolkit.config.edits import Data, has_path, lookup_path
 from gpufleet.toolkit.config.model import Path
 
 
@@ -20,7 +20,7 @@ class Places(NamedTuple):
     cdi: Path  # (): the runtime has no such setting
 
 
-PLACES: Mapping[str, Places] = {
+RUNTIME_PLACES: Mapping[str, Places] = {
     "docker": Places(("runtimes",), ("default-runtime",), ("features", "cdi")),
     "containerd": Places(
         ("containerd", "runtimes"), ("containerd", "default_runtime_name"), ("enable_cdi",)
@@ -39,7 +39,7 @@ class Layers:
     def table(self) -> Data:
         """All files together."""
         tables = (table for _, table in self.files)
-        return reduce(merged, tables, {})
+        return reduce(merge_mappings, tables, {})
 
     @property
     def last(self) -> str:
@@ -48,12 +48,12 @@ class Layers:
 
     def file_of(self, place: Path) -> str:
         """Path of the file whose value counts, or "" if no file sets it."""
-        return next((file for file, table in reversed(self.files) if has(table, place)), "")
+        return next((file for file, table in reversed(self.files) if has_path(table, place)), "")
 
     def without(self, path: str) -> Layers:
         return Layers(tuple(layer for layer in self.files if layer[0] != path))
 
     def entry(self, place: Path) -> Data | None:
         """The table at a place, or None."""
-        found = lookup(self.table, place)
+        found = lookup_path(self.table, place)
         return found if isinstance(found, dict) else None

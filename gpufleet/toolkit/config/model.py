@@ -28,7 +28,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class EditRecord:
     """Our changes of one file, in the host's record, to revert them later."""
 
     created: bool = False  # we created the file
@@ -51,7 +51,7 @@ class Merged:
     text: str | None
     changed: bool
     notes: tuple[Finding, ...] = ()
-    record: Record = field(default_factory=Record)
+    record: EditRecord = field(default_factory=EditRecord)
 
     @property
     def blocked(self) -> bool:

@@ -13,17 +13,17 @@ from gpufleet.toolkit.config.edits import (
     Format,
     NotUnderstood,
     Refused,
-    lookup,
-    retract,
-    same,
-    settle,
+    lookup_path,
+    retract_edits,
+    same_value,
+    settle_edits,
 )
-from gpufleet.toolkit.config.model import Merged, Path, Record
+from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.toml_text import TOML, without_comment
 from gpufleet.toolkit.findings import config as found
 
 
-class Wanted(NamedTuple):
+class WantedTables(NamedTuple):
     """The settings that we require, findings, and the runtime that ours inherits from."""
 
     settings: dict[Path, Any]
@@ -31,17 +31,17 @@ class Wanted(NamedTuple):
     inherits: str = ""
 
 
-def is_ours(data: Data, path: Path, record: Record) -> bool:
+def is_our_value(data: Data, path: Path, record: EditRecord) -> bool:
     """True if the setting still has our value."""
-    return path in record.values and same(lookup(data, path), record.values[path])
+    return path in record.values and same_value(lookup_path(data, path), record.values[path])
 
 
 def merge_settings(
     text: str | None,
     skeleton: str,
     desired: DesiredRuntime,
-    record: Record,
-    wanted_of: Callable[[Data], Wanted],
+    record: EditRecord,
+    wanted_of: Callable[[Data], WantedTables],
     fmt: Format = TOML,
 ) -> Merged:
     """The text with the settings that `wanted_of` returns for its data; unchanged if blocked.
@@ -53,7 +53,7 @@ def merge_settings(
         wanted, notes, inherits = wanted_of(fmt.parse(start))
         if any(note.blocks for note in notes):
             return Merged(text, False, notes, record)
-        settled = settle(start, wanted, record, fmt)
+        settled = settle_edits(start, wanted, record, fmt)
     except NotUnderstood as error:
         reason = f"it is not valid {fmt.name}: {error}"
         note = found.CONFIG_INVALID(file=desired.file, reason=reason)
@@ -65,7 +65,7 @@ def merge_settings(
         return Merged(None, False, notes)
     created = record.created or text is None
     base = record.skeleton or (skeleton if text is None else "")
-    done = Record(created, base, settled.record.edits, inherits)
+    done = EditRecord(created, base, settled.record.edits, inherits)
     if created and settled.text == base and not done.edits:
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes, done)
@@ -73,9 +73,9 @@ def merge_settings(
 
 def unmerge_settings(
     text: str | None,
-    record: Record,
+    record: EditRecord,
     file: str,
-    needed_by: Callable[[Data, Record], dict[Path, str]] | None = None,
+    needed_by: Callable[[Data, EditRecord], dict[Path, str]] | None = None,
     fmt: Format = TOML,
 ) -> Merged:
     """The text without our settings, or None if we created it and nothing was added.
@@ -86,10 +86,10 @@ def unmerge_settings(
     if text is None:
         return Merged(None, False)
     try:
-        settled = retract(text, record, fmt)
+        settled = retract_edits(text, record, fmt)
         needed = needed_by(fmt.parse(settled.text), record) if needed_by else {}
         if needed:
-            settled = retract(text, record, fmt, needed)
+            settled = retract_edits(text, record, fmt, needed)
             settled = replace(settled, text=without_comment(settled.text))
     except NotUnderstood as error:
         note = found.CONFIG_INVALID(file=file, reason=f"it is not valid {fmt.name}: {error}")
@@ -101,12 +101,12 @@ def unmerge_settings(
             for edit in settled.record.edits
         ),
     )
-    if record.created and same(fmt.parse(settled.text), fmt.parse(record.skeleton)):
+    if record.created and same_value(fmt.parse(settled.text), fmt.parse(record.skeleton)):
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes)
 
 
-def parsed(text: str | None) -> Data:
+def parse_tables(text: str | None) -> Data:
     """The tables of a text; none if it is missing or does not parse."""
     if text is None:
         return {}
@@ -121,7 +121,7 @@ def without_zeros(table: Data) -> Data:
     return {key: value for key, value in table.items() if value not in ("", 0, False, [], {})}
 
 
-def adopted(
+def adopted_runtime(
     theirs: Data, ours: Data, equivalent: Callable[[Path, Any, Any], bool], file: str, name: str
 ) -> Finding:
     """The finding about a runtime that is not ours, by every setting that ours would have.
@@ -132,7 +132,8 @@ def adopted(
     differing = [
         f"{'.'.join(path)} is {_shown(value)}, not {_shown(own)}"
         for path, own in _settings(ours)
-        if not same(value := lookup(theirs, path), own) and not equivalent(path, value, own)
+        if not same_value(value := lookup_path(theirs, path), own)
+        and not equivalent(path, value, own)
     ]
     if differing:
         return found.RUNTIME_KEPT(file=file, name=name, difference="; ".join(differing))

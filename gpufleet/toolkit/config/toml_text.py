@@ -22,8 +22,8 @@ from gpufleet.toolkit.config.edits import (
     Format,
     NotUnderstood,
     Splice,
-    deeper,
-    has,
+    has_path,
+    nests_deeper,
 )
 from gpufleet.toolkit.config.model import Path
 
@@ -38,18 +38,18 @@ _VALUE = r"""(?P<value>"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|true|false)"""
 
 
 @lru_cache(maxsize=64)
-def parse(text: str) -> Data:
+def parse_toml(text: str) -> Data:
     """The file's tables, which nobody may change: hosts with the same file share them."""
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # a number of 5,000 digits is a ValueError
         raise NotUnderstood(str(error)) from error
-    if deeper(data, MAX_DEPTH):
+    if nests_deeper(data, MAX_DEPTH):
         raise NotUnderstood(f"it is nested more than {MAX_DEPTH} levels deep")
     return data
 
 
-def render(path: Path, table: dict[str, Any]) -> str:
+def render_table(path: Path, table: dict[str, Any]) -> str:
     """A table with its full name, sub-tables after it, as lines that end in a newline."""
     values = {key: value for key, value in table.items() if not isinstance(value, dict)}
     lines = [f"[{_dotted(path)}]"] if path and (values or len(values) == len(table)) else []
@@ -59,7 +59,7 @@ def render(path: Path, table: dict[str, Any]) -> str:
     text = "".join(f"{line}\n" for line in lines)
     for key, value in table.items():
         if isinstance(value, dict):
-            text += render((*path, key), value)
+            text += render_table((*path, key), value)
     return text
 
 
@@ -69,20 +69,20 @@ def _dotted(path: Path) -> str:
     )
 
 
-def put(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
+def put_toml(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
     """Splices that set the value at `path`, the simplest first."""
     if isinstance(value, dict):
-        yield _appended(text, render(path, value))
-    elif len(path) == 1 and not has(data, path):
+        yield _appended(text, render_table(path, value))
+    elif len(path) == 1 and not has_path(data, path):
         newline = "\r\n" if "\r\n" in text else "\n"
-        yield Splice(0, "", render((), {path[0]: value}).replace("\n", newline))
+        yield Splice(0, "", render_table((), {path[0]: value}).replace("\n", newline))
         return
-    elif has(data, path):
+    elif has_path(data, path):
         yield from _replaced(text, path, value)
     else:
-        if has(data, path[:-1]):
+        if has_path(data, path[:-1]):
             yield from _inserted(text, path, value)
-        yield _appended(text, render(path[:-1], {path[-1]: value}))
+        yield _appended(text, render_table(path[:-1], {path[-1]: value}))
     yield from _by_tomlkit(text, path, value)
 
 
@@ -134,7 +134,7 @@ def _by_tomlkit(text: str, path: Path, value: Any) -> Iterator[Splice]:
     yield _difference(text, changed)
 
 
-def remove(text: str, path: Path) -> Iterator[Splice]:
+def remove_toml(text: str, path: Path) -> Iterator[Splice]:
     """Splices that remove the setting: alone, or with the parents that become empty."""
     for depth in range(len(path), 0, -1):
         document = _document(text)
@@ -178,4 +178,4 @@ def _difference(text: str, changed: str) -> Splice:
     return Splice(start, before, after)
 
 
-TOML = Format("TOML", parse, put, remove)
+TOML = Format("TOML", parse_toml, put_toml, remove_toml)

@@ -135,7 +135,7 @@ CONTAINERS_BEGAN = blocker(
     "True to let the containers be stopped.",
 )
 
-CONTAINERS_RUN = blocker(
+RUNTIME_IN_USE = blocker(
     "GF564",
     "Running containers would lose the nvidia runtime",
     "{containers:container runs|containers run} in {runtime}; removing nvidia-container-runtime "

@@ -15,7 +15,7 @@ NODE_UNKNOWN = blocker(
     "/etc/machine-id /var/lib/dbus/machine-id && systemd-machine-id-setup`, then reboot.",
 )
 
-OPERATOR_DRIVER = blocker(
+OPERATOR_MANAGES_DRIVER = blocker(
     "GF070",
     "GPU Operator installs the drivers of the cluster",
     "A ClusterPolicy of cluster {context} installs the driver.",

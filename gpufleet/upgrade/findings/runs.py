@@ -11,7 +11,7 @@ AT_WORK = blocker(
     "Wait for it, or press Ctrl-C in its terminal: it finishes the hosts that it has begun.",
 )
 
-UNFINISHED = blocker(
+RUN_UNFINISHED = blocker(
     "GF062",
     "Another run is not finished",
     "Run {run} is not finished on {host}: {what} to {target}. Nothing was done.",
@@ -62,7 +62,7 @@ WRONG_SETTINGS = blocker(
     "differs between the hosts of a run. Nothing was done.",
 )
 
-CHANGED_SINCE = blocker(
+CHANGED_SINCE_PLAN = blocker(
     "GF071",
     "Host was changed after the run",
     "The run left version {target}; the host has {found} now.",

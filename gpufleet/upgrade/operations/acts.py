@@ -10,15 +10,15 @@ from gpufleet.upgrade.decide import Do
 from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
 from gpufleet.upgrade.host_state import Phase
-from gpufleet.upgrade.models import names
+from gpufleet.upgrade.models import list_names
 from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.operations.hooks import run_command
-from gpufleet.upgrade.operations.result import Result
-from gpufleet.upgrade.operations.run import Run, passing
+from gpufleet.upgrade.operations.result import StepResult
+from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
 from gpufleet.upgrade.pods import Policy
 from gpufleet.upgrade.settings import UpgradeSettings
 
-PASSING = ("disk", "later")  # conditions that may end within minutes
+PASSING_CONDITIONS = ("disk", "later")  # conditions that may end within minutes
 
 
 def policy_of(settings: UpgradeSettings) -> Policy:
@@ -31,7 +31,7 @@ def policy_of(settings: UpgradeSettings) -> Policy:
     )
 
 
-def pass_over(run: Run, name: str, why: str) -> None:
+def pass_over(run: UpgradeRun, name: str, why: str) -> None:
     """Leave a host unchanged. One that an earlier run left behind stays out of service."""
     if run.states[name].behind:
         run.write(name, Phase.STUCK, why)
@@ -40,13 +40,13 @@ def pass_over(run: Run, name: str, why: str) -> None:
         run.write(name, Phase.PASSED, why)
 
 
-def prepare(run: Run, name: str) -> None:
+def prepare_act(run: UpgradeRun, name: str) -> None:
     """Fetch packages and pull the image of the checking pod, while the host works."""
     if name in run.clusters:
         try:
             problem = _check_refused(run, name)
         except ClusterProblem as error:
-            problem = passing(error)
+            problem = passing_reason(error)
             final = isinstance(error, ApiError) and error.is_final  # about this node alone
             if not final and run.waits(name, problem, run.silence(name)):
                 return
@@ -61,7 +61,7 @@ def prepare(run: Run, name: str) -> None:
         pass_over(run, name, result.reason)
 
 
-def _check_refused(run: Run, name: str) -> str:
+def _check_refused(run: UpgradeRun, name: str) -> str:
     """Why the node could not be checked after its change, or "" if no reason is known. Before a
     roll-back only a fault of the image counts: the roll-back may repair whatever else keeps the pod
     from starting. Raises ClusterProblem."""
@@ -76,14 +76,14 @@ def _check_refused(run: Run, name: str) -> str:
     return CHECK_REFUSED(problem=problem).text
 
 
-def begin_drain(run: Run, name: str) -> None:
+def begin_drain(run: UpgradeRun, name: str) -> None:
     """Begin the drain. From here on the host is out of service."""
     if run.states[name].phase is Phase.PREPARED:
         run.idle.discard(name)
         run.write(name, Phase.DRAINING, out=True)
 
 
-def command(run: Run, name: str) -> None:
+def command_act(run: UpgradeRun, name: str) -> None:
     """Run upgrade_drain_command. The state is written first, so that upgrade_ready_command runs
     even if this process is killed."""
     begin_drain(run, name)
@@ -99,7 +99,7 @@ def command(run: Run, name: str) -> None:
         pass_over(run, name, f"upgrade_drain_command: {problem}")
 
 
-def drain(run: Run, hosts: Sequence[str]) -> None:
+def drain_act(run: UpgradeRun, hosts: Sequence[str]) -> None:
     """One pass over hosts of one cluster, or over one host outside of Kubernetes: evict pods, then
     look for other users of the GPUs."""
     for name in hosts:
@@ -108,7 +108,7 @@ def drain(run: Run, hosts: Sequence[str]) -> None:
         if found.given_up:
             pass_over(run, name, found.given_up)
         elif not found.drained:
-            reason = names(found.reasons, 3) or "pods are ending"
+            reason = list_names(found.reasons, 3) or "pods are ending"
             _wait_for_end(run, name, reason, soon=bool(found.evicted))
         else:
             seen = run.step(name, "look", run.states[name].target)
@@ -116,20 +116,22 @@ def drain(run: Run, hosts: Sequence[str]) -> None:
             if seen.ok and not work:
                 run.idle.add(name)
             else:
-                _wait_for_end(run, name, f"GPU work: {names(work)}" if seen.ok else seen.reason)
+                _wait_for_end(
+                    run, name, f"GPU work: {list_names(work)}" if seen.ok else seen.reason
+                )
 
 
-def _evicted(run: Run, hosts: Sequence[str]) -> Mapping[str, Round]:
+def _evicted(run: UpgradeRun, hosts: Sequence[str]) -> Mapping[str, Round]:
     cluster = run.clusters.get(hosts[0])
     if cluster is None:
         return {name: Round(drained=True) for name in hosts}
     try:
         return cluster.drain({name: policy_of(run.settings[name]) for name in hosts})
     except ClusterProblem as error:
-        return {name: Round(reasons=[passing(error)]) for name in hosts}
+        return {name: Round(reasons=[passing_reason(error)]) for name in hosts}
 
 
-def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> None:
+def _wait_for_end(run: UpgradeRun, name: str, reason: str, *, soon: bool = False) -> None:
     """Give a host up after its wait has ended."""
     if run.now - run.states[name].since >= run.settings[name].wait:
         pass_over(run, name, reason)
@@ -137,7 +139,7 @@ def _wait_for_end(run: Run, name: str, reason: str, *, soon: bool = False) -> No
         run.later(name, reason, soon=soon)
 
 
-def change(run: Run, name: str) -> None:
+def change_act(run: UpgradeRun, name: str) -> None:
     """Change a drained host and check it. An untouched host is passed over, and does not count as
     failed."""
     state = run.states[name]
@@ -155,7 +157,9 @@ def change(run: Run, name: str) -> None:
     settings = run.settings[name]
     if result.ok and settings.check_command is not None:
         said = run_command(settings.check_command, name, settings.command_timeout)
-        result = Result(False, f"upgrade_check_command: {said}", touched=True) if said else result
+        result = (
+            StepResult(False, f"upgrade_check_command: {said}", touched=True) if said else result
+        )
     untouched = name in run.fresh and not result.touched
     if result.touched:  # even if its new state cannot be written
         run.fresh.discard(name)
@@ -168,7 +172,7 @@ def change(run: Run, name: str) -> None:
             run.write(name, Phase.RESTORING, result.reason)
 
 
-def restore(run: Run, name: str) -> None:
+def restore_act(run: UpgradeRun, name: str) -> None:
     """Roll a host back. Waits for work that began on its GPUs, and never ends it."""
     state = run.states[name]
     earlier = state.target if run.goes_back else state.before
@@ -180,16 +184,16 @@ def restore(run: Run, name: str) -> None:
         leave_behind(run, name)
 
 
-def leave_behind(run: Run, name: str) -> None:
+def leave_behind(run: UpgradeRun, name: str) -> None:
     """Write to the host's node why it stays out of service. May be repeated."""
     if name in run.clusters:
         try:
             run.clusters[name].leave_behind(name, run.states[name].why)
         except ClusterProblem as error:
-            run.say(f"{name}: its node has no mark of its failure: {passing(error)}")
+            run.say(f"{name}: its node has no mark of its failure: {passing_reason(error)}")
 
 
-def _may_succeed(run: Run, name: str, result: Result) -> bool:
+def _may_succeed(run: UpgradeRun, name: str, result: StepResult) -> bool:
     """True if a step is tried again later: another run is at work, or the host or its cluster does
     not answer."""
     if result.busy:
@@ -200,17 +204,17 @@ def _may_succeed(run: Run, name: str, result: Result) -> bool:
     )
 
 
-def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
+def _cleared(run: UpgradeRun, name: str, version: str, steps: Sequence[str]) -> StepResult:
     """Execute steps without the clients of the GPUs. Then the clients of a node return, and a GPU
     pod runs."""
     cluster, settings = run.clusters.get(name), run.settings[name]
     try:
         round_ = cluster.clear(name, policy_of(settings)) if cluster else Round(drained=True)
         if round_.given_up:
-            return Result(False, round_.given_up)
+            return StepResult(False, round_.given_up)
         if not round_.drained:
-            return Result(False, f"pods do not end: {names(round_.reasons)}", busy=True)
-        result, touched = Result(True), False
+            return StepResult(False, f"pods do not end: {list_names(round_.reasons)}", busy=True)
+        result, touched = StepResult(True), False
         if run.plan.subject == "reboot":
             steps = steps[:1]  # after a reboot no module must be loaded
         for step in steps:
@@ -222,11 +226,11 @@ def _cleared(run: Run, name: str, version: str, steps: Sequence[str]) -> Result:
             return result
         problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
-        return Result(False, passing(error), silent=not is_final(error), touched=True)
-    return Result(not problem, problem or cluster.unchecked.get(name, ""), touched=True)
+        return StepResult(False, passing_reason(error), silent=not is_final(error), touched=True)
+    return StepResult(not problem, problem or cluster.unchecked.get(name, ""), touched=True)
 
 
-def _without_image(run: Run, name: str) -> str | None:
+def _without_image(run: UpgradeRun, name: str) -> str | None:
     """Why a drained node could not be checked, or "". None while that is not known: the image may
     not have been pulled before the drain, for lack of room or because of a restart."""
     cluster, settings = run.clusters.get(name), run.settings[name]
@@ -235,14 +239,22 @@ def _without_image(run: Run, name: str) -> str | None:
     try:
         pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
-        return None if run.waits(name, passing(error), run.silence(name)) else passing(error)
+        return (
+            None
+            if run.waits(name, passing_reason(error), run.silence(name))
+            else passing_reason(error)
+        )
     if pull.came == "there":
         return ""
     wait = min(settings.wait, run.timing.silence)
-    return None if pull.came in PASSING and run.waits(name, pull.reason, wait) else pull.reason
+    return (
+        None
+        if pull.came in PASSING_CONDITIONS and run.waits(name, pull.reason, wait)
+        else pull.reason
+    )
 
 
-def leave(run: Run, name: str) -> None:
+def leave_act(run: UpgradeRun, name: str) -> None:
     """Give up a drain. The host is begun again after a pause."""
     run.idle.discard(name)
     if run.asked == "abort":
@@ -253,7 +265,7 @@ def leave(run: Run, name: str) -> None:
         give_back(run, name, Phase.PREPARED)
 
 
-def give_back(run: Run, name: str, phase: Phase | None = None) -> None:
+def give_back(run: UpgradeRun, name: str, phase: Phase | None = None) -> None:
     """Return a host to service, in its phase or in another one. If its cluster refuses or the
     command fails, the other hosts are finished first and the next process tries again. An abort
     ignores the command."""
@@ -262,7 +274,7 @@ def give_back(run: Run, name: str, phase: Phase | None = None) -> None:
         try:
             said = cluster.give_back(name)
         except ClusterProblem as error:
-            reason = passing(error)
+            reason = passing_reason(error)
             if is_final(error):
                 run.given_up[name] = NODE_REFUSED(host=name, reason=reason)
                 run.say(f"{name}: its node is not returned: {reason}")
@@ -284,10 +296,10 @@ def give_back(run: Run, name: str, phase: Phase | None = None) -> None:
     run.write(name, phase or run.states[name].phase, why, out=False, commanded=False)
 
 
-ACTS: dict[Do, Callable[[Run, str], None]] = {
-    Do.PREPARE: prepare,
-    Do.CHANGE: change,
-    Do.RESTORE: restore,
+ACTS: dict[Do, Callable[[UpgradeRun, str], None]] = {
+    Do.PREPARE: prepare_act,
+    Do.CHANGE: change_act,
+    Do.RESTORE: restore_act,
     Do.RETURN: give_back,
-    Do.LEAVE: leave,
+    Do.LEAVE: leave_act,
 }

@@ -11,19 +11,19 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from gpufleet.core.entries import Entry, loader
+from gpufleet.core.entries import Entry, entry_loader
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.quoting import quote_field
-from gpufleet.core.responses import read_response, within
+from gpufleet.core.responses import read_response, run_within
 from gpufleet.core.visible import one_line
 
 # Source: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/ and
 # https://prometheus.io/docs/prometheus/latest/querying/api/#instant-queries
 # `upgrade: ignore`: label of rules that an upgrade causes without naming a host; users may set it.
 QUERY = 'ALERTS{alertstate="firing",severity!="info",upgrade!="ignore"}'
-SHOWN = 80  # characters of a name
+MAX_ALERT_CHARS = 80  # characters of a name
 HOST_LABELS = ("node", "kubernetes_node", "nodename", "hostname", "Hostname", "host", "instance")
-TIMEOUT = 10.0  # seconds to connect, and between parts of the answer
+ALERTS_TIMEOUT = 10.0  # seconds to connect, and between parts of the answer
 # 1,000 alerts have less than 1 MB.
 ALERTS = Limit("the alerts of a Prometheus", 16 * MIB, 60)
 
@@ -36,7 +36,7 @@ class Caused(Entry):
     unnamed: tuple[str, ...]
 
 
-load_caused = loader(Caused, "upgrade/alerts")
+load_caused = entry_loader(Caused, "upgrade/alerts")
 
 
 def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
@@ -46,22 +46,27 @@ def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, 
 
     def work(given_up: threading.Event) -> tuple[str, ...]:
         answer = urllib3.PoolManager().request(
-            "GET", address, preload_content=False, redirect=False, retries=False, timeout=TIMEOUT
+            "GET",
+            address,
+            preload_content=False,
+            redirect=False,
+            retries=False,
+            timeout=ALERTS_TIMEOUT,
         )
         data = read_response(answer, ALERTS, given_up)
         if answer.status != 200:
             raise ValueError(f"status {answer.status}")
-        return firing(data, ignored, away)
+        return firing_alerts(data, ignored, away)
 
     try:
-        return within(ALERTS.seconds, work)
+        return run_within(ALERTS.seconds, work)
     except TimeoutError:
         return (f"{url} has no answer: {ALERTS.too_slow}",)
     except (urllib3.exceptions.HTTPError, ValueError) as error:
         return (f"{url} has no answer: {quote_field(str(error), 200)}",)
 
 
-def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
+def firing_alerts(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str, ...]:
     """The names of the alerts, without full matches of `ignored` and without alerts about hosts
     that are `away`: names and addresses of hosts that the upgrade has out of service. Raises
     ValueError if the text is not an answer of Prometheus."""
@@ -77,7 +82,7 @@ def firing(answer: bytes, ignored: str, away: Collection[str] = ()) -> tuple[str
         raise ValueError("it is no result of a query") from error
     spared = re.compile(ignored)
     left = {name for name in names if name not in caused and not spared.fullmatch(name)}
-    return tuple(sorted(one_line(name)[:SHOWN] for name in left))
+    return tuple(sorted(one_line(name)[:MAX_ALERT_CHARS] for name in left))
 
 
 def _hosts(labels: Mapping[str, str]) -> set[str]:

@@ -11,16 +11,29 @@ from typing import Any, Literal
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import Node, gpu_of, gpus_of, is_ready, less, taints_of, taken_of
+from gpufleet.upgrade.nodes import (
+    Node,
+    gpu_of,
+    gpus_of,
+    is_node_ready,
+    missing_resources,
+    taints_of,
+    taken_of,
+)
 from gpufleet.upgrade.operations.drain import of_node
 from gpufleet.upgrade.pods import VISIBLE, Pod, is_pod_ready, owner_name
 
-POLL = 1.0  # seconds
-NO_GPU = "the node offers no GPU now"
+CHECK_POLL_SECONDS = 1.0  # seconds
+NODE_OFFERS_NO_GPU = "the node offers no GPU now"
 PODS = "/api/v1/namespaces/default/pods"
 CHECK = "gpufleet/upgrade-check"  # label of our pods, and the annotation with the node's name
-CONTAINER = "check"  # name of their container
-STARTING = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")  # the image was pulled
+CHECK_CONTAINER = "check"  # name of their container
+STARTING_PREFIXES = (
+    "CreateContainer",
+    "RunContainer",
+    "CrashLoop",
+    "StartError",
+)  # the image was pulled
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node's fault
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
@@ -33,16 +46,16 @@ OverIn = Callable[[float], bool]  # waits that many seconds; True if the run end
 def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
     """Why a node is not as before its cordon, or "". `offering`: it offered GPUs when the run was
     planned. Its annotation may lack them if a restart preceded the cordon."""
-    if not is_ready(node):
+    if not is_node_ready(node):
         return "the node is not Ready"
     taken, gpus = taken_of(node), gpus_of(node)
     pods = of_node(api, node["metadata"]["name"])
     ready = {owner_name(pod) for pod in pods if is_pod_ready(pod)}
     if lacking := [owner for owner in taken.clients if owner not in ready]:
         return f"pods that are not Ready on the node: {one_line(', '.join(lacking))}"
-    if gone := less(taken.gpus, gpus):
+    if gone := missing_resources(taken.gpus, gpus):
         return f"the node offers less: {one_line(gone)}"
-    return NO_GPU if offering and not gpu_of(gpus) else ""
+    return NODE_OFFERS_NO_GPU if offering and not gpu_of(gpus) else ""
 
 
 def why_refused(api: ClusterApi, node: Node, image: str) -> str:
@@ -89,7 +102,7 @@ def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in:
     path = f"{PODS}/{pod['metadata']['name']}"
     ends = time.monotonic() + seconds
     try:
-        while not over_in(POLL):
+        while not over_in(CHECK_POLL_SECONDS):
             found = api.find(path)
             if found is None:
                 return Pull("later", "the pod that pulls its image was deleted")
@@ -113,7 +126,7 @@ def _pull_ended(pod: Pod, image: str) -> Pull | None:
     state, waits_for = _state_of(pod)
     ran = state.get("terminated", {"reason": LOST}).get("reason") != LOST or "running" in state
     unseen = not status.get("containerStatuses") and phase in ("Running", "Succeeded")
-    if ran or unseen or waits_for.startswith(STARTING):
+    if ran or unseen or waits_for.startswith(STARTING_PREFIXES):
         return Pull()
     if phase != "Failed":
         return None
@@ -124,7 +137,7 @@ def _pull_ended(pod: Pod, image: str) -> Pull | None:
 def _state_of(pod: Pod) -> tuple[Mapping[str, Any], str]:
     """The state of our container, as webhooks may add containers, and the reason why it waits."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    ours = [each for each in statuses if each.get("name") == CONTAINER]
+    ours = [each for each in statuses if each.get("name") == CHECK_CONTAINER]
     state: Mapping[str, Any] = (ours[0].get("state") or {}) if ours else {}
     return state, str((state.get("waiting") or {}).get("reason") or "")
 
@@ -141,11 +154,11 @@ def run_pod(
             pod = api.create(PODS, _gpu_pod(api, node, image, gpu))
         except ApiError as error:  # a webhook may be unavailable while the node returns
             said = one_line(error.message or error.reason)
-            if time.monotonic() >= ends or over_in(POLL):
+            if time.monotonic() >= ends or over_in(CHECK_POLL_SECONDS):
                 return f"a GPU pod is refused: {said}"
     path = f"{PODS}/{pod['metadata']['name']}"
     try:
-        while time.monotonic() < ends and not over_in(POLL):
+        while time.monotonic() < ends and not over_in(CHECK_POLL_SECONDS):
             found = api.find(path)
             if found is None:
                 return "another user deleted the GPU pod"
@@ -200,7 +213,7 @@ def _pod_on(node: Node, image: str, **container: Any) -> dict[str, Any]:
     """A pod whose image is pulled once, because a registry may be unavailable after the change."""
     tolerated = ["node.kubernetes.io/unschedulable", "nvidia.com/gpu"]
     tolerated += [taint["key"] for taint in taints_of(node)]
-    container |= {"name": CONTAINER, "image": image, "imagePullPolicy": "IfNotPresent"}
+    container |= {"name": CHECK_CONTAINER, "image": image, "imagePullPolicy": "IfNotPresent"}
     return {
         "metadata": {
             "generateName": "gpufleet-upgrade-",

@@ -12,7 +12,7 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
-from gpufleet.upgrade.events import NAMESPACE as EVENTS
+from gpufleet.upgrade.events import EVENTS_NAMESPACE as EVENTS
 from gpufleet.upgrade.nodes import (
     GONE,
     OTHER_MACHINE,
@@ -25,16 +25,27 @@ from gpufleet.upgrade.nodes import (
     has_taint,
     is_cordoned,
     is_left_behind,
+    is_node_ready,
     is_other,
-    is_ours,
-    is_ready,
+    is_our_cordon,
     taken_of,
     why_not_begun,
     why_not_ours,
 )
 from gpufleet.upgrade.operations import check
-from gpufleet.upgrade.operations.check import NO_GPU, POLL, Pull, why_not_as_before
-from gpufleet.upgrade.operations.cordon import NotKept, NotOurs, cordon, swap_taint, uncordon
+from gpufleet.upgrade.operations.check import (
+    CHECK_POLL_SECONDS,
+    NODE_OFFERS_NO_GPU,
+    Pull,
+    why_not_as_before,
+)
+from gpufleet.upgrade.operations.cordon import (
+    CordonNotKept,
+    NotOurs,
+    cordon_node,
+    swap_taint,
+    uncordon_node,
+)
 from gpufleet.upgrade.operations.drain import Evictions, Round, every_node, of_node, side_by_side
 from gpufleet.upgrade.operations.kured import KuredLock
 from gpufleet.upgrade.pods import (
@@ -44,16 +55,18 @@ from gpufleet.upgrade.pods import (
     name_of,
     owner_name,
     sort_pods,
-    tolerates,
+    tolerates_taint,
 )
 
-STAYS = "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"
+TOLERATES_EVERY_TAINT = (
+    "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"
+)
 LEAVES = 120.0  # seconds for the pods of DaemonSets to end
 NOTHING: Mapping[str, str] = {}
 
 
 @dataclass(slots=True)
-class Seen:
+class SeenNodes:
     """The nodes of a cluster. `away`: nodes that are not Ready, although the run did not take them
     out of service; `behind`: nodes that earlier runs left behind; `ours`: hosts whose nodes have a
     cordon or taint of gpufleet -> the run."""
@@ -120,13 +133,19 @@ class ClusterNodes:
             self._check_ours(host, node)
         else:
             clients = sort_pods(of_node(self.api, name), policy).clients
-            stays = [STAYS.format(client=name_of(pod)) for pod in clients if tolerates(pod, TAINT)]
+            stays = [
+                TOLERATES_EVERY_TAINT.format(client=name_of(pod))
+                for pod in clients
+                if tolerates_taint(pod, TAINT)
+            ]
             if why := why_not_begun(node, self.machines.get(host, "")) or "".join(stays[:1]):
                 raise NotOurs(why)
-            taken = known if is_ours(node) else Taken(gpus=gpus_of(node))  # by an earlier run
+            taken = known if is_our_cordon(node) else Taken(gpus=gpus_of(node))  # by an earlier run
             if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
-                return Round(reasons=[NO_GPU])  # its GPUs after the change could not be compared
-            node = cordon(self.api, node, replace(taken, run=self.run))
+                return Round(
+                    reasons=[NODE_OFFERS_NO_GPU]
+                )  # its GPUs after the change could not be compared
+            node = cordon_node(self.api, node, replace(taken, run=self.run))
             self._cordoned.add(host)
         leaving = sort_pods(of_node(self.api, name), policy)
         return self._without_clients(node, leaving) if leaving.empty else leaving
@@ -140,7 +159,7 @@ class ClusterNodes:
                 leaving = sort_pods(of_node(self.api, self.nodes[host]), policy)
                 if leaving.empty and (done := self._without_clients(node, leaving)).drained:
                     return done
-                if time.monotonic() > ends or self.stopping.wait(POLL):
+                if time.monotonic() > ends or self.stopping.wait(CHECK_POLL_SECONDS):
                     there = [*map(name_of, (*leaving.evict, *leaving.clients))]
                     return Round(reasons=[*there, *leaving.waited, *leaving.going])
         except NotOurs as error:
@@ -152,7 +171,7 @@ class ClusterNodes:
         clients = {owner_name(pod) for pod in leaving.clients if is_pod_ready(pod)}
         if not clients <= {*taken.clients}:
             known = tuple(sorted(clients.union(taken.clients)))
-            node = cordon(self.api, node, replace(taken, run=self.run, clients=known))
+            node = cordon_node(self.api, node, replace(taken, run=self.run, clients=known))
         swap_taint(self.api, node, self.run)
         self.evictions.delete_clients(leaving.clients)
         return Round(drained=not leaving.clients)
@@ -196,11 +215,11 @@ class ClusterNodes:
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
                 problem, silent = "; ".join(each.message for each in error.findings), error
-            if not problem or time.monotonic() >= ends or self.stopping.wait(POLL):
+            if not problem or time.monotonic() >= ends or self.stopping.wait(CHECK_POLL_SECONDS):
                 break
         if silent and not is_final(silent):
             raise silent
-        if problem and not (problem == NO_GPU and self.goes_back):
+        if problem and not (problem == NODE_OFFERS_NO_GPU and self.goes_back):
             return problem  # before a roll-back, a user may have removed the plugin
         gpu = gpu_of(taken_of(node).gpus) or gpu_of(gpus_of(node))
         if not gpu:
@@ -215,7 +234,7 @@ class ClusterNodes:
             node = self._find(host)
         except NotOurs as error:
             return str(error)
-        node = uncordon(self.api, swap_taint(self.api, node, None))
+        node = uncordon_node(self.api, swap_taint(self.api, node, None))
         self._cordoned.discard(host)
         if is_other(node, self.machines.get(host, "")):
             return OTHER_MACHINE
@@ -228,25 +247,25 @@ class ClusterNodes:
             node = self._ours(host)
             if not is_left_behind(node):  # else a user may be working on it
                 node = swap_taint(self.api, node, self.run)
-                cordon(self.api, node, taken_of(node), reason)
-        except NotKept:
+                cordon_node(self.api, node, taken_of(node), reason)
+        except CordonNotKept:
             return  # it stays cordoned and tainted, without the reason
         except NotOurs:
             self.give_back(host)
 
-    def look(self) -> Seen:
+    def look(self) -> SeenNodes:
         """Read all nodes of the cluster."""
         hosts = {node: host for host, node in self.nodes.items()}
-        seen = Seen()
+        seen = SeenNodes()
         for node in every_node(self.api):
             name = node["metadata"]["name"]
-            if name in hosts and (is_ours(node) or has_taint(node)):
+            if name in hosts and (is_our_cordon(node) or has_taint(node)):
                 seen.ours[hosts[name]] = taken_of(node).run
             if (name not in hosts and name not in self.others) or taken_of(node).run == self.run:
                 continue
             if is_left_behind(node):
                 seen.behind.append(name)
-            elif not is_ready(node):
+            elif not is_node_ready(node):
                 seen.away.append(name)
         return seen
 
@@ -276,6 +295,6 @@ class ClusterNodes:
         if self.stopping.wait(seconds):
             return True
         now = time.monotonic()
-        if now - self._asked >= POLL:
+        if now - self._asked >= CHECK_POLL_SECONDS:
             self._asked, self._aborted = now, self.is_aborted()
         return self._aborted

@@ -19,17 +19,17 @@ from gpufleet.upgrade.nodes import (
     Node,
     gpu_of,
     gpus_of,
-    is_ours,
-    is_ready,
+    is_node_ready,
+    is_our_cordon,
     machine_of,
     why_not_begun,
 )
 from gpufleet.upgrade.operations.check import remove_pods
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.drain import every_node, pods_of, side_by_side
-from gpufleet.upgrade.pods import Policy, ending
+from gpufleet.upgrade.pods import Policy, unreplaced_pods
 
-FORBIDDEN = 403
+HTTP_FORBIDDEN = 403
 LOCK_TIMEOUT = 120  # seconds: a killed run's lock is free after 60; an upgrade takes hours
 
 KnownAs = Mapping[str, Sequence[str]]  # host -> names and addresses by which it is reached
@@ -99,7 +99,7 @@ def _find_in(
     nodes = dict[str, list[Node]]()
     for node in every_node(api):
         nodes.setdefault(machine_of(node), []).append(node)
-    owner = findings.OPERATOR_DRIVER(context=api.context).text if owns_driver(api) else ""
+    owner = findings.OPERATOR_MANAGES_DRIVER(context=api.context).text if owns_driver(api) else ""
     count = Counter(view.machine for view in views)
     same_id = {view.name: view for view in views if view.machine in nodes}
     named = side_by_side(  # uses DNS
@@ -115,10 +115,10 @@ def _find_in(
             found[host] = NodeAt(
                 same["metadata"]["name"],
                 KubeAccess(access.kubeconfig, api.context),
-                is_ready(same),
+                is_node_ready(same),
                 machine_of(same),
                 bool(gpu_of(gpus_of(same))),
-                is_ours(same),
+                is_our_cordon(same),
                 same["metadata"].get("uid", ""),
                 owner or why_not_begun(same),
             )
@@ -174,7 +174,7 @@ def owns_driver(api: ClusterApi) -> bool:
     try:
         found = api.list("/apis/nvidia.com/v1/clusterpolicies")
     except ApiError as error:
-        if not error.is_missing and error.status != FORBIDDEN:
+        if not error.is_missing and error.status != HTTP_FORBIDDEN:
             raise
         return False
     wanted = [((each.get("spec") or {}).get("driver") or {}).get("enabled") for each in found]
@@ -214,5 +214,7 @@ def ending_pods(places: Places, policies: Mapping[str, Policy]) -> dict[str, Seq
         hosts = [host for host in policies if places[host].access == access]
         with closing(ClusterApi(access)) as api:
             pods = pods_of(api, {host: places[host].node for host in hosts})
-        found |= {host: ends for host in hosts if (ends := ending(pods[host], policies[host]))}
+        found |= {
+            host: ends for host in hosts if (ends := unreplaced_pods(pods[host], policies[host]))
+        }
     return found

@@ -14,26 +14,26 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.nodes import (
     FAILED,
-    MANAGER,
-    MARK,
     MAX_REASON,
     SCALE_DOWN,
     TAINT,
     UNMANAGED,
+    UPGRADE_ANNOTATION,
+    UPGRADE_FIELD_MANAGER,
     Node,
     Taken,
     annotations_of,
-    is_ours,
+    is_our_cordon,
     taints_of,
 )
 
 CONFLICT, UNLIKE = 409, 422  # the latter: a `test` of a JSON patch failed
-TRIES = 40  # attempts of a write that conflicts with other writers
+MAX_CORDON_TRIES = 40  # attempts of a write that conflicts with other writers
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between them
-NOT_KEPT = (
+NOT_KEPT_TEXT = (
     "the cluster did not keep the cordon of the node as it was written, as where an admission "
-    f"webhook removes or rewrites its annotation {MARK}: allow it, then run `gpufleet upgrade` "
-    "again"
+    f"webhook removes or rewrites its annotation {UPGRADE_ANNOTATION}: allow it, then run "
+    "`gpufleet upgrade` again"
 )
 
 
@@ -41,14 +41,16 @@ class NotOurs(Exception):
     """The run does not own the node. The text says why."""
 
 
-class NotKept(NotOurs):
+class CordonNotKept(NotOurs):
     """The cluster changed the written fields."""
 
 
-def cordon(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
+def cordon_node(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
     """Cordon a node, or change the data written with its cordon. `failed`: why it is left behind.
     Raises NotKept and ApiError."""
-    annotations = {MARK: taken.as_text()} | ({FAILED: failed[:MAX_REASON]} if failed else {})
+    annotations = {UPGRADE_ANNOTATION: taken.as_text()} | (
+        {FAILED: failed[:MAX_REASON]} if failed else {}
+    )
     foreign = {"annotations": {SCALE_DOWN: "true"}, "labels": {UNMANAGED: "false"}}
     try:
         written = _apply(api, node, {**annotations, **foreign["annotations"]}, foreign["labels"])
@@ -57,15 +59,15 @@ def cordon(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
             raise
         written = _apply(api, node, annotations, {})  # others gave these keys other values
     kept = annotations_of(written)
-    if is_ours(written) and all(kept.get(key) == text for key, text in annotations.items()):
+    if is_our_cordon(written) and all(kept.get(key) == text for key, text in annotations.items()):
         return written
-    uncordon(api, node)
-    raise NotKept(NOT_KEPT)
+    uncordon_node(api, node)
+    raise CordonNotKept(NOT_KEPT_TEXT)
 
 
-def uncordon(api: ClusterApi, node: Node) -> Node:
+def uncordon_node(api: ClusterApi, node: Node) -> Node:
     """Remove all that a run wrote, except its taint. Fields that other managers also own stay."""
-    return api.apply(_path(node), _body(node), manager=MANAGER)
+    return api.apply(_path(node), _body(node), manager=UPGRADE_FIELD_MANAGER)
 
 
 def _apply(
@@ -75,7 +77,7 @@ def _apply(
     body["metadata"] |= {"annotations": dict(annotations), "labels": dict(labels)}
     body["spec"] = {"unschedulable": True}
     # without other managers' keys, a conflict is with our own fields, set by another client
-    return api.apply(_path(node), body, manager=MANAGER, force=not labels)
+    return api.apply(_path(node), body, manager=UPGRADE_FIELD_MANAGER, force=not labels)
 
 
 def _body(node: Node) -> dict[str, Any]:
@@ -94,14 +96,14 @@ def swap_taint(api: ClusterApi, node: Node, run: str | None) -> Node:
     registered again since."""
     uid = node["metadata"]["uid"]
     ours = [] if run is None else [{"key": TAINT, "value": run, "effect": "NoSchedule"}]
-    for attempt in range(1, TRIES + 1):
+    for attempt in range(1, MAX_CORDON_TRIES + 1):
         there = taints_of(node)
         if [each for each in there if each["key"] == TAINT] == ours:
             break
         try:
             return _swapped(api, node, [*(t for t in there if t["key"] != TAINT), *ours])
         except ApiError as error:
-            if error.status not in (CONFLICT, UNLIKE) or attempt == TRIES:
+            if error.status not in (CONFLICT, UNLIKE) or attempt == MAX_CORDON_TRIES:
                 raise
             time.sleep(min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE))
             node = api.get(_path(node))

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import MANAGER
+from gpufleet.upgrade.nodes import UPGRADE_FIELD_MANAGER
 from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 
-AT_ONCE = 16  # parallel requests to a cluster
+MAX_PARALLEL_EVICTIONS = 16  # parallel requests to a cluster
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects
 PASS = 20.0  # seconds of one pass, after which the other nodes are checked
 PATIENT = 8.0  # pause from which on a budget is checked for never allowing an eviction
@@ -71,7 +71,7 @@ class Evictions:
             newer = self.api.find("/apis/policy/v1") is not None
             self._policy = "policy/v1" if newer else "policy/v1beta1"
         ends = self._clock() + PASS
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(MAX_PARALLEL_EVICTIONS) as pool:
             passes = [
                 pool.submit(self._evict_group, owner, group, ends)
                 for owner, group in groups.items()
@@ -171,7 +171,7 @@ def every_node(api: ClusterApi) -> list[Any]:
 
 def _lean(node: dict[str, Any]) -> dict[str, Any]:
     entries = node["metadata"].pop("managedFields", None) or ()
-    ours = [entry for entry in entries if entry.get("manager") == MANAGER]
+    ours = [entry for entry in entries if entry.get("manager") == UPGRADE_FIELD_MANAGER]
     node["metadata"]["managedFields"] = ours
     (node.get("status") or {}).pop("images", None)
     return node
@@ -179,5 +179,5 @@ def _lean(node: dict[str, Any]) -> dict[str, Any]:
 
 def side_by_side(call: Callable[[str], Value], names: Sequence[str]) -> dict[str, Value]:
     """Call a function for each of these names in parallel."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL_EVICTIONS) as pool:
         return dict(zip(names, pool.map(call, names), strict=True))

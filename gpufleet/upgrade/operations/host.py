@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 from pyinfra import host
 
 from gpufleet.core.entries import PackageManager
-from gpufleet.host.operation import Commands, operation
-from gpufleet.host.shell import explain, script
+from gpufleet.host.operation import Commands, host_operation
+from gpufleet.host.shell import explain_finding, script_command
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.look import FOLDER
+from gpufleet.upgrade.look import KEPT_FOLDER
 from gpufleet.upgrade.settings import UpgradeSettings
 
 
-@operation
-def keep(
+@host_operation
+def keep_packages(
     settings: UpgradeSettings, job: PackageTransaction, version: str, packages: Mapping[str, str]
 ) -> Commands:
     """
@@ -29,32 +29,36 @@ def keep(
     + packages: name -> version, as installed
     """
     yield wait_for_lock(job.lock_timeout)
-    message = explain(host.name, findings.NOT_KEPT(version=version, folder=FOLDER))
+    message = explain_finding(host.name, findings.NOT_KEPT(version=version, folder=KEPT_FOLDER))
     words = [f"{name}={wanted}" for name, wanted in sorted(packages.items())]
-    about = (FOLDER, settings.run or "", version, message, job.manager)
-    yield script("upgrade/keep", *about, str(settings.validation_timeout), *words)
+    about = (KEPT_FOLDER, settings.run or "", version, message, job.manager)
+    yield script_command("upgrade/keep", *about, str(settings.validation_timeout), *words)
 
 
-@operation
-def note() -> Commands:
+@host_operation
+def note_health() -> Commands:
     """
     Record the state of the host right before its change, for the comparison afterwards.
     """
-    yield script("upgrade/note", FOLDER, explain(host.name, findings.NOT_PREPARED(folder=FOLDER)))
+    yield script_command(
+        "upgrade/note",
+        KEPT_FOLDER,
+        explain_finding(host.name, findings.NOT_PREPARED(folder=KEPT_FOLDER)),
+    )
 
 
-@operation
-def take(version: str) -> Commands:
+@host_operation
+def check_kept_packages(version: str) -> Commands:
     """
     Check that the packages for a roll-back exist.
 
     + version: that they have
     """
-    yield script("upgrade/take", FOLDER, version, _unusable(version))
+    yield script_command("upgrade/take", KEPT_FOLDER, version, _unusable(version))
 
 
-@operation
-def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Commands:
+@host_operation
+def compare_health(settings: UpgradeSettings, version: str, toolkit: str = "") -> Commands:
     """
     Compare the host with its state before the change.
 
@@ -62,13 +66,13 @@ def validate(settings: UpgradeSettings, version: str, toolkit: str = "") -> Comm
     + version: the driver's current version
     + toolkit: version of the container toolkit, if the run changed it
     """
-    message = explain(host.name, findings.NOT_AS_BEFORE(version=version))
+    message = explain_finding(host.name, findings.NOT_AS_BEFORE(version=version))
     seconds = str(settings.validation_timeout)
-    yield script("upgrade/validate", FOLDER, version, toolkit, seconds, message)
+    yield script_command("upgrade/validate", KEPT_FOLDER, version, toolkit, seconds, message)
 
 
-@operation
-def restore(
+@host_operation
+def restore_packages(
     version: str, manager: PackageManager, lock_timeout: int, installed: Sequence[str]
 ) -> Commands:
     """
@@ -80,13 +84,13 @@ def restore(
     + installed: installed packages of the driver
     """
     yield wait_for_lock(lock_timeout)
-    message = explain(host.name, findings.NOT_RESTORED(folder=FOLDER, version=version))
-    yield script(
-        "upgrade/restore", FOLDER, version, _unusable(version), message, manager,
+    message = explain_finding(host.name, findings.NOT_RESTORED(folder=KEPT_FOLDER, version=version))
+    yield script_command(
+        "upgrade/restore", KEPT_FOLDER, version, _unusable(version), message, manager,
         str(lock_timeout), *installed,
     )  # fmt: skip
 
 
 def _unusable(version: str) -> str:
     """The message if these packages are missing or damaged."""
-    return explain(host.name, findings.NOTHING_KEPT(folder=FOLDER, version=version))
+    return explain_finding(host.name, findings.NOTHING_KEPT(folder=KEPT_FOLDER, version=version))

@@ -19,13 +19,13 @@ from gpufleet.core.visible import one_line
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 
-NAME = "kured"
+KURED_NAME = "kured"
 ANNOTATION = "weave.works/kured-node-lock"  # its default
 LASTS = 24 * 3600.0  # seconds after which our lock expires without the run
 NANO = 1_000_000_000
 MAX_LOCKS = 100  # in one DaemonSet
 FORBIDDEN, CONFLICT = 403, 409
-TRIES = 5  # attempts of a write that conflicts with other writers
+MAX_KURED_TRIES = 5  # attempts of a write that conflicts with other writers
 
 Fields = Mapping[str, Any]  # of a DaemonSet, or of a lock
 
@@ -96,7 +96,7 @@ class KuredLock:
                 raise
             return []
 
-    def _write(self, make: Callable[[Fields], str | None], tries: int = TRIES) -> None:
+    def _write(self, make: Callable[[Fields], str | None], tries: int = MAX_KURED_TRIES) -> None:
         """Write the changed annotations. Reads and writes again after a conflict."""
         try:
             for found in self._all():
@@ -115,7 +115,7 @@ class KuredLock:
 
 def _is_kured(found: Fields) -> bool:
     about, status = found["metadata"], found.get("status") or {}
-    named = NAME in (about["name"], (about.get("labels") or {}).get("app.kubernetes.io/name"))
+    named = KURED_NAME in (about["name"], (about.get("labels") or {}).get("app.kubernetes.io/name"))
     runs = bool(status.get("currentNumberScheduled"))
     return named and runs and bool(found["spec"]["template"]["spec"].get("hostPID"))
 

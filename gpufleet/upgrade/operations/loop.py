@@ -12,27 +12,27 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, SAME_MACHINE
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.upgrade.decide import Around, Decision, Do, decide
+from gpufleet.upgrade.decide import Around, Decision, Do, decide_acts
 from gpufleet.upgrade.host_state import OPEN, Phase
-from gpufleet.upgrade.operations.acts import ACTS, command, drain, leave_behind, pass_over
+from gpufleet.upgrade.operations.acts import ACTS, command_act, drain_act, leave_behind, pass_over
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.clusters import addresses_of
-from gpufleet.upgrade.operations.run import Run, Work, first_of, passing
+from gpufleet.upgrade.operations.run import UpgradeRun, Work, first_of, passing_reason
 
-WORKERS = 64
-OF_OTHERS = (ANOTHER_RUN.code, CHANGED_SINCE.code, SAME_MACHINE.code)
+MAX_UPGRADE_THREADS = 64
+OTHER_RUN_CODES = (ANOTHER_RUN.code, CHANGED_SINCE.code, SAME_MACHINE.code)
 
 Job = Callable[[], None]
 
 
-def carry_on(run: Run, pool: Executor | None = None) -> str:
+def carry_on(run: UpgradeRun, pool: Executor | None = None) -> str:
     """Execute a run until it ends or is paused. Returns the reason. `pool`: of workers. Raises
     ClusterProblem if it cannot continue."""
     at_work: dict[Work, tuple[str, ...]] = {}
     ours = _ours(run)
     said = ""
-    with pool or ThreadPoolExecutor(WORKERS) as workers:
+    with pool or ThreadPoolExecutor(MAX_UPGRADE_THREADS) as workers:
         for name, state in run.states.items():
             if state.phase is Phase.STUCK:
                 at_work[workers.submit(leave_behind, run, name)] = (name,)
@@ -56,28 +56,28 @@ def carry_on(run: Run, pool: Executor | None = None) -> str:
                 ours -= {name for name in names if not run.states[name].out}
 
 
-def _is_over(run: Run, decision: Decision, ours: set[str]) -> bool:
+def _is_over(run: UpgradeRun, decision: Decision, ours: set[str]) -> bool:
     """True if this process has nothing left to do, now or later."""
     if decision.acts or decision.waits:
         return False
-    later = decide([replace(each, due=True) for each in run.hosts(set(), ours)],
+    later = decide_acts([replace(each, due=True) for each in run.hosts(set(), ours)],
                    run.plan.limits, _around(run))  # fmt: skip
     return not (later.acts or later.waits)
 
 
-def _ours(run: Run) -> set[str]:
+def _ours(run: UpgradeRun) -> set[str]:
     """The hosts whose nodes have our cordon. Raises ClusterProblem."""
     return {name for cluster in set(run.clusters.values()) for name in cluster.look().ours}
 
 
-def _around(run: Run) -> Around:
+def _around(run: UpgradeRun) -> Around:
     return Around(run.now, run.asked, run.plan.unreached, behind=run.plan.behind)
 
 
-def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
+def _decided(run: UpgradeRun, busy: set[str], ours: set[str]) -> Decision:
     """The decision. Clusters and alerts are queried only before a host is taken out of service."""
     hosts, around = run.hosts(busy, ours), _around(run)
-    decision = decide(hosts, run.plan.limits, around)
+    decision = decide_acts(hosts, run.plan.limits, around)
     begins = [n for n, do in decision.acts.items()
               if do is Do.DRAIN and run.states[n].phase in OPEN]  # fmt: skip
     if not begins:
@@ -96,15 +96,15 @@ def _decided(run: Run, busy: set[str], ours: set[str]) -> Decision:
                          alerts=alerts)  # fmt: skip
         reboots = {node for cluster in _of(run, begins) for node in cluster.kured.taken()}
     except ClusterProblem as error:
-        return decide(hosts, run.plan.limits, replace(around, silent=passing(error)))
-    return decide(hosts, run.plan.limits, replace(around, reboots=tuple(sorted(reboots))))
+        return decide_acts(hosts, run.plan.limits, replace(around, silent=passing_reason(error)))
+    return decide_acts(hosts, run.plan.limits, replace(around, reboots=tuple(sorted(reboots))))
 
 
-def _of(run: Run, hosts: Iterable[str]) -> set[ClusterNodes]:
+def _of(run: UpgradeRun, hosts: Iterable[str]) -> set[ClusterNodes]:
     return {run.clusters[name] for name in hosts if name in run.clusters}
 
 
-def _alerts(run: Run, out: set[str]) -> tuple[str, ...]:
+def _alerts(run: UpgradeRun, out: set[str]) -> tuple[str, ...]:
     """Firing alerts about hosts that the run has not taken out of service."""
     limits = run.plan.limits
     if not limits.alerts:
@@ -115,17 +115,17 @@ def _alerts(run: Run, out: set[str]) -> tuple[str, ...]:
     return alerts_of(limits.alerts, limits.alerts_ignored, known)
 
 
-def _let_reboot(run: Run) -> None:
+def _let_reboot(run: UpgradeRun) -> None:
     """Release kured's lock, except in clusters with hosts that are still out of service."""
     held = _of(run, [name for name, state in run.states.items() if state.out])
     for cluster in set(run.clusters.values()) - held:
         try:
             cluster.kured.give_back()
         except ClusterProblem as error:
-            run.say(f"cannot release kured's lock: {passing(error)}")
+            run.say(f"cannot release kured's lock: {passing_reason(error)}")
 
 
-def _work(run: Run, decision: Decision) -> list[tuple[tuple[str, ...], Job]]:
+def _work(run: UpgradeRun, decision: Decision) -> list[tuple[tuple[str, ...], Job]]:
     """The work of each worker: one host, or the hosts of a cluster that are being drained."""
     found: list[tuple[tuple[str, ...], Job]] = []
     drains: dict[ClusterNodes | str, list[str]] = {}
@@ -138,15 +138,15 @@ def _work(run: Run, decision: Decision) -> list[tuple[tuple[str, ...], Job]]:
             drains.setdefault(run.clusters.get(name, name), []).append(name)
             continue
         else:
-            work = partial(command if do is Do.DRAIN else ACTS[do], run, name)
+            work = partial(command_act if do is Do.DRAIN else ACTS[do], run, name)
         found.append(((name,), partial(_bounded, run, (name,), work)))
     for names in drains.values():
         hosts = tuple(names)
-        found.append((hosts, partial(_bounded, run, hosts, partial(drain, run, hosts))))
+        found.append((hosts, partial(_bounded, run, hosts, partial(drain_act, run, hosts))))
     return found
 
 
-def _bounded(run: Run, hosts: tuple[str, ...], work: Job) -> None:
+def _bounded(run: UpgradeRun, hosts: tuple[str, ...], work: Job) -> None:
     """Work on hosts. One that does not answer is tried again for a time. Then, or if another run
     owns it, this process gives it up."""
     try:
@@ -156,7 +156,7 @@ def _bounded(run: Run, hosts: tuple[str, ...], work: Job) -> None:
     except Stopped as error:
         finding = first_of(error)
         for name in hosts:
-            of_others = finding.code in OF_OTHERS
+            of_others = finding.code in OTHER_RUN_CODES
             if of_others or not run.waits(name, finding.message, run.silence(name)):
                 run.silent |= set() if of_others else {name}
                 run.given_up[name] = finding

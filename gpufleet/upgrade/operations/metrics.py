@@ -9,10 +9,10 @@ from gpufleet.core import metrics
 from gpufleet.upgrade.host_state import FAILING, HostState, Phase
 from gpufleet.upgrade.models import Plan
 
-PREFIX = "gpufleet_upgrade"
+UPGRADE_METRICS_PREFIX = "gpufleet_upgrade"
 
 
-def metrics_text(
+def upgrade_metrics_text(
     plan: Plan, states: Mapping[str, HostState], inventory: str, *, running: bool
 ) -> str:
     """The metrics of a run. `running`: True if a process executes it."""
@@ -32,4 +32,4 @@ def metrics_text(
         ("last_event_timestamp_seconds", "When the state of a host last changed.",
          [(run, last)]),
     ]  # fmt: skip
-    return metrics.metrics_text(PREFIX, families)
+    return metrics.gauges_text(UPGRADE_METRICS_PREFIX, families)

@@ -16,7 +16,7 @@ from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.operations.acts import policy_of
 from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
-from gpufleet.upgrade.operations.result import Result
+from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.plan import (
     left_behind,
     make_plan,
@@ -24,9 +24,9 @@ from gpufleet.upgrade.plan import (
     views_to_return,
     without_downgrade,
 )
-from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
+from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings, of_run
 from gpufleet.upgrade.show import Status
-from gpufleet.upgrade.subjects import Subject, Wanted
+from gpufleet.upgrade.subjects import Subject, WantedChange
 
 LOOKS, PAUSE = 6, 1.0  # tries at a lock whose process may have just ended; seconds between them
 
@@ -40,7 +40,7 @@ class Reader(Protocol):
 
     def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]: ...
 
-    def look(self, name: str, version: str = "", branch: str = "") -> Result: ...
+    def look(self, name: str, version: str = "", branch: str = "") -> StepResult: ...
 
     def read(self, name: str) -> Status: ...
 
@@ -48,7 +48,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UpgradeTarget:
     """A host of the inventory. `known_as`: names and addresses by which it is reached."""
 
     name: str
@@ -57,7 +57,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class PlannedRun:
     """A planned run."""
 
     plan: Plan
@@ -68,17 +68,17 @@ class Fleet:
     reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot for the steps
 
 
-def read_fleet(
-    targets: Sequence[Target],
+def read_run_hosts(
+    targets: Sequence[UpgradeTarget],
     reader: Reader,
-    wanted: Wanted,
+    wanted: WantedChange,
     accesses: Sequence[KubeAccess],
     kind: Kind = "upgrade",
     *,
     name: str,
     ends: bool = False,
     release: bool = False,
-) -> Fleet:
+) -> PlannedRun:
     """The unfinished run over these hosts, or a new one. `name`: of a new run; `ends`: see
     make_plan; `release`: only check hosts that earlier runs left behind and return them, with their
     current version. Raises Stopped and ClusterProblem."""
@@ -117,7 +117,7 @@ def read_fleet(
     )
     behind = tuple(places[n].node if n in places else n for n in plan.behind)
     plan = replace(plan, behind=behind)
-    return Fleet(
+    return PlannedRun(
         plan=plan,
         settings=settings,
         places=places,
@@ -138,7 +138,7 @@ def _at_present(behind: Mapping[str, HostView], reader: Reader) -> list[HostView
     ]
 
 
-def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
+def begin_run(fleet: PlannedRun, reader: Reader, now: float) -> PlannedRun:
     """Record the run on every host, and take the host's lock. A host that does not answer now is
     not in a new run. Raises Stopped if another process is at work."""
     plan = fleet.plan
@@ -174,7 +174,7 @@ def begin(fleet: Fleet, reader: Reader, now: float) -> Fleet:
     return replace(fleet, plan=plan)
 
 
-def _view(status: Status, result: Result | None) -> HostView:
+def _view(status: Status, result: StepResult | None) -> HostView:
     """A host's view, from its file and its step `look`."""
     name, state = status.name, status.state
     if status.problem:
@@ -189,9 +189,9 @@ def _view(status: Status, result: Result | None) -> HostView:
     return HostView(**{**data, "name": name, "state": state})
 
 
-def _settings(target: Target, subject: Subject) -> UpgradeSettings:
+def _settings(target: UpgradeTarget, subject: Subject) -> UpgradeSettings:
     """The settings of a host. node_reboot decides which pods leave. Raises Stopped."""
-    settings, problems = load_settings(target.data)
+    settings, problems = load_upgrade_settings(target.data)
     if settings is None:
         text = " ".join(each.text for each in problems)
         raise Stopped(findings.WRONG_SETTINGS(host=target.name, problem=text))
@@ -204,14 +204,14 @@ def _settings(target: Target, subject: Subject) -> UpgradeSettings:
 
 
 def _never_reboots(
-    target: Target, settings: Mapping[str, UpgradeSettings], nodes: Mapping[str, NodeAt]
+    target: UpgradeTarget, settings: Mapping[str, UpgradeSettings], nodes: Mapping[str, NodeAt]
 ) -> bool:
     """True if no step may reboot a host: reboots are not allowed, or pods stay on its node."""
     stays = target.name in nodes and settings[target.name].drain == "gpu"
     return stays or _reboot_of(target) == "never"
 
 
-def _reboot_of(target: Target) -> str:
+def _reboot_of(target: UpgradeTarget) -> str:
     """The node_reboot of a host, or "" if it is invalid."""
     settings = load_role(HostSettings, target.data, [])
     return settings.reboot if settings else ""

@@ -10,18 +10,18 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.visible import one_line
 from gpufleet.driver.findings.host import GPU_BUSY
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, REBOOT_FAILED
-from gpufleet.run.report import BAD, HostReport
+from gpufleet.run.report import BAD_STATUSES, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
 
 REASON = 300  # characters
 # another run is at work on the host, or its GPUs are in use
-BUSY = (IN_USE, GPU_BUSY, ANOTHER_RUN, CHANGED_SINCE)
-BUSY_CODES = frozenset(kind.code for kind in BUSY)
+BUSY_FINDINGS = (IN_USE, GPU_BUSY, ANOTHER_RUN, CHANGED_SINCE)
+BUSY_CODES = frozenset(kind.code for kind in BUSY_FINDINGS)
 STOPPED = "GF012"  # says only that another finding stops the host
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StepResult:
     """The result of a step on one host."""
 
     ok: bool
@@ -33,26 +33,26 @@ class Result:
     silent: bool = False  # its cluster does not answer: it may succeed later
     touched: bool = False  # a command of the step was begun: the host may have been changed
 
-    def of(self, *, touched: bool) -> Result:
+    def of(self, *, touched: bool) -> StepResult:
         """The result of several steps, of which this is the last."""
         return replace(self, touched=touched)
 
 
-def result_of(found: HostReport | Finding, *, touched: bool) -> Result:
+def step_result(found: HostReport | Finding, *, touched: bool) -> StepResult:
     """The result, from the report of a step or from the finding about an unreachable host.
     `touched`: an operation of the step was begun."""
     if isinstance(found, Finding):
-        return Result(False, _text(found), code=found.code, reached=False)
+        return StepResult(False, _text(found), code=found.code, reached=False)
     seen: Mapping[str, Any] = found.plan.get("upgrade") or {}
-    if found.status not in BAD and not found.errors:
-        return Result(True, plan=seen, touched=touched)
+    if found.status not in BAD_STATUSES and not found.errors:
+        return StepResult(True, plan=seen, touched=touched)
     blockers = [each for each in found.findings if each.blocks and each.code != STOPPED]
     first = blockers[0] if blockers else None
     code = first.code if first else ""
     reason = _text(first) if first else _said(found.errors)
     reached = found.status != "not reached" and code != REBOOT_FAILED.code  # it is away
     busy = code in BUSY_CODES
-    return Result(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
+    return StepResult(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
 
 
 def _text(found: Finding) -> str:

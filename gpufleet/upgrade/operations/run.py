@@ -22,8 +22,8 @@ from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.metrics import PREFIX, metrics_text
-from gpufleet.upgrade.operations.result import Result
+from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
+from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.settings import UpgradeSettings
 
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
@@ -58,14 +58,14 @@ USUAL = Timing()
 class Steps(Protocol):
     """Access to hosts."""
 
-    def step(self, name: str, step: str, version: str, reboot: str) -> Result: ...
+    def step(self, name: str, step: str, version: str, reboot: str) -> StepResult: ...
 
     def write(self, name: str, state: HostState) -> None:
         """Write the state to the host. Raises Stopped if it does not answer, or if another run
         holds it."""
 
 
-def passing(error: ClusterProblem) -> str:
+def passing_reason(error: ClusterProblem) -> str:
     """Why a cluster does not answer, if it may answer later. Raises the error if the Lease is lost,
     as another run is then at work there."""
     if any(each.code == LEASE_LOST.code for each in error.findings):
@@ -73,7 +73,7 @@ def passing(error: ClusterProblem) -> str:
     return one_line("; ".join(each.message for each in error.findings))
 
 
-class Run:
+class UpgradeRun:
     """One run in one process. No two workers act on the same host."""
 
     def __init__(
@@ -138,9 +138,9 @@ class Run:
     def report(self, *, running: bool) -> None:
         """Write the metrics of the run to the file of --metrics."""
         if self.metrics:
-            text = metrics_text(self.plan, self.states, self.inventory, running=running)
+            text = upgrade_metrics_text(self.plan, self.states, self.inventory, running=running)
             try:
-                write_metrics(self.metrics, text, PREFIX)
+                write_metrics(self.metrics, text, UPGRADE_METRICS_PREFIX)
             except OSError as error:  # the hosts matter more
                 self.say(f"{self.metrics} cannot be written: {error.strerror or error}")
 
@@ -154,7 +154,7 @@ class Run:
         try:
             cluster.post_event(body)
         except ClusterProblem as error:
-            self.say(f"{name}: no event on its node: {passing(error)}")
+            self.say(f"{name}: no event on its node: {passing_reason(error)}")
             self._posts = not isinstance(error, ApiError)
 
     def hosts(self, busy: set[str], ours: set[str]) -> list[Host]:
@@ -174,7 +174,7 @@ class Run:
             for name, state in self.states.items()
         ]
 
-    def step(self, name: str, step: str, version: str) -> Result:
+    def step(self, name: str, step: str, version: str) -> StepResult:
         return self.steps.step(name, step, version, self.reboots.get(name, ""))
 
     def waits(self, name: str, reason: str, seconds: float) -> bool:

@@ -32,16 +32,16 @@ from pyinfra_cli.util import exec_file
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import as_argument
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.secrets import hide_secrets, register_secrets_of
 from gpufleet.core.stopped import Stopped
-from gpufleet.core.visible import one_line, printed
+from gpufleet.core.visible import one_line, printed_value
 from gpufleet.host.asking import is_connected
 from gpufleet.host.boundary import one_host
 from gpufleet.host.liveness import forget_loss
 from gpufleet.host.trouble import explain_error
-from gpufleet.run.connection import hang_up, prepare_connections, unreached
-from gpufleet.run.findings import INVENTORY
+from gpufleet.run.connection import explain_unreached, hang_up, prepare_connections
+from gpufleet.run.findings import INVENTORY_NOT_FOUND
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -109,9 +109,9 @@ class Session:
             self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
         except Exception as error:
             cause = getattr(error, "exception", error)  # pyinfra wraps it
-            named = f"{type(cause).__name__}: {printed(cause, str)}"
+            named = f"{type(cause).__name__}: {printed_value(cause, str)}"
             why = cause.message if isinstance(cause, ClickException) else named
-            raise Stopped(INVENTORY(path=path, why=one_line(why))) from error
+            raise Stopped(INVENTORY_NOT_FOUND(path=path, why=one_line(why))) from error
         for host in self.inventory:
             register_secrets_of(host.data.dict())
         ctx_inventory.set(self.inventory)
@@ -163,7 +163,7 @@ class Session:
                 run_ops(state)
             state.set_stage(StateStage.Disconnect)  # its report is complete
         except ConnectError:
-            return unreached(host), False
+            return explain_unreached(host), False
         except PyinfraError as error:  # no host is left; the report says why
             logger.debug(f"{name}: {error}")
         finally:
@@ -183,7 +183,7 @@ class Session:
             with ctx_host.use(host):
                 return function(host)
         except ConnectError as error:
-            raise Stopped(unreached(host)) from error
+            raise Stopped(explain_unreached(host)) from error
         except CUT as error:
             raise Stopped(explain_error(host, error, "while it was asked")) from error
         finally:
@@ -234,7 +234,7 @@ def _config(asked: Mapping[str, Any]) -> Any:
     ctx_config.set(config)
     file = asked["config_filename"]
     if file == CONFIG and not os.path.exists(CONFIG):
-        file = str(shipped(CONFIG))
+        file = str(shipped_path(CONFIG))
     names = (
         *("sudo", "sudo_user", "use_sudo_password", "use_sudo_login", "same_sudo_password"),
         *("su_user", "dzdo", "dzdo_user", "parallel", "shell_executable", "fail_percent", "yes"),

@@ -13,12 +13,12 @@ from gpufleet.core.inventory import is_cluster
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
-from gpufleet.host.asking import answer, framed
-from gpufleet.host.reading import read
-from gpufleet.host.shell import script
+from gpufleet.host.asking import frame_command, framed_answer
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import script_command
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import (
-    Node,
+    RunNode,
     blockers_of_user,
     current_node,
     facts_once_idle,
@@ -26,16 +26,16 @@ from gpufleet.node.operations.node import (
     login_files,
     settings_and_facts,
 )
-from gpufleet.node.operations.place import place_of
+from gpufleet.node.operations.place import host_place
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.look import FOLDER, Seen, gpu_users, view_of, work_on
-from gpufleet.upgrade.models import names
-from gpufleet.upgrade.nodes import LONG
+from gpufleet.upgrade.look import KEPT_FOLDER, LookedHost, gpu_users, view_of, work_on
+from gpufleet.upgrade.models import list_names
+from gpufleet.upgrade.nodes import MAX_COUNT_DIGITS
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
 from gpufleet.upgrade.operations.subject_steps import (
@@ -44,23 +44,23 @@ from gpufleet.upgrade.operations.subject_steps import (
     family_of,
     installed_of,
 )
-from gpufleet.upgrade.settings import Step, UpgradeSettings, load_settings
+from gpufleet.upgrade.settings import Step, UpgradeSettings, load_upgrade_settings
 
 Known = tuple[NodeSettings, NodeFacts]
-NO_LOGINS: Mapping[str, Logins] = {}
+NO_LOGINS_BY_ROLE: Mapping[str, Logins] = {}
 
 
-class Gpus(FactBase[int]):
+class ListedGpus(FactBase[int]):
     """The GPUs that nvidia-smi lists within a few seconds."""
 
     default = int
 
     def command(self, seconds: int) -> StringCommand:
-        return framed(script("upgrade/health", str(seconds)))
+        return frame_command(script_command("upgrade/health", str(seconds)))
 
     def process(self, output: Iterable[str]) -> int:
-        number = "".join(answer(output) or ()).removeprefix("gpus ")
-        return int(number) if number.isdecimal() and len(number) < LONG else 0
+        number = "".join(framed_answer(output) or ()).removeprefix("gpus ")
+        return int(number) if number.isdecimal() and len(number) < MAX_COUNT_DIGITS else 0
 
 
 def take_part(install: Install) -> None:
@@ -70,16 +70,16 @@ def take_part(install: Install) -> None:
     if is_cluster(host.groups):
         report.left_out.add(host.name)
         return
-    settings, problems = load_settings(host.data.dict())
+    settings, problems = load_upgrade_settings(host.data.dict())
     if settings is None:
         report.block(host, problems)
         return
     steps: dict[Step, Callable[[UpgradeSettings], None]] = {
-        "look": look,
-        "prepare": prepare,
-        "take": take,
-        "change": lambda settings: change(settings, install),
-        "restore": restore,
+        "look": look_step,
+        "prepare": prepare_step,
+        "take": take_step,
+        "change": lambda settings: change_step(settings, install),
+        "restore": restore_step,
     }
     if settings.step is None or (settings.step != "look" and not settings.run):
         report.block(host, [findings.NOT_BY_ITSELF()])
@@ -87,7 +87,7 @@ def take_part(install: Install) -> None:
     steps[settings.step](settings)
 
 
-def look(settings: UpgradeSettings) -> None:
+def look_step(settings: UpgradeSettings) -> None:
     """Read the host and report what a run must know for its plan. Changes nothing."""
     report = RunReport.of(state)
     report.plan_only = True
@@ -99,43 +99,47 @@ def look(settings: UpgradeSettings) -> None:
     if problems:
         report.block(host, problems)
         return
-    gpus = read(Gpus, settings.validation_timeout) if known[1].gpus else 0
-    host_lock.arm(host, known[1])  # a new run holds the host's lock from here on
+    gpus = read_fact(ListedGpus, settings.validation_timeout) if known[1].gpus else 0
+    host_lock.arm_lock(host, known[1])  # a new run holds the host's lock from here on
     place = str(host.data.get(settings.wave_by) or "") if settings.wave_by else ""
     view = view_of(_seen(known, gpus, logins), place, settings.subject)
     report.host(host.name).plan["upgrade"] = asdict(view)
 
 
-def take(settings: UpgradeSettings) -> None:
+def take_step(settings: UpgradeSettings) -> None:
     """Check that the packages for a roll-back exist. Changes nothing."""
     known = settings_and_facts()
     if known:
         RunReport.of(state).host(host.name).examined = True
-        host_lock.arm(host, known[1])
-        on_host.take("Check the packages for the roll-back", _wanted(settings, known[0]) or "?")
+        host_lock.arm_lock(host, known[1])
+        on_host.check_kept_packages(
+            "Check the packages for the roll-back", _wanted(settings, known[0]) or "?"
+        )
 
 
-def _seen(known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS) -> Seen:
+def _seen(
+    known: Known, gpus: int = 0, logins: Mapping[str, Logins] = NO_LOGINS_BY_ROLE
+) -> LookedHost:
     """The facts of the host for the view of a run."""
     of_node, facts = known
     RunReport.of(state).host(host.name).examined = True
-    return Seen(
+    return LookedHost(
         host.name, of_node, facts, load_catalog(), int(time.time()), logins,
-        place_of(state, host, facts), gpus,
+        host_place(state, host, facts), gpus,
     )  # fmt: skip
 
 
-def prepare(settings: UpgradeSettings) -> None:
+def prepare_step(settings: UpgradeSettings) -> None:
     """Prepare the change while the host keeps working."""
     node = current_node(preflights=False)
     family = family_of(settings.subject, node) if node else None
     if node and family:
-        subject_steps.prepare(settings, node, family)
+        subject_steps.prepare_subject(settings, node, family)
     elif node:
         _nothing_to_change(node)
 
 
-def change(settings: UpgradeSettings, install: Install) -> None:
+def change_step(settings: UpgradeSettings, install: Install) -> None:
     """Change the host, if nothing uses its GPUs."""
     node = current_node(preflights=False)
     if node is None:
@@ -143,19 +147,19 @@ def change(settings: UpgradeSettings, install: Install) -> None:
     if driver_version(settings.subject, node) is None:
         _nothing_to_change(node)
     elif work := gpu_users(node.facts, node.plan):
-        RunReport.of(state).block(host, [findings.IN_USE(work=names(work))])
+        RunReport.of(state).block(host, [findings.IN_USE(work=list_names(work))])
     else:
         node.prepared = True
-        subject_steps.change(settings, node, install)
+        subject_steps.change_subject(settings, node, install)
 
 
-def _nothing_to_change(node: Node) -> None:
+def _nothing_to_change(node: RunNode) -> None:
     """The finding of a host that lost its driver or GPUs after planning, which is a failure."""
     wanted = len(node.facts.gpus)
-    RunReport.of(state).block(host, [findings.GPUS_MISSING(found=0, wanted=wanted)])
+    RunReport.of(state).block(host, [findings.GPUS_MISSING_AFTER(found=0, wanted=wanted)])
 
 
-def restore(settings: UpgradeSettings) -> None:
+def restore_step(settings: UpgradeSettings) -> None:
     """Install the earlier packages from the host's own folder, if nothing uses the GPUs. The next
     step loads them."""
     report = RunReport.of(state)
@@ -168,16 +172,18 @@ def restore(settings: UpgradeSettings) -> None:
     seen = _seen(known)
     wanted = _wanted(settings, of_node)
     if wanted is None or facts.package_manager is None:
-        report.block(host, [findings.NOTHING_KEPT(folder=FOLDER, version="?")])
+        report.block(host, [findings.NOTHING_KEPT(folder=KEPT_FOLDER, version="?")])
         return
     if work := work_on(seen):
-        report.block(host, [findings.IN_USE(work=names(work))])
+        report.block(host, [findings.IN_USE(work=list_names(work))])
         return
-    host_lock.arm(host, facts)
+    host_lock.arm_lock(host, facts)
     if settings.subject == "reboot":  # nothing was installed: the host may have come back late
-        on_host.validate("Check driver, GPUs and services", settings, facts.loaded_driver or "?")
+        on_host.compare_health(
+            "Check driver, GPUs and services", settings, facts.loaded_driver or "?"
+        )
         return
-    on_host.restore(
+    on_host.restore_packages(
         "Install the earlier packages from the host's own folder",
         wanted,
         facts.package_manager,

@@ -9,22 +9,22 @@ from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.host import reboot
-from gpufleet.host.asking import answer, framed
+from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.reading import read
-from gpufleet.host.shell import command
-from gpufleet.node.operations.node import Node
+from gpufleet.host.reading import read_fact
+from gpufleet.host.shell import quote_command
+from gpufleet.node.operations.node import RunNode
 from gpufleet.node.plan import NodePlan
 from gpufleet.packages.operations import archives, repository
 from gpufleet.packages.operations import transaction as packages
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from gpufleet.upgrade.look import FOLDER
+from gpufleet.upgrade.look import KEPT_FOLDER
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import Subject
 
-Install = Callable[[Node], None]
+Install = Callable[[RunNode], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Family:
     components: FileWrite | None = None  # components of the distribution's own archive
 
 
-def family_of(subject: Subject, node: Node) -> Family | None:
+def family_of(subject: Subject, node: RunNode) -> Family | None:
     """The transaction of the subject, or None if it is not installed or no role manages it."""
     if subject == "toolkit":
         toolkit = node.plan.of(TOOLKIT)
@@ -59,18 +59,18 @@ class NotedBoot(FactBase[str]):
     default = str
 
     def command(self) -> StringCommand:
-        return framed(command("sed", "-n", "s/^boot //p", f"{FOLDER}/health"))
+        return frame_command(quote_command("sed", "-n", "s/^boot //p", f"{KEPT_FOLDER}/health"))
 
     def process(self, output: Iterable[str]) -> str:
-        return "".join(answer(output) or ())
+        return "".join(framed_answer(output) or ())
 
 
-def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
+def prepare_subject(settings: UpgradeSettings, node: RunNode, family: Family) -> None:
     """Fetch the packages of the target and the installed ones, and try the transaction. Does not
     disturb running work. For a reboot, only records the host's health."""
     job, there = family.job, {}
     if settings.subject != "reboot":
-        archives.use(
+        archives.use_archives(
             "Switch discontinued repositories to their archives",
             node.facts,
             node.plan.archives,
@@ -79,21 +79,23 @@ def prepare(settings: UpgradeSettings, node: Node, family: Family) -> None:
         repository.open_components(
             "Enable the distribution's components", node.facts, family.components, job.lock_timeout
         )
-        repository.trust("Trust NVIDIA's repository", job.repository, job.role, job.lock_timeout)
+        repository.trust_repository(
+            "Trust NVIDIA's repository", job.repository, job.role, job.lock_timeout
+        )
         packages.resolve_and_download("Resolve, try and download the packages", job)
         names = dict.fromkeys(family.installed)
         there = {name: node.facts.packages[name].version for name in names}
-    on_host.keep(
+    on_host.keep_packages(
         "Fetch the installed packages for a roll-back", settings, job, family.before, there
     )
 
 
-def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
+def change_subject(settings: UpgradeSettings, node: RunNode, install: Install) -> None:
     """Change the host by the steps of its roles, or reboot it, then compare it with its state
     before."""
-    on_host.note("Note the state of the host")
+    on_host.note_health("Note the state of the host")
     if settings.subject == "reboot":
-        reboot.when(
+        reboot.reboot_if_needed(
             "Reboot",
             lambda: _reboot_reason(node),
             not node.facts.controller,
@@ -105,17 +107,17 @@ def change(settings: UpgradeSettings, node: Node, install: Install) -> None:
     toolkit = node.plan.of(TOOLKIT) if settings.subject == "toolkit" else None
     driver = driver_version(settings.subject, node) or "?"
     wanted = toolkit.target if toolkit else ""
-    on_host.validate("Check driver, GPUs and services", settings, driver, wanted)
+    on_host.compare_health("Check driver, GPUs and services", settings, driver, wanted)
 
 
-def _reboot_reason(node: Node) -> str:
+def _reboot_reason(node: RunNode) -> str:
     """Why the host is rebooted. "" if it was rebooted since the change began: by a killed process,
     or by a boot that took longer than node_reboot_timeout."""
-    noted = read(NotedBoot)
+    noted = read_fact(NotedBoot)
     return "it was requested" if noted in ("", node.facts.boot_id) else ""
 
 
-def driver_version(subject: Subject, node: Node) -> str | None:
+def driver_version(subject: Subject, node: RunNode) -> str | None:
     """The driver version after the change."""
     plan = node.plan.of(DRIVER)
     if subject == "driver":

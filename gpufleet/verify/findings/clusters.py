@@ -11,7 +11,7 @@ CLUSTER_SILENT = blocker(
     "The API server of the cluster does not respond: {why}",
     "Check that the kubeconfig in the inventory reaches it: kubectl get nodes",
 )
-NO_GPU_NODES = check(
+GPU_NODES_EXPECTED = check(
     "GF791",
     "No node advertises GPUs",
     "At least one node must have allocatable nvidia.com/gpu.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from gpufleet.core.findings import blocker
 from gpufleet.verify.findings import check
 
-LIMIT = blocker(
+LIMIT_WITHOUT_HOST = blocker(
     "GF702",
     "--limit matches no host",
     "{wrong} of {path}. Hosts: {hosts}. Groups: {groups}.",
@@ -53,7 +53,7 @@ REACHABLE = check(
     "Try `ssh` to the host with the user, port and key from the inventory; correct what it "
     "reports.",
 )
-PROVENANCE = check(
+RECORD_CHECK = check(
     "GF711",
     "No installation record",
     "A host with a driver must have gpufleet's record of what was installed, "
@@ -170,7 +170,7 @@ GPU_COUNT = check(
     "fell off the bus requires a cold reboot, or service.",
 )
 
-SERVICE = check(
+SERVICE_CHECK = check(
     "GF750",
     "Service not running or not enabled",
     "nvidia-persistenced, the exporter and each configured container runtime must be active, and "

@@ -62,7 +62,7 @@ CDI = check(
     "The CDI spec must exist and describe the installed driver and every GPU.",
     "Run `nvidia-ctk cdi generate --output={path}`.",
 )
-CONTAINER = check(
+CONTAINER_SEES_GPUS = check(
     "GF781",
     "Container does not see the GPUs",
     "A container with the nvidia runtime must see the host's GPUs.",

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from gpufleet.core.responses import within
+from gpufleet.core.responses import run_within
 
 CHUNK = 1 << 16
 TIMEOUT = 10.0  # seconds without a byte, before building from source
@@ -134,7 +134,7 @@ def fetch(wanted: Binary, target: Path, limits: Limits = Limits()) -> None:
     with TemporaryDirectory(dir=home, prefix=mark) as folder:
         partial = Path(folder, "partial")
         try:
-            found = within(limits.seconds, lambda end: _download(url, partial, limits, end))
+            found = run_within(limits.seconds, lambda end: _download(url, partial, limits, end))
         except TimeoutError:
             reason = f"timed out after {limits.seconds:.0f} seconds"
             raise NotFetched(f"{_shown(url)} {reason}") from None

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 from gpufleet.core.python import python_code
 from gpufleet_sandbox.cluster.versions import versions
 from gpufleet_sandbox.errors import SandboxError, kinds
@@ -89,4 +89,4 @@ def install_plugin(box: Sandbox) -> None:
 
 def inventory() -> Path:
     """The example inventory of such a cluster."""
-    return shipped("inventories") / "sandbox_cluster.py"
+    return shipped_path("inventories") / "sandbox_cluster.py"

@@ -21,7 +21,7 @@ from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
 from benchmarks.upgrade import Drained
 from benchmarks.upgrade_hosts import Own, StepsWatch, foreign, operations_of
-from gpufleet.packages.components import PATH
+from gpufleet.packages.components import COMPONENTS_PATH
 
 
 def seconds(*values: float) -> Summary:
@@ -295,7 +295,9 @@ def test_apts_own_run_gets_the_sources_that_gpufleet_wrote() -> None:
     known = {"driver": role, "toolkit": role | {"keyring": "/t"}, "files": {"/etc/a": ""}}
     assert sources(known) == ["/k", "/s", "/t", "/s"]
     distro = {"keyring": None, "source_file": None}
-    assert sources({"driver": distro, "files": {"/etc/a": "", PATH: ""}}) == [PATH]
+    assert sources({"driver": distro, "files": {"/etc/a": "", COMPONENTS_PATH: ""}}) == [
+        COMPONENTS_PATH
+    ]
 
 
 RECORD = {

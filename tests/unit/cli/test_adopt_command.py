@@ -8,15 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import adopt, main
-from gpufleet.status.models import Seen
+from gpufleet.status.models import SeenHost
 from tests.unit.status.fleets import bare, healthy, seen, silent
 
 
-def run(monkeypatch: pytest.MonkeyPatch, *hosts: Seen) -> Result:
-    def read(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
+def run(monkeypatch: pytest.MonkeyPatch, *hosts: SeenHost) -> Result:
+    def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[str]]:
         return list(hosts), []
 
-    monkeypatch.setattr(adopt, "read_fleet", read)
+    monkeypatch.setattr(adopt, "read_hosts_and_clusters", read)
     return CliRunner().invoke(main, ["adopt", "inv.py"], catch_exceptions=False)
 
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import cluster, cluster_view
-from gpufleet.cli.cluster_phases import Phase
-from gpufleet.core.names import counted
+from gpufleet.cli.cluster_phases import ClusterPhase
+from gpufleet.core.names import count_noun
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.test_members import PODS, node
 
@@ -37,19 +37,19 @@ def stack(access: Path) -> Target:
 
 
 @pytest.fixture
-def started() -> list[Phase]:
+def started() -> list[ClusterPhase]:
     return []
 
 
 @pytest.fixture
-def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
+def invoke(monkeypatch: pytest.MonkeyPatch, started: list[ClusterPhase]) -> Invoke:
     """Runs the command on targets; phases are noted in `started` and pass."""
 
     def run(
         targets: list[Target], *words: str, pods: Any = (), nodes: Any = (),
         joined: tuple[str, ...] = ("cp-1",), answer: str = "", trusted: str = "aa",
     ) -> Result:  # fmt: skip
-        def carry_out(phases: list[Phase], *_: Any) -> int:
+        def carry_out(phases: list[ClusterPhase], *_: Any) -> int:
             started.extend(phases)
             return 0
 
@@ -62,12 +62,12 @@ def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
         monkeypatch.setattr(cluster, "carry_out", carry_out)
         monkeypatch.setattr(cluster_view, "_asked", asked)
         known = frozenset((trusted,)) if trusted else frozenset[str]()
-        monkeypatch.setattr(cluster_view, "authorities", lambda _: known)
+        monkeypatch.setattr(cluster_view, "authority_digests", lambda _: known)
         monkeypatch.setattr(
             cluster, "nodes_of", lambda *_: dict.fromkeys(joined, frozenset(("aa",)))
         )
         if answer:
-            monkeypatch.setattr(cluster, "confirmed", lambda *_: None)
+            monkeypatch.setattr(cluster, "require_confirmation", lambda *_: None)
         words = (words[0], "inv.py", *words[1:])
         return CliRunner().invoke(cluster.cluster, words, input=answer)
 
@@ -75,7 +75,7 @@ def invoke(monkeypatch: pytest.MonkeyPatch, started: list[Phase]) -> Invoke:
 
 
 def test_hosts_then_stack_then_checks(
-    invoke: Invoke, plane: Target, stack: Target, started: list[Phase]
+    invoke: Invoke, plane: Target, stack: Target, started: list[ClusterPhase]
 ) -> None:
     assert invoke([plane, stack], "create", "--yes").exit_code == 0
     assert [each.name for each in started] == ["Preflight", "Hosts", "Nodes", "GPU stack", "Checks"]
@@ -89,7 +89,7 @@ def test_hosts_then_stack_then_checks(
 
 
 def test_without_a_cluster_in_the_inventory_there_is_no_stack(
-    invoke: Invoke, plane: Target, started: list[Phase]
+    invoke: Invoke, plane: Target, started: list[ClusterPhase]
 ) -> None:
     assert invoke([plane], "create", "--yes").exit_code == 0
     assert [each.name for each in started] == ["Preflight", "Hosts", "Nodes", "Checks"]
@@ -97,7 +97,7 @@ def test_without_a_cluster_in_the_inventory_there_is_no_stack(
 
 
 def test_nodes_are_not_awaited_where_the_network_is_the_users(
-    invoke: Invoke, plane: Target, started: list[Phase]
+    invoke: Invoke, plane: Target, started: list[ClusterPhase]
 ) -> None:
     plane.data["kubernetes_network"] = "none"
     assert invoke([plane], "create", "--yes").exit_code == 0
@@ -106,7 +106,7 @@ def test_nodes_are_not_awaited_where_the_network_is_the_users(
 
 @pytest.mark.parametrize("words", [("create", "--yes"), ("destroy", "--yes"), ("status",)])
 def test_a_control_plane_is_needed(
-    invoke: Invoke, words: tuple[str, ...], started: list[Phase]
+    invoke: Invoke, words: tuple[str, ...], started: list[ClusterPhase]
 ) -> None:
     done = invoke([Target("@local", ("gpu_cluster",), {})], *words)
     assert (done.exit_code, started) == (2, [])
@@ -115,7 +115,7 @@ def test_a_control_plane_is_needed(
 
 @pytest.mark.parametrize("verb", ["create", "destroy"])
 def test_a_cluster_is_created_and_destroyed_whole(
-    invoke: Invoke, plane: Target, started: list[Phase], verb: str
+    invoke: Invoke, plane: Target, started: list[ClusterPhase], verb: str
 ) -> None:
     for option in (["--limit", "gpu-3"], ["--limit=gpu-3"], ["--exclude", "gpu-3"]):
         done = invoke([plane], verb, "--yes", "--", *option)
@@ -125,7 +125,7 @@ def test_a_cluster_is_created_and_destroyed_whole(
 
 @pytest.mark.parametrize(("answer", "phases"), [("y\n", 4), ("n\n", 0), ("\n", 0)])
 def test_nothing_is_done_without_a_yes(
-    invoke: Invoke, plane: Target, started: list[Phase], answer: str, phases: int
+    invoke: Invoke, plane: Target, started: list[ClusterPhase], answer: str, phases: int
 ) -> None:
     done = invoke([plane], "create", answer=answer)
     assert (done.exit_code, len(started)) == (0 if phases else 1, phases)
@@ -134,7 +134,7 @@ def test_nothing_is_done_without_a_yes(
 
 @pytest.mark.parametrize("used", [{}, {"cluster_kubeconfig": "~/.kube/config"}])
 def test_the_stack_goes_to_no_other_cluster(
-    invoke: Invoke, plane: Target, started: list[Phase], used: dict[str, str]
+    invoke: Invoke, plane: Target, started: list[ClusterPhase], used: dict[str, str]
 ) -> None:
     done = invoke([plane, Target("@local", ("gpu_cluster",), used)], "create", "--yes")
     assert (done.exit_code, started) == (2, [])
@@ -147,7 +147,7 @@ class TestDestroy:
         (("--all",), ["destroy_cluster.py", "remove.py"]),
     ])  # fmt: skip
     def test_hosts_are_reset_and_this_machines_files_stay(
-        self, invoke: Invoke, plane: Target, started: list[Phase], access: Path,
+        self, invoke: Invoke, plane: Target, started: list[ClusterPhase], access: Path,
         words: tuple[str, ...], names: list[str],
     ) -> None:  # fmt: skip
         """The pyinfra run removes the kubeconfig, so a dry run keeps it."""
@@ -157,7 +157,7 @@ class TestDestroy:
 
     @pytest.mark.parametrize(("pods", "code"), [(PODS, "GF955"), (None, "GF956")])
     def test_gpu_work_needs_a_word(
-        self, invoke: Invoke, plane: Target, started: list[Phase], pods: Any, code: str
+        self, invoke: Invoke, plane: Target, started: list[ClusterPhase], pods: Any, code: str
     ) -> None:
         done = invoke([plane], "destroy", "--yes", pods=pods)
         assert (done.exit_code, started) == (1, [])
@@ -168,7 +168,7 @@ class TestDestroy:
 
     @pytest.mark.parametrize(("trusted", "status"), [("aa", 0), ("bb", 1), ("", 1)])
     def test_pods_of_another_cluster_say_nothing(
-        self, invoke: Invoke, plane: Target, started: list[Phase], trusted: str, status: int,
+        self, invoke: Invoke, plane: Target, started: list[ClusterPhase], trusted: str, status: int,
     ) -> None:  # fmt: skip
         """The kubeconfig may be of another cluster: it trusts another authority, or it names no
         authority, so that its cluster is not known."""
@@ -177,7 +177,7 @@ class TestDestroy:
         said = "does not trust the authority of the cluster of cp-1."
         assert (said in done.output) == bool(status)
 
-    def test_twice(self, invoke: Invoke, plane: Target, started: list[Phase]) -> None:
+    def test_twice(self, invoke: Invoke, plane: Target, started: list[ClusterPhase]) -> None:
         """After the first run no host is a node, so the command asks nothing."""
         assert invoke([plane], "destroy", "--yes", pods=None, joined=()).exit_code == 0
         assert len(started) == 1
@@ -215,14 +215,16 @@ class TestStatus:
         done = invoke(hosts, "status", nodes=nodes)
         assert done.exit_code == status
         if status:
-            assert f"GF295 The cluster has {counted(len(known), 'node')} for 2 hosts" in done.output
+            assert (
+                f"GF295 The cluster has {count_noun(len(known), 'node')} for 2 hosts" in done.output
+            )
             assert "gpu-2" in done.output
             assert ("of GPU-1, gpu-2." in done.output) == (not known)
 
     def test_waiting_ends_with_a_ready_cluster_or_in_time(
         self, invoke: Invoke, plane: Target, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(cluster_view, "AGAIN", 0.01)
+        monkeypatch.setattr(cluster_view, "CLUSTER_POLL_SECONDS", 0.01)
         late = node("gpu-1", "False")
 
         def settle(_: float) -> None:
@@ -262,7 +264,7 @@ def test_an_answer_in_another_form_is_none(invoke: Invoke, plane: Target, node: 
     {"metadata": {"name": "p"}, "spec": "x"},
 ])  # fmt: skip
 def test_pods_in_another_form_are_unknown(
-    invoke: Invoke, plane: Target, started: list[Phase], pod: Any
+    invoke: Invoke, plane: Target, started: list[ClusterPhase], pod: Any
 ) -> None:
     done = invoke([plane], "destroy", "--yes", pods=[pod])
     assert (done.exit_code, started, done.stdout) == (1, [], "")

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from click import UsageError
 
-from gpufleet.cli.cluster_phases import Phase, carry_out, nodes_of
+from gpufleet.cli.cluster_phases import ClusterPhase, carry_out, nodes_of
 from gpufleet.run import report_file
 
 REPORT = """
@@ -32,11 +32,11 @@ with open(sys.argv[sys.argv.index("--json") + 1], "w") as file:
 """
 
 
-def phase(name: str, status: int = 0) -> Phase:
-    return Phase(name, [sys.executable, "-c", REPORT.replace("STATUS", str(status))])
+def phase(name: str, status: int = 0) -> ClusterPhase:
+    return ClusterPhase(name, [sys.executable, "-c", REPORT.replace("STATUS", str(status))])
 
 
-LAST = Phase("Checks", [sys.executable, "-c", CHECKS], checks=True)
+LAST = ClusterPhase("Checks", [sys.executable, "-c", CHECKS], checks=True)
 
 
 def test_all_phases_in_one_report_and_one_junit_file(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_file_of_others_stays_and_no_phase_runs(content: str, tmp_path: Path) 
     report = tmp_path / "r.json"
     report.write_text(content)
     with pytest.raises(UsageError, match="is not a gpufleet report"):
-        carry_out([Phase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
+        carry_out([ClusterPhase("Hosts", ["touch", str(tmp_path / "ran")])], str(report), None)
     assert (report.read_text(), [*tmp_path.iterdir()]) == (content, [report])
 
 
@@ -117,7 +117,9 @@ def test_a_report_that_cannot_be_written_costs_neither_status_nor_the_other(
 
 
 def test_results_of_checks_that_were_cut_cost_no_report(tmp_path: Path) -> None:
-    cut = Phase("Checks", [sys.executable, "-c", CHECKS.replace("</testsuites>", "")], checks=True)
+    cut = ClusterPhase(
+        "Checks", [sys.executable, "-c", CHECKS.replace("</testsuites>", "")], checks=True
+    )
     report, junit = tmp_path / "r.json", tmp_path / "r.xml"
     assert carry_out([cut], str(report), str(junit)) == 0
     assert json.loads(report.read_text())["phases"][0]["name"] == "Checks"

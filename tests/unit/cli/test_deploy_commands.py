@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpufleet.cli import deploy, main, preview
-from gpufleet.cli.deploy import arguments, deploy_file
-from gpufleet.cli.init import DEPLOY
-from gpufleet.core.paths import shipped
+from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
+from gpufleet.cli.init import DEPLOY_TEXT
+from gpufleet.core.paths import shipped_path
 from gpufleet.verify.inventory import Target
 
 NODE = Target("gpu-1", ("gpu_nodes",), {})
@@ -51,15 +51,19 @@ def test_files_of_the_working_directory_count_else_those_of_gpufleet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert deploy_file("gpu_node") == shipped("deploys") / "gpu_node.py"
-    config = ["--config", str(shipped("config.py"))]
-    assert arguments("inv.py", [Path("x.py")], [], [], yes=False) == [*config, "inv.py", "x.py"]
+    assert deploy_file("gpu_node") == shipped_path("deploys") / "gpu_node.py"
+    config = ["--config", str(shipped_path("config.py"))]
+    assert pyinfra_arguments("inv.py", [Path("x.py")], [], [], yes=False) == [
+        *config,
+        "inv.py",
+        "x.py",
+    ]
     (tmp_path / "config.py").touch()
     (tmp_path / "deploys").mkdir()
     (tmp_path / "deploys/gpu_node.py").touch()
     assert deploy_file("gpu_node") == Path("deploys/gpu_node.py")
-    assert deploy_file("remove") == shipped("deploys") / "remove.py"
-    words = arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"], yes=True)
+    assert deploy_file("remove") == shipped_path("deploys") / "remove.py"
+    words = pyinfra_arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"], yes=True)
     assert words == ["-y", "--limit", "a", "--limit", "b", "--serial", "inv.py", "x.py"]
 
 
@@ -84,7 +88,7 @@ def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     at = became.index("-m")
     words = ["-m", "pyinfra", "-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
     assert [
-        word for word in became[at:] if word not in ("--config", str(shipped("config.py")))
+        word for word in became[at:] if word not in ("--config", str(shipped_path("config.py")))
     ] == [
         *words[:-1],
         str(deploy_file("remove")),
@@ -177,7 +181,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The previews that run before the question, as on a terminal."""
     previews: list[list[str]] = []
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
-    monkeypatch.setattr(deploy, "confirmed", lambda yes, options: None)
+    monkeypatch.setattr(deploy, "require_confirmation", lambda yes, options: None)
     monkeypatch.setattr(preview, "run_in_front", lambda words, env: previews.append([*words]) or 0)
     return previews
 
@@ -254,7 +258,9 @@ def test_operations_of_ones_own_are_asked_for_although_no_plan_has_them(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "deploys").mkdir()
-    (tmp_path / "deploys/gpu_node.py").write_text(DEPLOY.format(title="x", name="gpu_node") + more)
+    (tmp_path / "deploys/gpu_node.py").write_text(
+        DEPLOY_TEXT.format(title="x", name="gpu_node") + more
+    )
     planning(monkeypatch, 0)
     done, became = answered(monkeypatch, "n\n", "apply", "inv.py")
     assert (done.exit_code == 0, bool(became)) == (runs, runs)

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import deploy, main, parts, preview
-from gpufleet.cli.parts import Request
+from gpufleet.cli.parts import PartsRequest
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.verify.inventory import Target
 
@@ -85,9 +85,9 @@ def test_the_report_that_was_asked_for_is_kept(
 def test_a_plan_in_parts_has_the_same_statuses(
     monkeypatch: pytest.MonkeyPatch, changes: int, code: int
 ) -> None:
-    asked: list[Request] = []
+    asked: list[PartsRequest] = []
 
-    def runs(request: Request, *words: object, **how: object) -> tuple[ExitStatus, int]:
+    def runs(request: PartsRequest, *words: object, **how: object) -> tuple[ExitStatus, int]:
         asked.append(request)
         return ExitStatus.CONVERGED, changes
 

@@ -16,10 +16,10 @@ from rich.console import Console
 from gpufleet.cli.doctor import show_all
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.run.findings import UNREACHABLE
-from gpufleet.status.detail import Detail, details
-from gpufleet.status.models import Fleet, Seen
+from gpufleet.status.detail import Detail, host_details
+from gpufleet.status.models import FleetStatus, SeenHost
 from gpufleet.status.rows import fleet_of
 from tests import warm
 from tests.unit.hosts import record_of
@@ -29,24 +29,24 @@ CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
 NOW = 1_795_600_000
 
 
-def captured(name: str, host: str = "gpu-07", **data: Any) -> Seen:
+def captured(name: str, host: str = "gpu-07", **data: Any) -> SeenHost:
     lines = (CAPTURES / f"{name}.txt").read_text("utf-8").splitlines()
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     facts = parse_node_facts(lines)
-    return Seen(host, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
+    return SeenHost(host, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
 
 
-def examined(*hosts: Seen, clusters: tuple[str, ...] = ()) -> tuple[Fleet, list[Detail]]:
+def examined(*hosts: SeenHost, clusters: tuple[str, ...] = ()) -> tuple[FleetStatus, list[Detail]]:
     catalog = load_catalog()
     fleet = fleet_of("prod.py", hosts, clusters, catalog, NOW)
-    return fleet, details(hosts, fleet, catalog, NOW)
+    return fleet, host_details(hosts, fleet, catalog, NOW)
 
 
-def described(host: Seen) -> dict[str, Any]:
+def described(host: SeenHost) -> dict[str, Any]:
     return examined(host)[1][0].as_dict()
 
 
-def printed(*hosts: Seen, clusters: tuple[str, ...] = (), width: int = 80) -> str:
+def printed(*hosts: SeenHost, clusters: tuple[str, ...] = (), width: int = 80) -> str:
     fleet, found = examined(*hosts, clusters=clusters)
     out = io.StringIO()
     show_all(Console(file=out, width=width), found, fleet)
@@ -103,7 +103,7 @@ def test_no_secret_of_a_command_line_is_shown() -> None:
 
 def test_a_host_that_did_not_answer() -> None:
     problem = UNREACHABLE(host="gpu-07", cause="timed out")
-    parts = described(Seen("gpu-07", problem=problem))
+    parts = described(SeenHost("gpu-07", problem=problem))
     (finding,) = parts["findings"]
     assert (parts["reached"], finding["code"]) == (False, "GF005")
     assert "--limit gpu-07" in finding["remedy"]
@@ -189,5 +189,5 @@ def test_the_name_of_the_inventory_is_visible() -> None:
     catalog, hosts = load_catalog(), [seen("a", healthy()), seen("b", healthy())]
     fleet = fleet_of("i\x1b]0;x\x07\u202e\nGF000.py", hosts, (), catalog, NOW)
     out = io.StringIO()
-    show_all(Console(file=out, width=200), details(hosts, fleet, catalog, NOW), fleet)
+    show_all(Console(file=out, width=200), host_details(hosts, fleet, catalog, NOW), fleet)
     assert r"`gpufleet doctor i\x1b]0;x\x07\u202e\nGF000.py --limit HOST`" in out.getvalue()

@@ -39,7 +39,7 @@ class Full:
 
 def ends(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     for module in (status, doctor):
-        monkeypatch.setattr(module, "read_fleet", lambda *words: (HOSTS, []))
+        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words: (HOSTS, []))
     with pytest.raises(SystemExit) as ended:
         main.main(words)
     return ended.value.code
@@ -110,7 +110,7 @@ def test_another_error_stays_what_it_is(
     def breaks(*words: object) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(status, "read_fleet", breaks)
+    monkeypatch.setattr(status, "read_hosts_and_clusters", breaks)
     with pytest.raises(OSError, match="Input/output error"):
         main.main(["status", "inv.py"])
     assert "standard output" not in capsys.readouterr().err

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from gpufleet import __version__
 from gpufleet.cli import main
-from gpufleet.core.paths import shipped
+from gpufleet.core.paths import shipped_path
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,7 +33,7 @@ def test_it_writes_a_whole_repository_and_nothing_beside_it(tmp_path: Path) -> N
     assert [path.name for path in tmp_path.iterdir()] == ["new"]
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["fleet"]
     found = files(tmp_path / "new" / "fleet")
-    assert {f"deploys/{deploy.name}" for deploy in shipped("deploys").glob("*.py")} <= found
+    assert {f"deploys/{deploy.name}" for deploy in shipped_path("deploys").glob("*.py")} <= found
     assert {
         ".gitignore",
         "README.md",
@@ -58,7 +58,7 @@ def test_its_python_files_compile_and_its_deploys_are_ours(tmp_path: Path) -> No
 
 def workflow() -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """The events of the sample of CI, and its jobs."""
-    found = yaml.safe_load((shipped("templates") / "init/ci/github-actions.yml").read_text())
+    found = yaml.safe_load((shipped_path("templates") / "init/ci/github-actions.yml").read_text())
     return found[True], found["jobs"]  # YAML 1.1 reads `on` as true
 
 
@@ -170,7 +170,7 @@ def test_what_a_failed_init_leaves_is_named(
 
 def test_the_reports_that_pages_write_are_ignored() -> None:
     """The reports have names of hosts, and the folder is a repository."""
-    ignored = (shipped("templates") / "init/gitignore").read_text().splitlines()
+    ignored = (shipped_path("templates") / "init/gitignore").read_text().splitlines()
     pages = "".join(path.read_text() for path in (ROOT / "docs/how-to").glob("*.md"))
     names = set(re.findall(r"(?:--(?:html|json|junit)|--csv >) ([a-z]+\.[a-z]+)", pages))
     assert {"fleet.html", "fleet.csv", "verify.xml"} <= names

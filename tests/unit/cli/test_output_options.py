@@ -77,7 +77,7 @@ def test_a_run_gets_verbosity_and_the_files_of_its_reports(
     for name in ("GPUFLEET_REPORT", "GPUFLEET_JUNIT"):
         monkeypatch.setenv(name, "old")
     seen: list[tuple[str, ...]] = []
-    monkeypatch.setattr(deploy, "run", lambda *words, **how: seen.append(tuple(words[3])))
+    monkeypatch.setattr(deploy, "exec_pyinfra", lambda *words, **how: seen.append(tuple(words[3])))
     yes = [] if command == "plan" else ["--yes"]
     words = [command, "inv.py", *yes, "--json", "r.json", "--junit", "j.xml", "-v"]
     done = CliRunner().invoke(main, [*words, "--", "--serial"], catch_exceptions=False)

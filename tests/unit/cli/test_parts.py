@@ -16,9 +16,9 @@ import click
 import pytest
 
 from gpufleet.cli import part, parts
-from gpufleet.cli.deploy import Question
-from gpufleet.cli.part import Part, run_part
-from gpufleet.cli.parts import Request, run_in_parts
+from gpufleet.cli.deploy import Confirmation
+from gpufleet.cli.part import HostPart, run_part
+from gpufleet.cli.parts import PartsRequest, run_in_parts
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.verify.inventory import Target
 from gpufleet_sandbox.waiting import wait_until
@@ -35,14 +35,14 @@ class Site:
 
     def run(
         self, *names: str, workers: int = 2, options: tuple[str, ...] = (), command: str = "apply",
-        ask: Question | None = None, scheduler: str = "", cluster: str = "",
+        ask: Confirmation | None = None, scheduler: str = "", cluster: str = "",
     ) -> int:  # fmt: skip
         """Run these hosts in parts, and return the exit status."""
         targets = [Target(name, ("gpu_nodes",), {}) for name in names]
         targets += [Target(cluster, ("gpu_cluster",), {})] if cluster else []
-        self._patch.setattr(parts, "chosen", lambda inventory, limit: (targets, targets))
+        self._patch.setattr(parts, "choose_targets", lambda inventory, limit: (targets, targets))
         with pytest.raises(SystemExit) as ended:
-            run_in_parts(Request("inv.py", (), options, workers, scheduler), command, ask)
+            run_in_parts(PartsRequest("inv.py", (), options, workers, scheduler), command, ask)
         return int(ended.value.code or 0)
 
     @property
@@ -67,8 +67,8 @@ class Site:
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     fake = f"import runpy; runpy.run_path({str(FAKE)!r}, run_name='__main__')"
     monkeypatch.setattr(part, "GPUFLEET", fake)
-    monkeypatch.setattr(parts, "end", lambda status: pytest.fail("ended at once"))
-    monkeypatch.setattr("gpufleet.run.lifecycle.end", lambda status: None)
+    monkeypatch.setattr(parts, "exit_process", lambda status: pytest.fail("ended at once"))
+    monkeypatch.setattr("gpufleet.run.lifecycle.exit_process", lambda status: None)
     monkeypatch.setenv("GPUFLEET_REPORT", str(tmp_path / "report.json"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
@@ -117,9 +117,9 @@ def test_a_part_without_a_result_costs_its_own_hosts(
 
 
 def test_a_part_elsewhere_needs_the_same_version_and_folder(tmp_path: Path) -> None:
-    other = run_part(Part(("a",), ("apply", "i.py"), str(tmp_path), version="0"))
+    other = run_part(HostPart(("a",), ("apply", "i.py"), str(tmp_path), version="0"))
     assert "this run is of 0" in other.output
-    assert "missing" in run_part(Part(("a",), ("plan",), str(tmp_path / "missing"))).output
+    assert "missing" in run_part(HostPart(("a",), ("plan",), str(tmp_path / "missing"))).output
 
 
 def test_the_budget_counts_all_hosts_and_ends_the_run_before_further_parts(
@@ -137,13 +137,13 @@ def test_the_budget_counts_all_hosts_and_ends_the_run_before_further_parts(
 
 
 def test_the_plan_is_shown_before_the_question(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "confirmed", lambda yes, options: None)
+    monkeypatch.setattr(parts, "require_confirmation", lambda yes, options: None)
     monkeypatch.setattr(click, "confirm", lambda *_, **__: None)
-    assert site.run("a", workers=1, ask=Question("Sure?", ("preflight",))) == 0
+    assert site.run("a", workers=1, ask=Confirmation("Sure?", ("preflight",))) == 0
     assert site.trace == ["apply a --", "plan a --"]
     assert site.run("a", command="plan") == 0
     assert site.report["dry"] is True
-    assert site.run("a", ask=Question("Sure?", ()), options=("--dry",)) == 0
+    assert site.run("a", ask=Confirmation("Sure?", ()), options=("--dry",)) == 0
     assert site.trace[1:] == ["apply a -- --dry", "plan a --", "plan a --"]
 
 
@@ -183,7 +183,7 @@ def test_a_second_signal_ends_all_at_once(
     site: Site, waiting: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: list[int] = []
-    monkeypatch.setattr(parts, "end", ended.append)
+    monkeypatch.setattr(parts, "exit_process", ended.append)
     waiting(signal.SIGTERM, signal.SIGINT)
     assert site.run("deaf", "a") in (130, 143)
     assert len(ended) == 1
@@ -209,14 +209,14 @@ def test_a_second_signal_ends_all_at_once(
 )
 def test_options_that_make_no_sense_are_refused(options: tuple[str, ...], why: str) -> None:
     with pytest.raises(click.UsageError, match=why):
-        run_in_parts(Request("inv.py", (), options, 2), "plan")
+        run_in_parts(PartsRequest("inv.py", (), options, 2), "plan")
 
 
 def test_nodes_that_join_in_one_run_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     control = Target("cp", ("control_plane", "gpu_nodes"), {})
-    monkeypatch.setattr(parts, "chosen", lambda inventory, limit: ([control], []))
+    monkeypatch.setattr(parts, "choose_targets", lambda inventory, limit: ([control], []))
     with pytest.raises(click.UsageError, match="join in one run"):
-        run_in_parts(Request("inv.py", (), (), 2), "plan")
+        run_in_parts(PartsRequest("inv.py", (), (), 2), "plan")
 
 
 def test_options_are_parsed_as_pyinfra_does() -> None:
@@ -230,7 +230,7 @@ def test_options_are_parsed_as_pyinfra_does() -> None:
 def test_what_is_no_scheduler_is_refused_in_time(
     site: Site, says: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "ANSWER", 1)
+    monkeypatch.setattr(parts, "SCHEDULER_SECONDS", 1)
     kept: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 

@@ -192,6 +192,6 @@ def test_parts_have_no_plan_file(file: Path, words: list[str]) -> None:
 
 def test_nothing_of_the_host_but_its_plan_is_kept() -> None:
     host = NODE | {"needs": ["x"], "findings": [], "seconds": 3.0}
-    assert set(plan_file.decided(host)) == {
+    assert set(plan_file.contract_of_host(host)) == {
         "status", "steps", "versions", "digests", "sources", "files", "reboot", "unloads_driver"
     }  # fmt: skip

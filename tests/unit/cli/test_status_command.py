@@ -14,7 +14,7 @@ from gpufleet.cli import main, status
 from gpufleet.core.accepted import AcceptedFindings
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import QUIET
-from gpufleet.status.models import Seen
+from gpufleet.status.models import SeenHost
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
 Run = Callable[..., Result]
@@ -30,11 +30,11 @@ LAB = {"status": "converged", "releases": {}, "plan": {"steps": []}, "findings":
 def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     """`run(hosts, words…)`: the command, where these hosts would answer."""
 
-    def runs(hosts: Sequence[Seen], *words: str) -> Result:
-        def read(inventory: str, limit: Sequence[str]) -> tuple[list[Seen], list[str]]:
+    def runs(hosts: Sequence[SeenHost], *words: str) -> Result:
+        def read(inventory: str, limit: Sequence[str]) -> tuple[list[SeenHost], list[str]]:
             return list(hosts), ["lab"]
 
-        monkeypatch.setattr(status, "read_fleet", read)
+        monkeypatch.setattr(status, "read_hosts_and_clusters", read)
         monkeypatch.setattr(status, "read_clusters", lambda inventory, names: {"lab": LAB})
         return CliRunner().invoke(main, ["status", "inv.py", *words])
 
@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
     ],
 )
 def test_what_was_not_judged_comes_before_drift(
-    run: Run, hosts: list[Seen], plain: int, drift: int
+    run: Run, hosts: list[SeenHost], plain: int, drift: int
 ) -> None:
     assert run(hosts).exit_code == plain
     assert run(hosts, "--drift").exit_code == drift
@@ -77,7 +77,9 @@ def test_with_drift_wrong_usage_is_not_drift(run: Run, words: list[str]) -> None
         ([CALM, BLOCKED], "blocked", 1),
     ],
 )
-def test_flags_decide_the_exit_status(run: Run, hosts: list[Seen], flags: str, status: int) -> None:
+def test_flags_decide_the_exit_status(
+    run: Run, hosts: list[SeenHost], flags: str, status: int
+) -> None:
     assert run(hosts).exit_code == 0
     assert run(hosts, "--fail-on", flags).exit_code == status
 
@@ -140,7 +142,7 @@ def test_an_old_page_stays_until_the_hosts_were_read(
         assert page.read_text() == before
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(status, "read_fleet", interrupted)
+    monkeypatch.setattr(status, "read_hosts_and_clusters", interrupted)
     assert CliRunner().invoke(main, ["status", "inv.py", "--html", str(page)]).exit_code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["fleet.html"]
     assert page.read_text() == before
@@ -150,7 +152,9 @@ def test_another_file_is_not_replaced_and_no_host_is_asked(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(status, "read_fleet", lambda *words: asked.append("") or ([], []))
+    monkeypatch.setattr(
+        status, "read_hosts_and_clusters", lambda *words: asked.append("") or ([], [])
+    )
     file = tmp_path / "inventory.py"
     file.write_text("gpu_nodes = []\n")
     done = CliRunner().invoke(main, ["status", "inv.py", "--html", str(file)])

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpufleet.cli import main, upgrade
-from gpufleet.cli.pyinfra_options import FLAGS, NUMBERS, TEXTS
+from gpufleet.cli.pyinfra_options import NUMBERS, PERMISSION_FLAGS, TEXTS
 from gpufleet.cli.upgrade_words import ALLOWED, INSTEAD, check_options
 
 CASES = (
@@ -71,7 +71,7 @@ def test_of_each_option_of_pyinfra_it_is_decided() -> None:
     done = subprocess.run([sys.executable, "-c", OPTIONS], capture_output=True, check=True)
     theirs = {tuple(names): flag for names, flag in json.loads(done.stdout)}
     prints = {("--support",), ("--version",), ("--help", "-h")}
-    ours = {tuple(sorted(names.split())): True for names in FLAGS}
+    ours = {tuple(sorted(names.split())): True for names in PERMISSION_FLAGS}
     ours |= {tuple(sorted(names.split())): False for names in (*TEXTS, *NUMBERS)}
     assert ours == {names: flag for names, flag in theirs.items() if names not in prints}
     assert {max(names, key=len) for names in ours} == {*ALLOWED, *INSTEAD}

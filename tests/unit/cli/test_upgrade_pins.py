@@ -12,7 +12,7 @@ import pytest
 from gpufleet.cli.upgrade_pins import lines_to_change, targets_in, targets_there
 from gpufleet.upgrade.host_state import HostState
 from gpufleet.upgrade.models import LeftOut
-from gpufleet.upgrade.subjects import Wanted
+from gpufleet.upgrade.subjects import WantedChange
 
 OLD, NEW, OTHER = "580.159.03", "580.178.04", "595.91.07"
 
@@ -92,5 +92,5 @@ def test_hosts_that_had_the_version_count_too() -> None:
     assert targets_in({"a": state}) == {"a": (OLD, NEW)}
     assert targets_in({"a": reboot}) == {}
     left = [LeftOut("b", f"already at {NEW}"), LeftOut("c", "no GPU")]
-    assert targets_there(left, Wanted(version=NEW)) == {"b": (NEW, NEW)}
-    assert targets_there(left, Wanted()) == {}
+    assert targets_there(left, WantedChange(version=NEW)) == {"b": (NEW, NEW)}
+    assert targets_there(left, WantedChange()) == {}

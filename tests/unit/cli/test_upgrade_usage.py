@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from gpufleet.cli import main, upgrade
 from gpufleet.cli.upgrade_words import wanted_of
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.upgrade.subjects import Wanted
+from gpufleet.upgrade.subjects import WantedChange
 from tests.unit.documentation.documents import ROOT
 
 
@@ -107,10 +107,10 @@ def test_the_page_of_exit_statuses_has_those_of_an_abort() -> None:
 class Called:
     """A fake of upgrade_run.Command that keeps its last call."""
 
-    last: tuple[Wanted, str, dict[str, Any]]
+    last: tuple[WantedChange, str, dict[str, Any]]
 
     def __init__(self, *words: Any, **more: Any) -> None:
-        self.wanted: Wanted = words[3]
+        self.wanted: WantedChange = words[3]
 
     def __getattr__(self, name: str) -> Any:
         def asked(*words: Any, **more: Any) -> ExitStatus:
@@ -123,19 +123,19 @@ class Called:
 @pytest.mark.parametrize(
     ("words", "wanted", "method", "more"),
     [
-        (["inv.py", "--plan", "--to", "580.95.05"], Wanted(version="580.95.05"), "run",
+        (["inv.py", "--plan", "--to", "580.95.05"], WantedChange(version="580.95.05"), "run",
          {"only_plan": True}),
-        (["start", "inv.py", "--yes", "--branch", "580"], Wanted(branch="580"), "run",
+        (["start", "inv.py", "--yes", "--branch", "580"], WantedChange(branch="580"), "run",
          {"only_plan": False}),
-        (["inv.py", "--yes", "--reboot"], Wanted("reboot"), "run", {"only_plan": False}),
-        (["status", "inv.py", "--json"], Wanted(), "show", {"as_json": True}),
-        (["abort", "inv.py", "--yes"], Wanted(), "abort", {}),
-        (["rollback", "inv.py", "--plan"], Wanted(), "run", {"only_plan": True}),
+        (["inv.py", "--yes", "--reboot"], WantedChange("reboot"), "run", {"only_plan": False}),
+        (["status", "inv.py", "--json"], WantedChange(), "show", {"as_json": True}),
+        (["abort", "inv.py", "--yes"], WantedChange(), "abort", {}),
+        (["rollback", "inv.py", "--plan"], WantedChange(), "run", {"only_plan": True}),
     ],
 )  # fmt: skip
 def test_each_command_reaches_its_run(
     words: list[str],
-    wanted: Wanted,
+    wanted: WantedChange,
     method: str,
     more: dict[str, Any],
     monkeypatch: pytest.MonkeyPatch,

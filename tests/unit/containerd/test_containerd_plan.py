@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from gpufleet.containerd.plan import BEGUN, PACKAGED, PLAIN, ContainerdPlan, disables_cri
+from gpufleet.containerd.plan import (
+    CONTAINERD_BEGUN_PATH,
+    PACKAGED,
+    PLAIN,
+    ContainerdPlan,
+    disables_cri,
+)
 from gpufleet.containerd.role import ROLE
 from gpufleet.facts.model import (
     ClusterHost,
@@ -19,10 +25,10 @@ from gpufleet.facts.model import (
 )
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, plan_again, plan_node, steps
+from gpufleet.node.plan import NodePlan, plan_again, plan_node, plan_steps
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.packages.transaction import PackageTransaction, resolve
+from gpufleet.node.settings import NodeSettings, load_node_settings
+from gpufleet.packages.transaction import PackageTransaction, resolve_transaction
 from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host, record_of
@@ -49,7 +55,7 @@ def host(**changes: Any) -> NodeFacts:
 
 
 def settings(**data: Any) -> NodeSettings:
-    found, problems = load_settings({"kubernetes_enabled": True, **data})
+    found, problems = load_node_settings({"kubernetes_enabled": True, **data})
     assert found, problems
     return found
 
@@ -80,7 +86,7 @@ def test_a_host_without_containerd_gets_the_distributions() -> None:
     assert (plan.package, plan.docker, plan.needed) == ("containerd", False, True)
     assert plan.repository.repository is None
     assert not node.blockers
-    words = steps(node)
+    words = plan_steps(node)
     assert [each for each in words if each.startswith("containerd")] == [
         "containerd: install containerd (the repository is asked in the run)",
         "containerd: start containerd.service with the CRI plugin",
@@ -92,7 +98,7 @@ def test_a_host_without_containerd_gets_the_distributions() -> None:
 
 def test_the_newest_version_of_the_repository_is_installed() -> None:
     there = {"containerd": ("1.7.27-0ubuntu1", "1.7.28-0ubuntu1")}
-    chosen = resolve(plan_of(host()).transaction, there)
+    chosen = resolve_transaction(plan_of(host()).transaction, there)
     assert isinstance(chosen, PackageTransaction)
     assert chosen.install == (("containerd", "1.7.28-0ubuntu1"),)
 
@@ -204,7 +210,7 @@ def test_one_of_gpufleets_is_converged() -> None:
 
 def test_a_killed_run_is_finished() -> None:
     """The package is installed, and Docker's file still disables the CRI plugin."""
-    begun = replace(ROOM, paths=frozenset({BEGUN}))
+    begun = replace(ROOM, paths=frozenset({CONTAINERD_BEGUN_PATH}))
     facts = installed(
         "containerd.io", "2.2.6", cluster_host=begun, files={CONFIG: ManagedFile(CONFIG, STUB)}
     )

@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from gpufleet.core.accepted import accepted_of, split_accepted
-from gpufleet.core.findings import KINDS, Finding, Severity
+from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity
 from gpufleet.node.settings import settings_problems
 from gpufleet.run.report import HostReport
 
@@ -37,7 +37,7 @@ def test_what_is_no_acceptance_is_a_finding(groups: tuple[str, ...], value: obje
 
 @pytest.mark.parametrize("value", ["until 2027-03-31", "until 2027-03-31, OPS-12, and more"])
 def test_what_is_one_is_not(value: str) -> None:
-    assert KINDS["GF112"].severity is Severity.BLOCKER
+    assert KNOWN_KINDS["GF112"].severity is Severity.BLOCKER
     assert settings_problems(("gpu_nodes",), {"accepted_findings": {"GF103": value}}) == []
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from gpufleet.cli.cluster_view import Unknown, read_cluster
-from gpufleet.core.paths import expanded
+from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kubernetes.archives import expand
+from gpufleet.kubernetes.archives import expand_patterns
 from gpufleet.kubernetes.operations.joining import _fetch
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 from gpufleet.verify.inventory import Target
@@ -23,8 +23,8 @@ PRODUCT = Path(__file__).parents[3]
 
 def test_a_path_is_expanded_where_there_is_such_a_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me")
-    assert expanded("~/file") == Path("/home/me/file")
-    assert expanded(NOBODY) == Path(NOBODY)
+    assert expand_user_path("~/file") == Path("/home/me/file")
+    assert expand_user_path(NOBODY) == Path(NOBODY)
 
 
 def test_no_path_of_a_user_ends_a_command_with_a_traceback() -> None:
@@ -45,7 +45,7 @@ def test_what_has_the_path_of_nobody_says_so(tmp_path: Path, monkeypatch: Any) -
     with pytest.raises(LoginFileError, match=NOBODY):
         read_logins(NOBODY)
     with pytest.raises(ValueError, match=NOBODY):
-        expand([NOBODY])
+        expand_patterns([NOBODY])
     with pytest.raises(Stopped, match="no such user"):
         _fetch(None, None, NOBODY, True)  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []

@@ -11,7 +11,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.core.masks import file_difference, masked
+from gpufleet.core.masks import file_difference, mask_value
 from gpufleet.helm.chart_values import values_diff
 
 
@@ -96,7 +96,7 @@ def test_what_gpufleet_sets_is_shown(values: dict[str, Any], line: str) -> None:
 
 
 def test_a_path_of_something_else_is_masked() -> None:
-    assert masked({"hook": {"path": "/T0/s3cret"}}) == {"hook": {"path": "***"}}
+    assert mask_value({"hook": {"path": "/T0/s3cret"}}) == {"hook": {"path": "***"}}
 
 
 def test_lines_of_other_files_are_shown() -> None:
@@ -114,4 +114,4 @@ KEYS = st.text("abcdefgh", min_size=1, max_size=6)
 
 @given(st.recursive(st.just("s3cret"), lambda x: st.lists(x) | st.dictionaries(KEYS, x)))
 def test_text_under_unknown_keys_is_never_shown(value: Any) -> None:
-    assert "s3cret" not in json.dumps(masked({"x": value}))
+    assert "s3cret" not in json.dumps(mask_value({"x": value}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core.inventory import misspelt_cluster_group
-from gpufleet.core.process import Result
+from gpufleet.core.process import ProgramResult
 from gpufleet.verify import inventory
 
 KEYS = ("cluster_kubeconfig", "ssh_user")
@@ -34,7 +34,7 @@ def test_other_groups_are_left_alone(groups: list[str]) -> None:
 
 def test_checks_refuse_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [{"name": "@local", "groups": ["gpu_clusters"], "data": {}}]
-    answer = Result(0, json.dumps(listed))
+    answer = ProgramResult(0, json.dumps(listed))
     monkeypatch.setattr(inventory.Process, "wait", lambda process: answer)
     path = tmp_path / "inventory.py"
     path.touch()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpufleet.core.findings import Finding, Severity
-from gpufleet.core.names import counted, few, folded, same_findings, shared
+from gpufleet.core.names import count_noun, fold_names, group_by_thing, name_hosts, same_findings
 from gpufleet.run.findings import NO_ANSWER, NOT_A_HOST
 
 
@@ -28,24 +28,24 @@ from gpufleet.run.findings import NO_ANSWER, NOT_A_HOST
     ],
 )
 def test_runs_of_numbers_are_ranges(names: list[str], short: list[str]) -> None:
-    assert folded(names) == short
+    assert fold_names(names) == short
 
 
 def test_a_number_has_its_noun() -> None:
-    assert [counted(number, "host") for number in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]
+    assert [count_noun(number, "host") for number in (0, 1, 2)] == ["0 hosts", "1 host", "2 hosts"]
 
 
 def test_hosts_of_a_sentence_are_few() -> None:
-    assert few(["gpu-7"]) == "gpu-7"
-    assert few(["a", "b"]) == "2 hosts (a, b)"
-    assert few(["a", "b", "c", "d", "e"]) == "5 hosts (a, b, c, d, …)"
+    assert name_hosts(["gpu-7"]) == "gpu-7"
+    assert name_hosts(["a", "b"]) == "2 hosts (a, b)"
+    assert name_hosts(["a", "b", "c", "d", "e"]) == "5 hosts (a, b, c, d, …)"
 
 
 def test_what_hosts_share_is_there_once_the_worst_first() -> None:
     worse = NO_ANSWER(host="x")
     found = same_findings([("a", NOT_A_HOST()), ("b", worse), ("c", NOT_A_HOST()), ("a", worse)])
     assert found == [(worse, ("b", "a")), (NOT_A_HOST(), ("a", "c"))]
-    assert shared([("a", 1), ("a", 1), ("b", 2)]) == {1: ("a",), 2: ("b",)}
+    assert group_by_thing([("a", 1), ("a", 1), ("b", 2)]) == {1: ("a",), 2: ("b",)}
 
 
 def test_a_finding_that_names_its_host_in_a_command_is_shared() -> None:

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufleet.core.openpgp import (
-    UNKNOWN,
+    UNKNOWN_KEY_ID,
     OpenPgpError,
     _packets,
-    certificate,
-    dearmor,
-    fingerprints,
+    dearmor_keys,
     keyring_fingerprints,
+    parse_certificate,
+    primary_fingerprints,
 )
 
 Gpg = Callable[..., bytes]
@@ -53,19 +53,19 @@ def listed(gpg: Gpg) -> set[str]:
 @pytest.mark.parametrize("armor", [[], ["--armor"]], ids=["binary", "armored"])
 def test_fingerprints_are_gpgs(gpg: Gpg, armor: list[str]) -> None:
     data = gpg(*armor, "--export")
-    assert set(fingerprints(data)) == listed(gpg)
+    assert set(primary_fingerprints(data)) == listed(gpg)
 
 
 def test_dearmor_gives_the_binary_form(gpg: Gpg) -> None:
     binary, armored = gpg("--export"), gpg("--armor", "--export")
-    assert dearmor(armored) == binary
-    assert dearmor(binary) == binary
-    assert dearmor(b"Some text before\n" + armored.replace(b"\n", b"\r\n")) == binary
+    assert dearmor_keys(armored) == binary
+    assert dearmor_keys(binary) == binary
+    assert dearmor_keys(b"Some text before\n" + armored.replace(b"\n", b"\r\n")) == binary
 
 
 def test_two_armored_blocks(gpg: Gpg) -> None:
     both = b"".join(gpg("--armor", "--export", name) for name in ("one", "two"))
-    assert set(fingerprints(both)) == listed(gpg)
+    assert set(primary_fingerprints(both)) == listed(gpg)
 
 
 @pytest.mark.parametrize(
@@ -80,13 +80,13 @@ def test_two_armored_blocks(gpg: Gpg) -> None:
 )
 def test_damage_is_reported(gpg: Gpg, damage: Callable[[bytes], bytes], message: str) -> None:
     with pytest.raises(OpenPgpError, match=message):
-        fingerprints(damage(gpg("--armor", "--export")))
+        primary_fingerprints(damage(gpg("--armor", "--export")))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_give_keys_or_an_error(data: bytes) -> None:
     try:
-        found = fingerprints(data)
+        found = primary_fingerprints(data)
     except OpenPgpError:
         return
     assert all(len(fingerprint) == 40 for fingerprint in found)
@@ -101,11 +101,11 @@ def packet(tag: int, body: bytes) -> bytes:
 
 @pytest.mark.parametrize("armor", [[], ["--armor"]], ids=["binary", "armored"])
 def test_a_certificate_is_one_key_in_both_forms(gpg: Gpg, armor: list[str], tmp_path: Path) -> None:
-    (fingerprint,) = fingerprints(gpg("--export", ONE))
-    found = certificate(gpg(*armor, "--export", ONE))
+    (fingerprint,) = primary_fingerprints(gpg("--export", ONE))
+    found = parse_certificate(gpg(*armor, "--export", ONE))
     assert found.fingerprint == fingerprint
-    assert fingerprints(found.binary) == (fingerprint,)
-    assert dearmor(found.armored) == found.binary, "its checksum is right"
+    assert primary_fingerprints(found.binary) == (fingerprint,)
+    assert dearmor_keys(found.armored) == found.binary, "its checksum is right"
     assert keyring_fingerprints(found.binary) == (fingerprint,)
 
 
@@ -127,18 +127,18 @@ def test_a_key_with_anything_beside_it_is_no_certificate(gpg: Gpg, what: str) ->
     make, seen = BESIDE[what]
     data = make(gpg("--export", ONE), gpg("--export", TWO))
     with pytest.raises(OpenPgpError) as refused:
-        certificate(data)
+        parse_certificate(data)
     assert "\n" not in str(refused.value), "no stack trace"
     found = keyring_fingerprints(data)
     assert len(found) == seen, found
-    assert len(set(found) - {UNKNOWN}) != 1 or UNKNOWN in found
+    assert len(set(found) - {UNKNOWN_KEY_ID}) != 1 or UNKNOWN_KEY_ID in found
 
 
 def certificate_with_subkey(gpg: Gpg, name: str, algorithm: str) -> bytes:
     """A new certificate: primary key, user id and its signature, subkey and its signature."""
     gpg("--quick-gen-key", f"{name} <{name}@example.com>", algorithm, "sign", "never")
     chosen = f"={name} <{name}@example.com>"
-    (fingerprint,) = fingerprints(gpg("--export", chosen))
+    (fingerprint,) = primary_fingerprints(gpg("--export", chosen))
     gpg("--quick-add-key", fingerprint, "ed25519", "sign", "never")
     return gpg("--export", chosen)
 
@@ -146,7 +146,7 @@ def certificate_with_subkey(gpg: Gpg, name: str, algorithm: str) -> bytes:
 @pytest.mark.parametrize("algorithm", ["rsa2048", "ed25519"])
 def test_a_subkey_counts_only_with_its_primary_keys_signature(gpg: Gpg, algorithm: str) -> None:
     data = certificate_with_subkey(gpg, algorithm, algorithm)
-    assert certificate(data).binary == data
+    assert parse_certificate(data).binary == data
     primary, user, of_user, (tag, subkey), of_subkey = packets = list(_packets(data))
     assert [tag for tag, _ in packets] == [6, 13, 2, 14, 2]
     changed = bytearray(of_subkey[1])
@@ -165,34 +165,34 @@ def test_a_subkey_counts_only_with_its_primary_keys_signature(gpg: Gpg, algorith
     ):
         written = b"".join(packet(tag, body) for tag, body in unbound)
         with pytest.raises(OpenPgpError, match="did not sign"):
-            certificate(written)
-        assert UNKNOWN in keyring_fingerprints(written)
+            parse_certificate(written)
+        assert UNKNOWN_KEY_ID in keyring_fingerprints(written)
 
 
 def test_another_certificates_subkey_does_not_pass_with_its_own_signature(gpg: Gpg) -> None:
     rogue = list(_packets(certificate_with_subkey(gpg, "rogue", "rsa2048")))
     moved = b"".join(packet(tag, body) for tag, body in rogue[3:])
     with pytest.raises(OpenPgpError, match="did not sign"):
-        certificate(gpg("--export", ONE) + moved)
+        parse_certificate(gpg("--export", ONE) + moved)
 
 
 def test_a_subkey_of_another_algorithm_is_refused(gpg: Gpg) -> None:
     with pytest.raises(OpenPgpError, match="did not sign"):
-        certificate(certificate_with_subkey(gpg, "nistp256", "nistp256"))
+        parse_certificate(certificate_with_subkey(gpg, "nistp256", "nistp256"))
 
 
 def test_two_armored_keys_are_no_certificate(gpg: Gpg) -> None:
     both = b"".join(gpg("--armor", "--export", name) for name in (ONE, TWO))
     with pytest.raises(OpenPgpError, match="more than one"):
-        certificate(both)
+        parse_certificate(both)
     assert len(keyring_fingerprints(both)) == 2
 
 
 @pytest.mark.parametrize("data", [b"", b"<html>", b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\xff\n"])
 def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
     with pytest.raises(OpenPgpError):
-        certificate(data)
-    assert keyring_fingerprints(data) == () or UNKNOWN in keyring_fingerprints(data)
+        parse_certificate(data)
+    assert keyring_fingerprints(data) == () or UNKNOWN_KEY_ID in keyring_fingerprints(data)
 
 
 @pytest.mark.parametrize(
@@ -206,5 +206,5 @@ def test_what_is_no_key_has_no_fingerprints(data: bytes) -> None:
 def test_a_hostile_key_is_refused_and_raises_nothing_else(data: bytes) -> None:
     """Any exception but OpenPgpError would end the run of every host."""
     with pytest.raises(OpenPgpError):
-        certificate(data)
+        parse_certificate(data)
     assert keyring_fingerprints(data) == ()

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core import process
-from gpufleet.core.process import Process, Result, end_all, run_in_front, signal_running
+from gpufleet.core.process import Process, ProgramResult, end_all, run_in_front, signal_running
 from gpufleet_sandbox.waiting import wait_until
 
 WAITS = "import pathlib, sys, time; pathlib.Path(sys.argv[1]).touch(); time.sleep(60)"
@@ -34,7 +34,7 @@ def is_gone(pid: str) -> bool:
 def test_a_program_gets_its_input_and_leaves_status_output_and_errors(tmp_path: Path) -> None:
     given = b"x" * (1 << 20)  # more than a pipe takes
     result = shell("wc -c; pwd; echo bad >&2; exit 3", given=given, folder=tmp_path).wait()
-    assert result == Result(3, f"{len(given)}\n{tmp_path}\n", "bad\n")
+    assert result == ProgramResult(3, f"{len(given)}\n{tmp_path}\n", "bad\n")
     assert shell("echo good; echo bad >&2", merged=True).wait().stdout == "good\nbad\n"
     assert shell("kill -9 $$").wait().code == -9
     assert shell("echo $A", environment={"A": "1"}).wait().stdout == "1\n"
@@ -48,7 +48,7 @@ def test_a_program_that_cannot_start_raises(tmp_path: Path) -> None:
 def test_the_deadline_ends_what_it_started_too(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     result = shell(CHILDREN.format(pids), timeout=0.5).wait()
-    assert result == Result(None, "begun\n", "", "it was ended after 0 s")
+    assert result == ProgramResult(None, "begun\n", "", "it was ended after 0 s")
     assert wait_until(lambda: all(map(is_gone, pids.read_text().split())), 10)
 
 
@@ -86,7 +86,7 @@ def test_several_end_together_and_the_output_so_far_can_be_read() -> None:
     assert wait_until(lambda: all(each.tail(6) == "begun\n" for each in both), 20)
     assert [each.poll() for each in both] == [None, None]
     end_all(both)
-    assert [each.poll() for each in both] == [Result(-15, "begun\n")] * 2
+    assert [each.poll() for each in both] == [ProgramResult(-15, "begun\n")] * 2
     last = shell("sleep 60")
     signal_running(signal.SIGTERM)
     assert last.wait().code == -15

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from gpufleet.core.progress import Active, Progress, heartbeat, step_line, terminal_lines
+from gpufleet.core.progress import Active, RunProgress, heartbeat_line, step_line, terminal_lines
 
 INSTALL = "NVIDIA driver | Install the packages"
 
 
-def running(*active: Active, hosts: int = 0, **counts: int) -> Progress:
-    return Progress("running", 72.4, hosts or len(active), active, **counts)
+def running(*active: Active, hosts: int = 0, **counts: int) -> RunProgress:
+    return RunProgress("running", 72.4, hosts or len(active), active, **counts)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +62,24 @@ def test_500_hosts_fit_into_the_terminal_and_those_left_out_are_counted(height: 
 )
 def test_hosts_that_do_not_answer_are_named_after_a_while(stage: str, word: str) -> None:
     silent = tuple(f"gpu-{n:02}" for n in range(3, 40))
-    soon = Progress(stage, 2.0, 40, silent=silent)  # type: ignore[arg-type]
-    late = Progress(stage, 9.0, 40, silent=silent)  # type: ignore[arg-type]
+    soon = RunProgress(stage, 2.0, 40, silent=silent)  # type: ignore[arg-type]
+    late = RunProgress(stage, 9.0, 40, silent=silent)  # type: ignore[arg-type]
     assert terminal_lines(soon, 80, 24) == [f"{word} 40 hosts, 2 s: 3 done"]
     assert terminal_lines(late, 80, 24)[1:] == ["  waiting for gpu-[03-39]"]
-    assert heartbeat(late) == f"{word} 40 hosts, 9 s: 3 done; waiting for gpu-[03-39]"
-    assert heartbeat(Progress(stage, 0.0, 1, silent=("a",))) == f"{word} 1 host, 0 s"  # type: ignore[arg-type]
+    assert heartbeat_line(late) == f"{word} 40 hosts, 9 s: 3 done; waiting for gpu-[03-39]"
+    assert heartbeat_line(RunProgress(stage, 0.0, 1, silent=("a",))) == f"{word} 1 host, 0 s"  # type: ignore[arg-type]
 
 
 def test_a_heartbeat_is_one_line_about_the_longest_step() -> None:
     active = (Active("gpu-02", "Reboot", 1.0), Active("gpu-01", INSTALL, 65.0, "CC [M]  nv.o"))
-    assert heartbeat(running(*active, hosts=40, unchanged=38)) == (
+    assert heartbeat_line(running(*active, hosts=40, unchanged=38)) == (
         "Running on 40 hosts, 72 s: 2 at work, 38 with no changes; gpu-01 65 s: "
         "NVIDIA driver: Install the packages: CC [M]  nv.o"
     )
-    assert heartbeat(Progress("running", 7300.0, 1)) == "Running on 1 host, 2 h 1 min: none left"
+    assert (
+        heartbeat_line(RunProgress("running", 7300.0, 1))
+        == "Running on 1 host, 2 h 1 min: none left"
+    )
 
 
 HOSTILE = st.text(
@@ -91,7 +94,7 @@ def test_hostile_text_is_one_visible_line_of_the_width(
     found = running(Active(name, step, seconds, logged))
     lines = terminal_lines(found, width, 24)
     assert len(lines) == 2
-    for line in [*lines, heartbeat(found), step_line(step, [name], [name], seconds)]:
+    for line in [*lines, heartbeat_line(found), step_line(step, [name], [name], seconds)]:
         assert line.isprintable()
     assert max(map(cell_len, lines)) <= width
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core.quoting import (
-    MAX_LINES,
+    MAX_QUOTED_LINES,
     keep_output,
     output_folder,
     quote_field,
@@ -44,7 +44,7 @@ def test_a_short_output_is_shown_whole() -> None:
 
 def test_of_a_long_output_the_end_is_shown_and_the_whole_kept() -> None:
     register_secret("hunter2hunter2")
-    lines = [f"line {number}" for number in range(MAX_LINES + 5)] + ["hunter2hunter2"]
+    lines = [f"line {number}" for number in range(MAX_QUOTED_LINES + 5)] + ["hunter2hunter2"]
     first, *shown = quote_lines("gpu/01", lines)
     (log,) = output_folder().iterdir()
     assert first == f"(6 lines left out; the whole output: {log})"

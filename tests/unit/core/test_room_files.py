@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import SHARED
+from gpufleet.host.shell import SHARED_FUNCTIONS
 
 ROOT = Path(__file__).resolve().parents[3]
 CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py")))
@@ -17,12 +17,12 @@ CODE = "\n".join(path.read_text() for path in sorted(ROOT.glob("gpufleet/**/*.py
     ("call", "folder", "suffix", "others"),
     [
         (
-            "script",
+            "script_command",
             "scripts",
             ".sh",
-            {"host/prelude", *SHARED},
+            {"host/prelude", *SHARED_FUNCTIONS},
         ),  # parts of others
-        (r"(?:read|loader)", "data", ".yaml", set()),
+        (r"(?:read_data|entry_loader)", "data", ".yaml", set()),
     ],
 )
 def test_files_and_their_users_agree(call: str, folder: str, suffix: str, others: set[str]) -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from gpufleet.core.findings import KINDS, Kind
+from gpufleet.core.findings import KNOWN_KINDS, Kind
 from gpufleet.core.masks import file_difference
 from gpufleet.core.visible import BAR, Lines, one_line
 from gpufleet.helm.chart_values import values_diff
@@ -21,8 +21,8 @@ from gpufleet.host import findings as host
 from gpufleet.host.lock import holder_name
 from gpufleet.host.shell import script_file
 from gpufleet.run.report import HostReport
-from gpufleet.run.report_table import show
-from gpufleet.verify.report import Report, Result
+from gpufleet.run.report_table import show_report
+from gpufleet.verify.report import CheckResult, Report
 from scripts.finding_codes import finding_modules
 
 finding_modules()
@@ -50,9 +50,9 @@ def no_forgery(text: str) -> None:
     text.encode()
 
 
-@pytest.mark.parametrize("code", sorted(KINDS))
+@pytest.mark.parametrize("code", sorted(KNOWN_KINDS))
 def test_no_detail_of_any_finding_is_a_second_finding(code: str) -> None:
-    kind = KINDS[code]
+    kind = KNOWN_KINDS[code]
     details: dict[str, Any] = dict.fromkeys(fields(kind), HOSTILE)
     finding = kind(**(details | dict.fromkeys(numbers(kind), 1)))
     no_forgery(str(finding))
@@ -100,7 +100,7 @@ def test_no_value_in_the_tables_is_a_line_of_ours(kind: Any) -> None:
     part = hostile_report()
     part.kind, part.releases = kind, {HOSTILE: {"before": HOSTILE, "after": "1"}}
     out = io.StringIO()
-    show(Console(file=out, width=20_000), [part], dry=True)
+    show_report(Console(file=out, width=20_000), [part], dry=True)
     text = out.getvalue()
     assert FORGED in text
     no_forgery(text)
@@ -123,7 +123,7 @@ def test_no_line_of_a_difference_is_ours(name: str) -> None:
 
 def test_the_other_places() -> None:
     no_forgery(holder_name(HOSTILE))
-    report = Report({"h": {"c": Result("skipped", None, HOSTILE)}})
+    report = Report({"h": {"c": CheckResult("skipped", None, HOSTILE)}})
     no_forgery(report.table())
 
 

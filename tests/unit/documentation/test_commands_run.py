@@ -17,7 +17,7 @@ from documents import ROOT, commands
 
 from gpufleet.cli import explain, main
 from gpufleet.cli.completion import SHELLS
-from gpufleet.core.findings import KINDS
+from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import finding_modules
 
 QUERIES = re.compile(r"^gpufleet (catalog .*)$")
@@ -90,7 +90,7 @@ def test_a_finding_is_explained(code: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
     done = CliRunner().invoke(main, ["explain", code])
     assert done.exit_code == 0, done.output
-    kind = KINDS[code.upper()]
+    kind = KNOWN_KINDS[code.upper()]
     assert done.output.startswith(f"{kind.code} blocker: {kind.title}\n")
     assert done.output.rstrip().endswith(f"docs/reference/findings.md#{code.lower()}")
 
@@ -108,7 +108,7 @@ def test_no_address_is_printed_that_does_not_exist(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
-    monkeypatch.setattr(explain, "shipped", lambda name: tmp_path / name)
+    monkeypatch.setattr(explain, "shipped_path", lambda name: tmp_path / name)
     done = CliRunner().invoke(main, ["explain", "GF112"])
     assert (done.exit_code, "findings.md" in done.output) == (0, False)
 
@@ -128,4 +128,4 @@ def test_a_code_that_does_not_exist_is_wrong_usage() -> None:
 def test_every_address_is_a_heading_of_the_page() -> None:
     finding_modules()
     page = (ROOT / "docs/reference/findings.md").read_text()
-    assert {*KINDS} == set(re.findall(r"^### (GF\d{3})$", page, re.MULTILINE))
+    assert {*KNOWN_KINDS} == set(re.findall(r"^### (GF\d{3})$", page, re.MULTILINE))

@@ -11,8 +11,8 @@ from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude
-from gpufleet.facts.files import BEGUN
+from gpufleet.driver.role import conclude_driver
+from gpufleet.facts.files import DRIVER_BEGUN_PATH
 from gpufleet.facts.model import (
     DriverFile,
     GpuProcess,
@@ -22,11 +22,11 @@ from gpufleet.facts.model import (
     OsRelease,
     Package,
 )
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import inspect_host
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for, record_of
 
 OLD = "550.163.01"
@@ -77,7 +77,7 @@ def test_a_converged_host_has_nothing_to_do(converged: NodeFacts) -> None:
 
 
 def test_a_run_that_was_killed_before_its_end_rebuilds_the_initramfs(converged: NodeFacts) -> None:
-    killed = replace(managed(converged), provenance=NO_RECORD)
+    killed = replace(managed(converged), provenance=EMPTY_RECORD)
     assert plan_for(killed).files == ()
     assert plan_for(killed).initramfs
 
@@ -192,14 +192,14 @@ def test_an_installation_that_a_reboot_interrupted_says_so(
     converged: NodeFacts, lock: str, rebooted: bool
 ) -> None:
     """The name of the last run is in /run, which a boot empties."""
-    files = {BEGUN: ManagedFile(BEGUN, "nvidia-dkms-580-open")}
+    files = {DRIVER_BEGUN_PATH: ManagedFile(DRIVER_BEGUN_PATH, "nvidia-dkms-580-open")}
     name = "nvidia-dkms-580-open"
     half = replace(converged.packages[name], state="half-configured")
     facts = replace(
         converged, packages={**converged.packages, name: half}, files=files, run_lock=lock,
         broken=f"{name} is half-configured",
     )  # fmt: skip
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     (found,) = (
         each
@@ -213,9 +213,9 @@ def test_a_converged_host_is_not_written_to_for_another_gpu(converged: NodeFacts
     second = replace(converged.pci[0], slot="0000:65:00.0")
     facts = managed(replace(converged, pci=(*converged.pci, second)))
     plan = plan_for(facts)
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
-    entry = conclude(settings.of(DRIVER), facts, plan).entry
+    entry = conclude_driver(settings.of(DRIVER), facts, plan).entry
     assert plan.converged
     assert isinstance(entry, DriverEntry)
     assert entry.gpus == 1
@@ -231,19 +231,19 @@ def test_fabric_manager_comes_with_an_nvswitch_only(bare: NodeFacts) -> None:
 
 def test_packages_held_by_another_user_block_a_move(converged: NodeFacts) -> None:
     assert "GF303" not in blocking(converged, driver_version="580.178.04")
-    theirs = replace(converged, provenance=NO_RECORD)
+    theirs = replace(converged, provenance=EMPTY_RECORD)
     assert "GF303" in blocking(theirs, driver_version="580.178.04")
 
 
 def test_packages_of_a_run_that_was_killed_are_ours(converged: NodeFacts) -> None:
     names = sorted(converged.packages)
-    begun = ManagedFile(BEGUN, "\n".join(names) + "\n")
-    killed = replace(converged, provenance=NO_RECORD, files={BEGUN: begun})
+    begun = ManagedFile(DRIVER_BEGUN_PATH, "\n".join(names) + "\n")
+    killed = replace(converged, provenance=EMPTY_RECORD, files={DRIVER_BEGUN_PATH: begun})
     found = codes(plan_for(killed, driver_version="580.178.04"))
     assert not {"GF303", "GF512"} & found
     held = next(name for name in names if name in converged.holds)
-    begun = ManagedFile(BEGUN, "\n".join(name for name in names if name != held))
-    theirs = replace(killed, files={BEGUN: begun})
+    begun = ManagedFile(DRIVER_BEGUN_PATH, "\n".join(name for name in names if name != held))
+    theirs = replace(killed, files={DRIVER_BEGUN_PATH: begun})
     blocks = plan_for(theirs, driver_version="580.178.04").findings
     assert f" {held}." in next(found.message for found in blocks if found.code == "GF303")
 
@@ -313,7 +313,7 @@ def test_a_second_stanza_for_the_same_url_blocks(bare: NodeFacts, key: str) -> N
 )
 def test_what_is_in_the_way_blocks(changes: dict[str, object], code: str) -> None:
     facts = bare_host(**changes)
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     assert code in {finding.code for finding in found if finding.blocks}
@@ -331,7 +331,7 @@ def test_what_is_in_the_way_blocks(changes: dict[str, object], code: str) -> Non
 )
 def test_what_a_killed_run_left_does_not_block(broken: str, ours: bool) -> None:
     facts = bare_host(broken=broken)
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     assert ("GF306" not in {finding.code for finding in found}) is ours
@@ -348,7 +348,7 @@ def test_what_a_killed_run_left_does_not_block(broken: str, ours: bool) -> None:
 )
 def test_a_foreign_driver_is_named(changes: dict[str, object], version: str) -> None:
     facts = bare_host(foreign_driver="because", **changes)
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     (finding,) = [finding for finding in found if finding.code == "GF146"]
@@ -360,7 +360,7 @@ EL = {"os": OsRelease("rocky", "9.4", ("rhel",), "", "Rocky 9"), "package_manage
 
 
 def blockers(facts: NodeFacts) -> dict[str, Finding]:
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
     return {finding.code: finding for finding in found if finding.blocks}
@@ -401,7 +401,7 @@ def test_the_owner_of_the_driver_decides(kind: str) -> None:
 def test_secure_boot_blocks_unless_the_key_is_enrolled(bare: NodeFacts) -> None:
     facts = replace(bare, kernel=replace(bare.kernel, secure_boot=True))
     for data, expected in (({}, True), ({"driver_mok_enrolled": True}, False)):
-        settings = load_settings(data)[0]
+        settings = load_node_settings(data)[0]
         assert settings
         found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
         assert ("GF522" in {finding.code for finding in found}) is expected

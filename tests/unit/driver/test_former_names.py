@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
-from gpufleet.facts.sections.drivers import packaged
+from gpufleet.facts.sections.drivers import is_driver_packaged
 from gpufleet.node.catalog import load_catalog
-from gpufleet.packages.transaction import PackageTransaction, resolve
+from gpufleet.packages.transaction import PackageTransaction, resolve_transaction
 from gpufleet.packages.trial import read_rpm_trial, rpm_refusal
 from tests.unit.hosts import bare_host, plan_for
 
@@ -40,7 +40,7 @@ def test_dkms_nvidia_leaves_with_the_driver_that_it_was_of() -> None:
     assert set(plan.transaction.installed) == set(OF_418)
     assert "GF512" in {finding.code for finding in plan.findings}
     there = dict.fromkeys(plan.packages, ("3:550.163.01-1.el7",))
-    chosen = resolve(plan.transaction, there)
+    chosen = resolve_transaction(plan.transaction, there)
     assert isinstance(chosen, PackageTransaction)
     assert "dkms-nvidia" in chosen.remove
     rows = [f" {name}  x86_64  3:418.67  @cuda  1 M" for name in OF_418]
@@ -71,5 +71,5 @@ def test_former_names_are_of_the_driver(style: str, name: str) -> None:
 
 def test_a_module_of_dkms_nvidia_is_of_a_package() -> None:
     there = Package("dkms-nvidia", "3:418.67-1.el7", "x86_64")
-    assert packaged({there.name: there}, ())
-    assert not packaged({"dkms": replace(there, name="dkms")}, ())
+    assert is_driver_packaged({there.name: there}, ())
+    assert not is_driver_packaged({"dkms": replace(there, name="dkms")}, ())

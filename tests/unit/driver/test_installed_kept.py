@@ -11,17 +11,17 @@ from gpufleet.core.findings import Finding
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, NodeFacts, Package
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import converged_host, plan_for
 
 THERE = "580.159.03"
 
 
 def planned(facts: NodeFacts, **data: Any) -> NodePlan:
-    settings, problems = load_settings({"toolkit_enabled": False, **data})
+    settings, problems = load_node_settings({"toolkit_enabled": False, **data})
     assert settings, problems
     return plan_node(settings, facts, load_catalog(), facts.clock)
 
@@ -113,7 +113,7 @@ def test_a_driver_of_unknown_packages_is_left_alone() -> None:
     names = ("nvidia-utils-535-server", "nvidia-dkms-535-server", "libnvidia-compute-535-server")
     version = "535.261.03"
     packages = {name: Package(name, f"{version}-0ubuntu0.22.04.1", "amd64") for name in names}
-    facts = replace(converged_host(version), packages=packages, provenance=NO_RECORD)
+    facts = replace(converged_host(version), packages=packages, provenance=EMPTY_RECORD)
     plan = planned(facts, driver_branch="580")
     assert plan.of(DRIVER) is None
     (finding,) = kept(facts, driver_branch="580")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, Package
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from tests.unit.hosts import converged_host, plan_for, record_of
 
 WORK = GpuProcess(700, "python3", ("/dev/nvidia0",))
@@ -22,7 +22,7 @@ def working(flavour: str, source: str) -> NodeFacts:
     there = {name: Package(name, f"580.159.03-{revision}", "amd64") for name in names}
     licence = "NVIDIA" if flavour == "proprietary" else "Dual MIT/GPL"
     return replace(
-        facts, packages=there, holds=frozenset(), provenance=NO_RECORD, gpu_processes=(WORK,),
+        facts, packages=there, holds=frozenset(), provenance=EMPTY_RECORD, gpu_processes=(WORK,),
         module_on_disk=ModuleOnDisk("580.159.03", licence), loaded_flavour=flavour,
     )  # fmt: skip
 

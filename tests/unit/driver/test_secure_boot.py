@@ -10,7 +10,7 @@ import pytest
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import KERNEL, converged_host, plan_for
 
 VERSION, OTHER = "580.159.03", "580.178.04"
@@ -28,7 +28,7 @@ DKMS = DkmsModule("nvidia", VERSION, KERNEL, "installed")
 def refused(facts: NodeFacts, **data: Any) -> bool:
     """Whether GF522 stops the host when Secure Boot is on."""
     facts = replace(facts, kernel=replace(facts.kernel, secure_boot=True))
-    settings, _ = load_settings(data)
+    settings, _ = load_node_settings(data)
     assert settings
     found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts, **data))
     return "GF522" in {finding.code for finding in found if finding.blocks}

@@ -6,18 +6,18 @@ import pytest
 
 from gpufleet.driver.files import PREFERENCES_FILE
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude
-from gpufleet.node.settings import load_settings
+from gpufleet.driver.role import conclude_driver
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, converged_host, plan_for
 
 
 def test_another_driver_at_the_gpu_is_solved_unless_a_reboot_remains() -> None:
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings
     facts = bare_host()
     wanted = settings.of(DRIVER)
-    loaded = conclude(wanted, facts, plan_for(facts))
-    waiting = conclude(wanted, facts, plan_for(facts), reboot="nouveau is in use")
+    loaded = conclude_driver(wanted, facts, plan_for(facts))
+    waiting = conclude_driver(wanted, facts, plan_for(facts), reboot="nouveau is in use")
     assert {"GF520", "GF521", "GF523"} <= set(loaded.solved)
     assert waiting.solved == ()
     assert [finding.code for finding in waiting.findings] == ["GF524"]
@@ -27,8 +27,8 @@ def test_another_driver_at_the_gpu_is_solved_unless_a_reboot_remains() -> None:
 @pytest.mark.parametrize("hold", [True, False])
 def test_pins_are_recorded_with_the_hold(hold: bool) -> None:
     """The removal deletes the files that the record has."""
-    settings, _ = load_settings({"driver_hold": hold})
+    settings, _ = load_node_settings({"driver_hold": hold})
     assert settings
     facts = converged_host()
-    recorded = conclude(settings.of(DRIVER), facts, plan_for(facts, driver_hold=hold)).files
+    recorded = conclude_driver(settings.of(DRIVER), facts, plan_for(facts, driver_hold=hold)).files
     assert (PREFERENCES_FILE in recorded) is hold

@@ -8,13 +8,13 @@ import pytest
 
 from gpufleet.core.findings import Finding
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude
+from gpufleet.driver.role import conclude_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import GpuProcess, Kernel, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import plan_node, steps
-from gpufleet.node.settings import load_settings
-from gpufleet.packages.transaction import PackageTransaction, resolve
+from gpufleet.node.plan import plan_node, plan_steps
+from gpufleet.node.settings import load_node_settings
+from gpufleet.packages.transaction import PackageTransaction, resolve_transaction
 from tests.unit.hosts import bare_host, plan_for, record_of
 
 NOBLE = OsRelease("ubuntu", "24.04", ("debian",), "noble", "Ubuntu 24.04.1 LTS")
@@ -46,12 +46,12 @@ def resolved(facts: NodeFacts, *versions: str, **data: Any) -> PackageTransactio
     """The transaction of the plan with a repository that has these versions of all packages."""
     asked = plan_for(facts, **data).transaction
     there = dict.fromkeys(asked.packages, tuple(f"{v}-0ubuntu1" for v in versions))
-    return resolve(asked, there)
+    return resolve_transaction(asked, there)
 
 
 def test_the_result_of_a_run_says_what_it_replaced_and_not_what_it_put_right() -> None:
     facts = host(OPEN, f"580.82.09-{UBUNTU}")
-    solved = conclude(DriverSettings(), facts, plan_for(facts)).solved
+    solved = conclude_driver(DriverSettings(), facts, plan_for(facts)).solved
     assert "GF307" in solved
     assert "GF512" not in solved
 
@@ -79,9 +79,9 @@ def test_it_is_replaced_by_a_version_that_is_there(names: tuple[str, ...], versi
 
 def test_the_plan_shows_what_the_run_does() -> None:
     facts = host(OPEN, f"580.82.09-{UBUNTU}")
-    settings = load_settings({"driver_allow_change": True})[0]
+    settings = load_node_settings({"driver_allow_change": True})[0]
     assert settings
-    reported = steps(plan_node(settings, facts, load_catalog(), facts.clock))
+    reported = plan_steps(plan_node(settings, facts, load_catalog(), facts.clock))
     (driver,) = [step for step in reported if "the driver:" in step]
     assert "replace the driver: the newest of branch 580" in driver
     described = DRIVER.describe(plan_for(facts))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.exporter.files import CIDFILE, digest, drop_in
+from gpufleet.exporter.files import CIDFILE, exporter_drop_in, files_digest
 from gpufleet.exporter.plan import ExporterPlan
 from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import (
@@ -20,11 +20,11 @@ from gpufleet.facts.model import (
 )
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
-from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.node.settings import NodeSettings, load_node_settings
 from tests.unit.hosts import record_of
 
 CATALOG = load_catalog()
-DROP_IN = drop_in(CATALOG)
+DROP_IN = exporter_drop_in(CATALOG)
 NOW = 1_790_000_000
 CONTAINER = "0123456789abcdef" * 4
 ENGINE = Daemon(811, "nv-hostengine", "/system.slice/nvidia-dcgm.service")
@@ -35,7 +35,7 @@ EL7 = OsRelease("centos", "7", ("rhel", "fedora"), "", "CentOS Linux 7")
 
 
 def settings(**data: Any) -> NodeSettings:
-    found, problems = load_settings({"exporter_enabled": True, **data})
+    found, problems = load_node_settings({"exporter_enabled": True, **data})
     assert found is not None, problems
     return found
 
@@ -80,7 +80,7 @@ def installed(facts: NodeFacts, plan: ExporterPlan, **record: Any) -> NodeFacts:
     )
     entry = {
         "mode": plan.mode,
-        "configuration": digest(plan.wanted_files),
+        "configuration": files_digest(plan.wanted_files),
         "driver": facts.loaded_driver,
         **record,
     }

@@ -10,7 +10,7 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.resolve import ExporterChoice, resolve_exporter
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 CATALOG = load_catalog()
 A100, P100, V100 = 0x20B2, 0x15F8, 0x1DB1
@@ -19,7 +19,9 @@ A100, P100, V100 = 0x20B2, 0x15F8, 0x1DB1
 def choose(
     distribution: str = "ubuntu2204", branch: int = 580, device: int = A100, **data: Any
 ) -> ExporterChoice:
-    settings, problems = load_settings({f"exporter_{key}": value for key, value in data.items()})
+    settings, problems = load_node_settings(
+        {f"exporter_{key}": value for key, value in data.items()}
+    )
     assert settings is not None, problems
     return resolve_exporter(
         CATALOG,

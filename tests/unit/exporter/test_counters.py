@@ -15,7 +15,7 @@ from gpufleet.exporter.counters import (
     has_list,
     load_counters,
     own_fields,
-    renames,
+    renames_metrics,
     unknown_fields,
 )
 from gpufleet.gpu_stack.settings import load_cluster_settings
@@ -126,14 +126,14 @@ def test_a_field_that_some_newer_exporters_lack_is_unknown_to_them() -> None:
     ("2.6.10", False), ("4.8.99", False), ("4.9.0", True), ("9.0.0", True),
 ])  # fmt: skip
 def test_exporters_from_the_end_of_our_lists_on_use_other_names(version: str, new: bool) -> None:
-    assert renames(COUNTERS, version) is new
+    assert renames_metrics(COUNTERS, version) is new
 
 
 def test_what_does_not_work_without_our_list_is_known() -> None:
     for version in {*HOSTS, *CHARTS}:
         there = own_fields(COUNTERS, version)
         silent = {alert.name for alert in ALERTS.alerts if missing_fields(ALERTS, alert, there)}
-        if renames(COUNTERS, version):
+        if renames_metrics(COUNTERS, version):
             assert not there
             assert silent > NEED_OUR_LIST
         else:

@@ -25,7 +25,7 @@ from gpufleet.exporter.counters import fields_of
 from gpufleet.exporter.files import UNIT, UNIT_FILE
 from gpufleet.exporter.role import ROLE as EXPORTER_ROLE
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts, Package, Service
-from gpufleet.node.plan import plan_node, steps
+from gpufleet.node.plan import plan_node, plan_steps
 from gpufleet.node.removal import plan_removal
 from tests.unit.hosts import bare_host, converged_host
 
@@ -45,7 +45,7 @@ def test_packages_and_services_on_a_new_host() -> None:
     assert (exporter.packages, exporter.branch) == (("datacenter-gpu-manager-exporter",), "4.8.3")
     assert plan.of(EXPORTER_ROLE).units == ("nvidia-dcgm.service", "nvidia-dcgm-exporter.service")
     assert reported(plan) == [("GF587", "info")]
-    listed = [step for step in steps(plan) if step.startswith("exporter: ")]
+    listed = [step for step in plan_steps(plan) if step.startswith("exporter: ")]
     assert len(listed) == 5
     assert listed[-1].endswith("nvidia-dcgm-exporter.service on 127.0.0.1:9400")
 
@@ -70,7 +70,7 @@ def test_a_settled_host_has_nothing_to_do() -> None:
     facts = installed(facts, exporter_for(facts))
     plan = exporter_for(facts)
     assert plan.converged, plan
-    left = [step for step in steps(plan_for(facts)) if "exporter" in step]
+    left = [step for step in plan_steps(plan_for(facts)) if "exporter" in step]
     assert left == ["exporter: record what is installed"]
 
 

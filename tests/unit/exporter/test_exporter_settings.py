@@ -8,17 +8,17 @@ import pytest
 
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.exporter.settings import ExporterSettings
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 
 def exporter(**data: Any) -> ExporterSettings:
-    settings, found = load_settings({f"exporter_{key}": value for key, value in data.items()})
+    settings, found = load_node_settings({f"exporter_{key}": value for key, value in data.items()})
     assert settings is not None, found
     return settings.of(EXPORTER)
 
 
 def problem(**data: Any) -> str:
-    settings, found = load_settings({f"exporter_{key}": value for key, value in data.items()})
+    settings, found = load_node_settings({f"exporter_{key}": value for key, value in data.items()})
     assert settings is None
     return " ".join(f"{finding.message} {finding.remedy}" for finding in found)
 

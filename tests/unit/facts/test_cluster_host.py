@@ -7,8 +7,8 @@ import base64
 from fakehost import FakeHost
 
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.facts.sections.kubernetes import digest
-from gpufleet.kubernetes.access import authorities, leads_elsewhere
+from gpufleet.facts.sections.kubernetes import certificate_digest
+from gpufleet.kubernetes.access import authority_digests, leads_elsewhere
 
 BODY = base64.b64encode(bytes(range(90))).decode()
 OTHER = base64.b64encode(bytes(range(90, 180))).decode()
@@ -30,9 +30,9 @@ def test_the_authorities_of_a_node_are_those_of_its_kubeconfig(
     """A kubeconfig has two authorities while the cluster's authority is replaced."""
     host.file("/etc/kubernetes/pki/ca.crt", pem(BODY) + pem(OTHER))
     found = parse_node_facts(host.gather(shell)).cluster_host
-    assert found.authorities == {digest(BODY), digest(OTHER)}
-    assert authorities(kubeconfig(pem(BODY) + pem(OTHER))) == found.authorities
-    assert authorities(kubeconfig(pem(BODY))) < found.authorities
+    assert found.authorities == {certificate_digest(BODY), certificate_digest(OTHER)}
+    assert authority_digests(kubeconfig(pem(BODY) + pem(OTHER))) == found.authorities
+    assert authority_digests(kubeconfig(pem(BODY))) < found.authorities
 
 
 def test_text_without_a_certificate_names_no_authority(
@@ -41,7 +41,7 @@ def test_text_without_a_certificate_names_no_authority(
     host.file("/etc/kubernetes/pki/ca.crt", "none\n")
     assert parse_node_facts(host.gather(shell)).cluster_host.authorities == frozenset()
     for text in ("", "[", "{}", "clusters: []", kubeconfig("none"), "clusters: [{cluster: {}}]"):
-        assert authorities(text) == frozenset()
+        assert authority_digests(text) == frozenset()
 
 
 def test_files_and_links_of_clusters(host: FakeHost, shell: tuple[str, ...]) -> None:
@@ -61,7 +61,7 @@ def test_files_of_k3s(host: FakeHost, shell: tuple[str, ...]) -> None:
 
 
 def test_a_kubeconfig_of_another_cluster_leads_elsewhere() -> None:
-    own, other = frozenset((digest(BODY),)), kubeconfig(pem(OTHER))
+    own, other = frozenset((certificate_digest(BODY),)), kubeconfig(pem(OTHER))
     assert leads_elsewhere(other, own)
     assert not leads_elsewhere(kubeconfig(pem(BODY)), own)
     assert not leads_elsewhere(other, frozenset())  # the host's are unknown

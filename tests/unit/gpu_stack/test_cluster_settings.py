@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.gpu_stack.settings import load_cluster_settings
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 
 def problems(**data: object) -> list[str]:
@@ -44,9 +44,9 @@ def test_an_unknown_key_is_reported_with_the_nearest_one() -> None:
 
 
 def test_misspelt_keys_of_clusters_are_found_on_nodes_and_vice_versa() -> None:
-    assert load_settings({"cluster_kubconfig": "x"})[1]
+    assert load_node_settings({"cluster_kubconfig": "x"})[1]
     assert problems(driver_brnch="580")
-    assert load_settings({"cluster_kubeconfig": "x", "monitoring_node_port": 30090})[1] == []
+    assert load_node_settings({"cluster_kubeconfig": "x", "monitoring_node_port": 30090})[1] == []
 
 
 def test_a_version_is_text_of_a_chart_that_exists() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.release import OWNER_LABEL
-from gpufleet.helm.scheduling import fitting
+from gpufleet.helm.scheduling import fitting_nodes
 from gpufleet.kube.facts import HelmRelease
 from gpufleet.kube.parse import placement_of
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, node, stack, values, work
@@ -83,5 +83,5 @@ def test_pods_also_select_the_labels_of_an_nfd_with_its_own_defaults() -> None:
     assert plan.gpu_nodes == ("gpu-1",)
     for name in ("nvidia-device-plugin", "dcgm-exporter", "node-problem-detector"):
         affinity = {"affinity": values(plan, name)["affinity"]}
-        (found,) = fitting(placement_of(affinity), [node("gpu-1", label)])
+        (found,) = fitting_nodes(placement_of(affinity), [node("gpu-1", label)])
         assert found.name == "gpu-1"

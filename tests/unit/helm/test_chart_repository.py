@@ -25,7 +25,7 @@ def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Reposito
         seen.append((where, login))
         return INDEX.format(url=url).encode()
 
-    monkeypatch.setattr(chart_repository, "download", download)
+    monkeypatch.setattr(chart_repository, "download_url", download)
     release = Release("one", "n", "tiny", "1.0.0", ChartSource("repository", BASE))
     archive_from_repository(release, LOGIN)
     assert seen.pop(0) == (f"{BASE}/index.yaml", LOGIN)

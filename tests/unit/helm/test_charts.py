@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from gpufleet.cli import main
 from gpufleet.core.findings import Severity
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.helm.chart_choice import (
     ChartChoice,
     choose_charts,
@@ -134,7 +134,7 @@ def test_a_version_outside_the_catalog_gets_the_nearest_choice_and_a_finding() -
 
 
 def test_values_are_merged_as_helm_does() -> None:
-    assert merged({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None}, "l": [2]}) == {
+    assert merge_mappings({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"b": None}, "l": [2]}) == {
         "a": {"b": None, "c": 2},
         "l": [2],
     }

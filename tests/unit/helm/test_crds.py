@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.chart import ChartContent
-from gpufleet.helm.crds import plan_crds, published
+from gpufleet.helm.crds import is_published, plan_crds
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import ClusterFacts, Crd, ReleaseRef, ServerVersion
-from gpufleet.kube.objects import OURS
+from gpufleet.kube.objects import MANAGED_BY_LABELS
 
 NOTE = "example.com/version"
 NAME = "things.example.com"
@@ -138,7 +138,7 @@ def test_whether_a_server_uses_a_schema(
     definitions: Any, properties: dict[str, Any], known: bool
 ) -> None:
     version = manifest(**json.loads(json.dumps(properties)))["spec"]["versions"][0]
-    assert published(definitions, "example.com", "Thing", version) is known
+    assert is_published(definitions, "example.com", "Thing", version) is known
 
 
 def labels(live: dict[str, Any] | None) -> dict[str, str]:
@@ -155,6 +155,6 @@ def labels(live: dict[str, Any] | None) -> dict[str, str]:
 
 def test_a_crd_that_gpufleet_creates_is_labelled_and_stays_so() -> None:
     ours = manifest("0.9")
-    ours["metadata"]["labels"] = OURS
-    assert labels(None) == labels(ours) == {"own": "label", **OURS}
+    ours["metadata"]["labels"] = MANAGED_BY_LABELS
+    assert labels(None) == labels(ours) == {"own": "label", **MANAGED_BY_LABELS}
     assert labels(manifest("0.9")) == {"own": "label"}  # another user's

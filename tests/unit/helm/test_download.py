@@ -12,7 +12,7 @@ import pytest
 import urllib3
 
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations.download import DownloadFailed, download, same_origin
+from gpufleet.helm.operations.download import DownloadFailed, download_url, same_origin
 from gpufleet.packages.logins import RepositoryLogin
 
 LIMIT = Limit("a test", 1 << 20, 20)
@@ -66,9 +66,9 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_there_and_what_is_not() -> None:
     with serve() as site:
-        assert download(f"{site.url}/there", LIMIT) == b"content"
+        assert download_url(f"{site.url}/there", LIMIT) == b"content"
         with pytest.raises(DownloadFailed, match="it answers 404 Not Found") as caught:
-            download(f"{site.url}/none", LIMIT)
+            download_url(f"{site.url}/none", LIMIT)
         assert caught.value.status == 404
 
 
@@ -82,20 +82,20 @@ def test_what_is_there_and_what_is_not() -> None:
 )
 def test_what_does_not_answer(url: str, words: str) -> None:
     with pytest.raises(DownloadFailed, match=words) as caught:
-        download(url, LIMIT)
+        download_url(url, LIMIT)
     assert "object at" not in str(caught.value)
 
 
 def test_a_server_without_tls() -> None:
     with serve() as site, pytest.raises(DownloadFailed, match=r"(?i)ssl|tls"):
-        download(site.url.replace("http:", "https:") + "/there", LIMIT)
+        download_url(site.url.replace("http:", "https:") + "/there", LIMIT)
 
 
 def test_a_login_stays_with_its_host() -> None:
     with serve() as site, serve() as other:
-        assert download(f"{site.url}/there", LIMIT, LOGIN) == b"content"
+        assert download_url(f"{site.url}/there", LIMIT, LOGIN) == b"content"
         site.elsewhere = f"{other.url}/there"
-        assert download(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
+        assert download_url(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
         assert site.asked == [("/there", BASIC), ("/moved", BASIC)]
         assert other.asked == [("/there", None)]
     assert LOGIN.password not in repr(LOGIN)
@@ -105,7 +105,7 @@ def test_a_login_does_not_come_back_from_another_host() -> None:
     with serve() as site, serve() as other:
         site.elsewhere = f"{other.url}/moved"
         other.elsewhere = f"{site.url}/there"
-        assert download(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
+        assert download_url(f"{site.url}/moved", LIMIT, LOGIN) == b"content"
         assert site.asked == [("/moved", BASIC), ("/there", None)]
 
 
@@ -113,7 +113,7 @@ def test_redirects_end() -> None:
     with serve() as site:
         site.elsewhere = f"{site.url}/moved"
         with pytest.raises(DownloadFailed, match="too many redirects"):
-            download(f"{site.url}/moved", LIMIT)
+            download_url(f"{site.url}/moved", LIMIT)
         assert len(site.asked) == 6
 
 
@@ -145,7 +145,7 @@ def test_a_redirect_from_https_to_http_is_not_followed(monkeypatch: pytest.Monke
 
     monkeypatch.setattr("gpufleet.helm.operations.download._answer", answer)
     with pytest.raises(DownloadFailed, match=r"from https to http://charts\.example/x"):
-        download("https://charts.example/x", LIMIT, LOGIN)
+        download_url("https://charts.example/x", LIMIT, LOGIN)
     assert asked == [("https://charts.example/x", LOGIN)]
 
 
@@ -153,11 +153,11 @@ def test_a_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with serve() as proxy:
         address = proxy.url.removeprefix("http://")
         monkeypatch.setenv("http_proxy", f"http://carrier:p4ss%3A%20of%20the%20test@{address}")
-        assert download("http://charts.invalid/there", LIMIT) == b"content"
+        assert download_url("http://charts.invalid/there", LIMIT) == b"content"
         assert proxy.asked == [("http://charts.invalid/there", BASIC)]
         monkeypatch.setenv("no_proxy", "charts.invalid")
         with pytest.raises(DownloadFailed):
-            download("http://charts.invalid/there", LIMIT)
+            download_url("http://charts.invalid/there", LIMIT)
         assert len(proxy.asked) == 1
 
 
@@ -166,4 +166,4 @@ def test_no_proxy_for_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -
     with serve() as site:
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         url = site.url.replace("127.0.0.1", host)
-        assert download(f"{url}/there", LIMIT) == b"content"
+        assert download_url(f"{url}/there", LIMIT) == b"content"

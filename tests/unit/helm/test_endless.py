@@ -21,7 +21,7 @@ from gpufleet.core.limits import Limit
 from gpufleet.helm.operations import chart_repository, charts
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
-from gpufleet.helm.operations.download import DownloadFailed, download
+from gpufleet.helm.operations.download import DownloadFailed, download_url
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import ChartSource, HelmVersion, Release
 from gpufleet.kube.operations.access import ClusterProblem
@@ -97,14 +97,14 @@ def endless() -> Iterator[str]:
 @pytest.mark.parametrize("how", ["chunked", "packed"])
 def test_a_large_answer_is_not_taken(how: str) -> None:
     with endless() as url, pytest.raises(DownloadFailed) as caught:
-        download(f"{url}/{how}", SMALL)
+        download_url(f"{url}/{how}", SMALL)
     assert str(caught.value) == "it sends more than 1 MiB, the limit for a test"
 
 
 @pytest.mark.parametrize("how", ["drip", "heads"])
 def test_a_slow_answer_is_not_waited_for(how: str) -> None:
     with endless() as url, pytest.raises(DownloadFailed) as caught:
-        download(f"{url}/{how}", SHORT)
+        download_url(f"{url}/{how}", SHORT)
     assert str(caught.value) == "it was not done after 2 s, the longest wait for a test"
 
 
@@ -256,7 +256,7 @@ def test_helm_that_talks_without_an_end_is_ended(
 def test_a_registry_that_sends_without_an_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(charts, "CHART", SMALL)
+    monkeypatch.setattr(charts, "CHART_LIMIT", SMALL)
     monkeypatch.setattr(process, "GRACE", 1)
     last = 'while [ "$1" != --destination ]; do shift; done'
     called = talking(tmp_path, f'{last}; head -c {MOST} /dev/zero >"$2/x.tgz"; exec sleep 60')

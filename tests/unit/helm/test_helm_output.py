@@ -11,14 +11,14 @@ import pytest
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.output import (
-    SHOWN,
+    MAX_ERROR_CHARS,
     Failure,
     dropped_fields,
     error_line,
     explain_failure,
     explain_uninstall,
-    is_gone,
     is_kept,
+    is_release_gone,
 )
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.facts import ClusterFacts, NodePort, ServerVersion
@@ -89,7 +89,7 @@ def test_a_long_error_keeps_both_ends() -> None:
     text = error_line("Error: begins " + "x" * 5000 + " ends")
     assert text.startswith("begins ")
     assert text.endswith(" ends")
-    assert len(text) < SHOWN + 10
+    assert len(text) < MAX_ERROR_CHARS + 10
 
 
 def test_a_permission_is_named() -> None:
@@ -134,7 +134,7 @@ def test_helm_says_whether_the_release_is_left(
     helm: str, case: str, states: tuple[bool, bool]
 ) -> None:
     text = uninstall_output(helm, case)
-    assert (is_kept(text), is_gone(text)) == states
+    assert (is_kept(text), is_release_gone(text)) == states
 
 
 def test_permissions_that_an_uninstall_lacks_are_named() -> None:

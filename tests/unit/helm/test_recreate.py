@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.helm.plan import recreated
+from gpufleet.helm.plan import recreated_workloads
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
 from gpufleet.kube.facts import (
     ClusterFacts,
@@ -52,7 +52,7 @@ def recreated_by(works: list[Workload], objects: list[dict[str, Any]]) -> list[s
         "one", "space", 1, "deployed", "chart", "1.0.0", "1", {}, workloads=manifest
     )
     facts = ClusterFacts("test", ServerVersion(1, 36), workloads=tuple(works), releases=(record,))
-    return [found.name for found in recreated(PLAN, objects, facts)]
+    return [found.name for found in recreated_workloads(PLAN, objects, facts)]
 
 
 def test_only_a_selector_that_changes_matters() -> None:

@@ -18,7 +18,7 @@ from gpufleet.helm.plan import (
     with_chart,
     with_objects,
 )
-from gpufleet.helm.release import STALE, ChartSource, HelmVersion, Release, ReleasePlan
+from gpufleet.helm.release import STALE_SECONDS, ChartSource, HelmVersion, Release, ReleasePlan
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Namespace, NodePort, ReleaseRef, Revision
@@ -153,10 +153,10 @@ PENDING = [
     (True, 1, ME, "repair-pending"),
     (True, 1, replace(ME, id="another machine"), "repair-pending"),
     (True, 1, BUSY, "blocked"),
-    (True, STALE, BUSY, "repair-pending"),
+    (True, STALE_SECONDS, BUSY, "repair-pending"),
     (False, 1, ME, "blocked"),
-    (False, STALE + 1, ME, "repair-pending"),
-    (False, STALE + 1, replace(ME, now=0), "blocked"),  # the server's time is unknown
+    (False, STALE_SECONDS + 1, ME, "repair-pending"),
+    (False, STALE_SECONDS + 1, replace(ME, now=0), "blocked"),  # the server's time is unknown
     (False, NOW, ME, "blocked"),  # so is the start of the operation
 ]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.scheduling import fitting, why_none
+from gpufleet.helm.scheduling import fitting_nodes, why_none
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
 
 PRESENT = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
@@ -55,7 +55,7 @@ ALL = [PLAIN, GPU, TAINTED, FULL, SOFT]
     ],
 )  # fmt: skip
 def test_nodes_that_fit(placement: Placement, names: str) -> None:
-    assert [found.name for found in fitting(placement, ALL)] == names.split()
+    assert [found.name for found in fitting_nodes(placement, ALL)] == names.split()
 
 
 @pytest.mark.parametrize(

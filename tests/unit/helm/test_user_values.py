@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.core.merge import value_at, with_value
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.helm.user_values import combined
+from gpufleet.helm.user_values import combine_values
 
 CHARTS = load_charts().charts
 STACK, EXPORTER = CHARTS["kube-prometheus-stack"], CHARTS["dcgm-exporter"]
@@ -18,7 +18,9 @@ TAINT = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
 
 
 def both(chart: Any, path: str, ours: Any, theirs: Any) -> Any:
-    return value_at(combined(chart, with_value({}, path, ours), with_value({}, path, theirs)), path)
+    return value_at(
+        combine_values(chart, with_value({}, path, ours), with_value({}, path, theirs)), path
+    )
 
 
 def test_scrape_jobs_are_joined_by_name() -> None:
@@ -74,8 +76,8 @@ def test_what_is_empty_does_not_replace_ours() -> None:
         "x": "",
     }
     merged = {**ours, "service": {"type": "NodePort", "annotations": {}}, "x": ""}
-    assert combined(EXPORTER, ours, copied) == merged
-    assert combined(EXPORTER, ours, {"runtimeClassName": None, "gfd": False}) == {
+    assert combine_values(EXPORTER, ours, copied) == merged
+    assert combine_values(EXPORTER, ours, {"runtimeClassName": None, "gfd": False}) == {
         **ours, "runtimeClassName": None, "gfd": False,
     }  # fmt: skip
 
@@ -83,10 +85,10 @@ def test_what_is_empty_does_not_replace_ours() -> None:
 def test_defaults_of_a_copied_file_do_not_replace_ours() -> None:
     ours = {"devicePlugin": {"config": {"create": True, "name": "ours", "default": "shared"}}}
     copied = {"devicePlugin": {"config": {"create": False, "name": "", "default": "", "data": {}}}}
-    (config,) = combined(CHARTS["gpu-operator"], ours, copied)["devicePlugin"].values()
+    (config,) = combine_values(CHARTS["gpu-operator"], ours, copied)["devicePlugin"].values()
     assert config == {"create": True, "name": "ours", "default": "shared", "data": {}}
     theirs = {"devicePlugin": {"config": {"name": "theirs", "default": "any"}}}
-    assert combined(CHARTS["gpu-operator"], ours, theirs) == theirs
+    assert combine_values(CHARTS["gpu-operator"], ours, theirs) == theirs
 
 
 def test_ours_give_way_to_the_same_said_otherwise() -> None:
@@ -94,6 +96,6 @@ def test_ours_give_way_to_the_same_said_otherwise() -> None:
         "prometheusOperator": {"admissionWebhooks": {"enabled": False}, "tls": {"enabled": False}}
     }
     theirs = {"prometheusOperator": {"admissionWebhooks": {"enabled": True}}}
-    assert combined(STACK, ours, theirs) == theirs  # the webhooks need TLS
+    assert combine_values(STACK, ours, theirs) == theirs  # the webhooks need TLS
     off = {"prometheusOperator": {"admissionWebhooks": {"enabled": False}}}
-    assert combined(STACK, ours, off) == ours
+    assert combine_values(STACK, ours, off) == ours

@@ -10,7 +10,7 @@ import pytest
 from pyinfra.connectors.util import OutputLine
 
 from gpufleet.core.causes import find_cause
-from gpufleet.host.asking import MARK
+from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.host.failed_output import for_people
 from gpufleet.host.shell import script_file
 
@@ -23,9 +23,12 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [
-        (["You have mail.", "", MARK, "no space", MARK], ["You have mail.", "no space"]),
-        (["", MARK, "no space", "", MARK, "logout"], ["no space", "logout"]),
-        ([MARK, MARK], []),
+        (
+            ["You have mail.", "", OUTPUT_MARK, "no space", OUTPUT_MARK],
+            ["You have mail.", "no space"],
+        ),
+        (["", OUTPUT_MARK, "no space", "", OUTPUT_MARK, "logout"], ["no space", "logout"]),
+        ([OUTPUT_MARK, OUTPUT_MARK], []),
         (["no space"], ["no space"]),
         ([], []),
     ],

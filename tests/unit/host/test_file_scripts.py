@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 # A chmod that logs the mode of its file before it changes it.
@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Run:
     """Run a script under umask 077; programs in `fakes` come before those of the machine."""
 
     def carry_out(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = script(name, *arguments).get_raw_value()
+        command = script_command(name, *arguments).get_raw_value()
         fakes = tmp_path / "fakes"
         command = command.replace("\nPATH=", f"\nPATH={fakes}:", 1)
         return subprocess.run(

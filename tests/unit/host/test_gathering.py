@@ -15,7 +15,7 @@ from pyinfra.context import ctx_inventory, ctx_state
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import gather as gathering
-from gpufleet.host.gather import Gathered, NoInventory, NoSuchHost, Progress, gather
+from gpufleet.host.gather import Gathered, GatherProgress, NoInventory, NoSuchHost, gather_facts
 from tests.unit.hosts import bare_host
 
 QUICK = {"fake_delay": 0.0, "fake_delay_jitter": 0.0}
@@ -23,7 +23,7 @@ NODES: Any = [("@fake/one", {"driver_branch": "580"}), ("@fake/two", {})]
 FACTS = bare_host()
 
 
-class Seen(Progress):
+class Seen(GatherProgress):
     """Counts the hosts that begin and that have answered."""
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ def names(found: list[Gathered]) -> list[str]:
 
 def test_hosts_are_read_and_clusters_are_not(inventory: str) -> None:
     seen = Seen()
-    found = gather(inventory, (), read, seen)
+    found = gather_facts(inventory, (), read, seen)
     assert names(found) == ["one", "two", "lab"]
     one, two, lab = found
     assert (one.facts, one.problem, one.beside, one.cluster) == (
@@ -88,7 +88,7 @@ def test_hosts_are_read_and_clusters_are_not(inventory: str) -> None:
 def test_a_limit_names_hosts_groups_and_patterns(
     limit: tuple[str, ...], there: list[str], inventory: str
 ) -> None:
-    assert names(gather(inventory, limit, read)) == there
+    assert names(gather_facts(inventory, limit, read)) == there
 
 
 @pytest.mark.parametrize("silent", [("@fake/one",), ("@fake/one", "@fake/two")])
@@ -102,7 +102,7 @@ def test_a_host_that_is_not_reached_says_why(
     gone: list[str] = []
     monkeypatch.setattr(FakeConnector, "connect", connect)
     monkeypatch.setattr(FakeConnector, "disconnect", lambda self: gone.append(self.host.name))
-    one, two, _ = gather(inventory, (), read)
+    one, two, _ = gather_facts(inventory, (), read)
     assert one.problem
     assert (one.problem.code, one.facts) == ("GF005", None)
     assert (two.facts is None) is (two.name in silent)
@@ -113,10 +113,10 @@ def test_an_unknown_name_and_an_inventory_without_hosts_are_errors(
     inventory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(NoSuchHost, match="--limit three matches") as caught:
-        gather(inventory, ("three",), read)
+        gather_facts(inventory, ("three",), read)
     assert caught.value.hosts == ["@fake/one", "@fake/two", "@fake/lab"]
     monkeypatch.setattr(gathering, "_load", lambda *about: Inventory(([], {})))
     with pytest.raises(NoInventory, match="it names no host"):
-        gather(inventory, (), read)
+        gather_facts(inventory, (), read)
     with pytest.raises(NoInventory, match=r"gone\.py"):
-        gather(f"{inventory}/gone.py", (), read)
+        gather_facts(f"{inventory}/gone.py", (), read)

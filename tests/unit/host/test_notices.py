@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.host.notices import notices
-from gpufleet.host.shell import script
+from gpufleet.host.notices import parse_notices
+from gpufleet.host.shell import script_command
 
 SYSTEMCTL = """#!/bin/sh
 case "$*" in
@@ -31,14 +31,16 @@ def run(
     for program, text in fakes.items():
         (folder / program).write_text(text)
         (folder / program).chmod(0o755)
-    command = script(name, *words).get_raw_value().replace("\nPATH=", f"\nPATH={folder}:", 1)
+    command = (
+        script_command(name, *words).get_raw_value().replace("\nPATH=", f"\nPATH={folder}:", 1)
+    )
     return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
 
 
 def test_the_persistence_daemon_is_optional(tmp_path: Path) -> None:
     done = run(tmp_path, "driver/services", "GF553 UNIT", "nvidia-persistenced")
     assert done.returncode == 0, done.stderr
-    (finding,) = notices(done.stdout.splitlines())
+    (finding,) = parse_notices(done.stdout.splitlines())
     assert (finding.code, finding.blocks) == ("GF539", False)
     assert "no user nvidia-persistenced" in finding.message
     assert "driver_persistence = False" in finding.remedy
@@ -65,9 +67,9 @@ def test_a_cdi_spec_is_optional(
     """Docker's --gpus and the runtime nvidia work without one."""
     done = run(tmp_path, f"toolkit/{name}", f"{tmp_path}/cdi/nvidia.yaml", *words, **fails)
     assert (done.returncode, done.stderr) == (0, "")
-    (finding,) = notices(done.stdout.splitlines())
+    (finding,) = parse_notices(done.stdout.splitlines())
     assert "toolkit_cdi = False" in finding.remedy
 
 
 def test_other_output_is_no_notice() -> None:
-    assert not list(notices(["extra failed", "extra failed Key x: y", "Extra failed a b: c"]))
+    assert not list(parse_notices(["extra failed", "extra failed Key x: y", "Extra failed a b: c"]))

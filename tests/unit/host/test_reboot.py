@@ -11,7 +11,7 @@ from paramiko import SSHException
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.host import reboot
-from gpufleet.host.asking import MARK
+from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.run.report import HostReport
 
 
@@ -42,7 +42,7 @@ class Rebooting:
             return False, SimpleNamespace(stdout_lines=answer.lines)
         banner = f"Welcome, it is {len(self.answers)} o'clock"  # printed by .bashrc
         ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
-        return ok, SimpleNamespace(stdout_lines=[banner, "", MARK, *lines, "", MARK])
+        return ok, SimpleNamespace(stdout_lines=[banner, "", OUTPUT_MARK, *lines, "", OUTPUT_MARK])
 
     connected = True
 
@@ -59,8 +59,8 @@ class Rebooting:
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
     """`run(answers…)`: whether the reboot succeeded."""
-    monkeypatch.setattr(reboot, "POLL", 0)
-    monkeypatch.setattr(reboot, "privileges", lambda _: {})
+    monkeypatch.setattr(reboot, "REBOOT_POLL_SECONDS", 0)
+    monkeypatch.setattr(reboot, "privilege_arguments", lambda _: {})
 
     def check(*answers: Any) -> bool:
         host = Rebooting(*answers)
@@ -81,7 +81,12 @@ CUT = SSHException("Channel is not open")
         ("old", "", CUT, ConnectError(), "", "new"),  # cut between the connection and the command
         ("old", "", EOFError(), OSError("reset by peer"), "new"),
         ("old", CUT, "new"),  # the reboot was quicker than the command that asked for it
-        ("old", Unframed("", MARK, stands=True), "old", "new"),  # status -1, and no closing mark
+        (
+            "old",
+            Unframed("", OUTPUT_MARK, stands=True),
+            "old",
+            "new",
+        ),  # status -1, and no closing mark
         ("old", Unframed(stands=False), ConnectError(), "new"),
     ],
 )
@@ -116,7 +121,7 @@ def test_why_a_host_did_not_come_back_or_was_not_rebooted(
 ) -> None:
     noted, now = HostReport("gpu-07"), [0.0]
     monkeypatch.setattr(reboot.RunReport, "of", lambda _: SimpleNamespace(host=lambda _: noted))
-    monkeypatch.setattr(reboot, "privileges", lambda _: {})
+    monkeypatch.setattr(reboot, "privilege_arguments", lambda _: {})
     monkeypatch.setattr(reboot.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(reboot.time, "sleep", lambda _: now.__setitem__(0, now[0] + 30.0))
     host = Rebooting(*answers)

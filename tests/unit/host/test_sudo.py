@@ -10,7 +10,7 @@ import pytest
 from pyinfra.api import Host, StringCommand
 from pyinfra.connectors.util import CommandOutput, OutputLine, make_unix_command
 
-from gpufleet.host.sudo import run
+from gpufleet.host.sudo import run_on_host
 
 PASSWORD = "p4ss'word $HOME \\ of*sudo"
 # Asks for the password as sudo -A does, notes its own words, and runs what follows its options.
@@ -26,7 +26,7 @@ exec "$@"
 
 
 class Machine:
-    """The part of pyinfra's host that `run` needs: commands run here, with a fake sudo."""
+    """The part of pyinfra's host that `run_on_host` needs: commands run here, with a fake sudo."""
 
     print_prefix = "[machine] "
 
@@ -68,7 +68,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def said(machine: Machine, command: str = "cat; echo $A", **how: Any) -> tuple[bool, list[str]]:
-    ok, output = run(cast(Host, machine), StringCommand(command), _sudo=True, **how)
+    ok, output = run_on_host(cast(Host, machine), StringCommand(command), _sudo=True, **how)
     return ok, output.stdout_lines
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.host.notices import notices, reload_waits
+from gpufleet.host.notices import parse_notices, reload_waits
 from gpufleet.host.shell import script_file
 
 SYSTEMCTL = r"""#!/bin/sh
@@ -106,7 +106,7 @@ def test_enabling_a_unit_reloads_nothing(tmp_path: Path) -> None:
 
 def test_a_report_names_what_waits() -> None:
     lines = ["kept x", "reload waits nvidia-persistenced.service", "reload waits $(rm -rf /)"]
-    assert list(notices(lines)) == [reload_waits("nvidia-persistenced")]
+    assert list(parse_notices(lines)) == [reload_waits("nvidia-persistenced")]
 
 
 @pytest.mark.parametrize(("busy", "offline"), [(True, "1"), (False, "")])

@@ -13,7 +13,7 @@ import pytest
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import PAUSE, SETTLING, STARTING, TRIES, ClusterApi
+from gpufleet.kube.operations.api import MAX_API_TRIES, PAUSE, SETTLING, STARTING_SERVER, ClusterApi
 from gpufleet.kube.operations.refused import ApiError, is_final
 
 
@@ -109,7 +109,7 @@ def test_a_read_waits_for_a_server_that_responded_before(
     assert pauses == []  # the server may have carried it out
     with pytest.raises(ClusterProblem):
         server.api.get("/x")
-    assert pauses == [PAUSE] * (TRIES - 1)
+    assert pauses == [PAUSE] * (MAX_API_TRIES - 1)
 
 
 def test_a_server_that_has_just_come_back_may_reject_everything(
@@ -128,7 +128,7 @@ def test_a_server_that_has_just_come_back_may_reject_everything(
     with pytest.raises(ClusterProblem) as found:
         server.api.get("/x")
     assert not is_final(found.value), "who waits for the server goes on"
-    assert STARTING in found.value.findings[0].message
+    assert STARTING_SERVER in found.value.findings[0].message
     now += SETTLING
     with pytest.raises(ApiError) as lacking:
         server.api.get("/x")
@@ -139,8 +139,8 @@ def test_a_server_that_is_busy_is_asked_again_later(server: Server, pauses: list
     server.status = 429
     with pytest.raises(ApiError):
         server.api.get("/x")
-    assert server.asked == ["GET /x"] * TRIES
-    assert pauses == [PAUSE] * (TRIES - 1)
+    assert server.asked == ["GET /x"] * MAX_API_TRIES
+    assert pauses == [PAUSE] * (MAX_API_TRIES - 1)
 
 
 WRITES: dict[str, Callable[[ClusterApi], Any]] = {

@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.gather import FIRST, Ask, ask_all, gather_answers
+from gpufleet.kube.operations.gather import FIRST, ApiRequest, ask_all, gather_answers
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.system_pods import parse_system_pods
 
@@ -59,13 +59,13 @@ class Partly:
         return []
 
 
-ASKS = {"one": Ask("/one", many=False), "many": Ask("/many")}
-OPTIONAL = {name: Ask(ask.path, many=ask.many, optional=True) for name, ask in ASKS.items()}
-FOREIGN = {name: Ask(ask.path, many=ask.many, foreign=True) for name, ask in ASKS.items()}
+ASKS = {"one": ApiRequest("/one", many=False), "many": ApiRequest("/many")}
+OPTIONAL = {name: ApiRequest(ask.path, many=ask.many, optional=True) for name, ask in ASKS.items()}
+FOREIGN = {name: ApiRequest(ask.path, many=ask.many, foreign=True) for name, ask in ASKS.items()}
 
 
 DISPENSABLE = {
-    name: Ask(ask.path, many=ask.many, optional=True, dispensable=True)
+    name: ApiRequest(ask.path, many=ask.many, optional=True, dispensable=True)
     for name, ask in ASKS.items()
 }
 
@@ -74,14 +74,14 @@ DISPENSABLE = {
     ("asks", "status"), [(OPTIONAL, 404), (FOREIGN, 503), (DISPENSABLE, 403), (DISPENSABLE, 404)]
 )
 def test_optional_requests_may_be_missing_and_foreign_ones_unavailable(
-    asks: dict[str, Ask], status: int
+    asks: dict[str, ApiRequest], status: int
 ) -> None:
     assert ask_all(Refusing(status), asks) == {"one": {}, "many": []}  # type: ignore[arg-type]
 
 
 def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
     """A foreign API may answer 404 with any text. From other APIs such a text is an error."""
-    foreign = {name: Ask(ask.path, many=ask.many, optional=True, foreign=True)
+    foreign = {name: ApiRequest(ask.path, many=ask.many, optional=True, foreign=True)
                for name, ask in ASKS.items()}  # fmt: skip
     other = Refusing(404, "<h1>Not Found</h1>")
     assert ask_all(other, foreign) == {"one": {}, "many": []}  # type: ignore[arg-type]
@@ -101,7 +101,7 @@ def test_a_404_of_a_foreign_aggregated_api_is_its_own() -> None:
         (DISPENSABLE, 500),
     ],
 )
-def test_every_other_rejection_is_reported(asks: dict[str, Ask], status: int) -> None:
+def test_every_other_rejection_is_reported(asks: dict[str, ApiRequest], status: int) -> None:
     with pytest.raises(ClusterProblem) as caught:
         ask_all(Refusing(status), asks)  # type: ignore[arg-type]
     codes = [found.code for found in caught.value.findings]

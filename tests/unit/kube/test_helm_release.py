@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from gpufleet.kube.answers import cluster_facts
 from gpufleet.kube.facts import ReleaseRef, Revision
 from gpufleet.kube.helm_releases import (
-    LARGEST,
+    MAX_RELEASE_BYTES,
     UndecodableRelease,
     decode_release,
-    histories,
     newest_revisions,
+    release_histories,
     revision_of,
 )
 
@@ -107,9 +107,9 @@ def test_a_secret_with_any_content_raises_only_undecodable_release(odd: str) -> 
 
 
 def test_unpacked_size_is_limited() -> None:
-    bomb = secret({"manifest": " " * (LARGEST + 1)})
+    bomb = secret({"manifest": " " * (MAX_RELEASE_BYTES + 1)})
     assert len(bomb["data"]["release"]) < 200_000
-    with pytest.raises(UndecodableRelease, match=f"more than {LARGEST} bytes"):
+    with pytest.raises(UndecodableRelease, match=f"more than {MAX_RELEASE_BYTES} bytes"):
         decode_release(bomb)
 
 
@@ -142,7 +142,7 @@ def test_a_secret_with_inconsistent_metadata_is_ignored(metadata: dict[str, Any]
     real = secret()
     assert revision_of(forged) is None
     assert newest_revisions([real, forged]) == {OURS: "sh.helm.release.v1.dcgm-exporter.v1"}
-    assert histories([real, forged]) == {OURS: (Revision(1, "deployed"),)}
+    assert release_histories([real, forged]) == {OURS: (Revision(1, "deployed"),)}
 
 
 def test_a_forged_secret_changes_nothing_and_an_invalid_one_only_its_release() -> None:

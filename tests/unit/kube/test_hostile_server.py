@@ -23,7 +23,7 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.verify import cluster
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.cluster import CheckedCluster
 from gpufleet.verify.inventory import Target
 
 MOST = 64 * MIB  # bytes; a reader without a limit stops here, and fails the test
@@ -193,6 +193,8 @@ def test_checks_read_to_a_limit_too(path: str, tmp_path: Path) -> None:
     config = tmp_path / "kubeconfig"
     with server() as url:
         config.write_text(json.dumps(kubeconfig(url + path)))
-        checked = Cluster(Target("@local", ("gpu_cluster",), {"cluster_kubeconfig": str(config)}))
+        checked = CheckedCluster(
+            Target("@local", ("gpu_cluster",), {"cluster_kubeconfig": str(config)})
+        )
         with pytest.raises(CheckFailed, match="GF790"):
             _ = checked.pods

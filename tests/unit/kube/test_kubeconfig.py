@@ -17,7 +17,7 @@ import pytest
 from gpufleet.kube.kubeconfig import (
     KubeconfigError,
     UnknownContext,
-    impersonation,
+    impersonation_headers,
     kubeconfig_paths,
     open_client,
     read_kubeconfig,
@@ -139,7 +139,7 @@ def test_default_locations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 def test_requests_impersonate_the_user_of_the_kubeconfig(tmp_path: Path) -> None:
     user = {"as": "ada", "as-groups": ["ops", "gpus"], "as-uid": "7"}
     found = read_kubeconfig(files(tmp_path, config("a", **user)))
-    assert impersonation(found.user) == [
+    assert impersonation_headers(found.user) == [
         ("Impersonate-User", "ada"),
         ("Impersonate-Uid", "7"),
         ("Impersonate-Group", "ops"),
@@ -163,9 +163,9 @@ def test_requests_impersonate_the_user_of_the_kubeconfig(tmp_path: Path) -> None
         url = f"http://127.0.0.1:{listening.server_port}/x"
         client.rest_client.request("GET", url, headers={"Accept": "a"}).read()
         thread.join()
-    assert [header for header in seen if header[0].startswith("Impersonate")] == impersonation(
-        found.user
-    )
+    assert [
+        header for header in seen if header[0].startswith("Impersonate")
+    ] == impersonation_headers(found.user)
     assert ("Accept", "a") in seen
     plain: Any = open_client(read_kubeconfig(files(tmp_path / "0", config("a"))))
     assert plain.configuration.api_key["BearerToken"] == "Bearer of-a"

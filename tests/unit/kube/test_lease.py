@@ -11,7 +11,14 @@ import pytest
 
 from gpufleet.kube.operations import lease as cluster_lease
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.lease import DURATION, Lease, Watched, active_holder, holder_of, shown
+from gpufleet.kube.operations.lease import (
+    DURATION,
+    Lease,
+    Watched,
+    active_holder,
+    holder_of,
+    printable_holder,
+)
 from gpufleet.kube.operations.refused import ApiError
 
 
@@ -240,7 +247,7 @@ def test_the_holder_is_reported_without_a_write() -> None:
 
 
 def test_a_holders_name_is_shown_as_one_short_line() -> None:
-    assert shown("ada\n\x1b[31m" + "x" * 500) == r"ada\n\x1b[31m" + "x" * 187
+    assert printable_holder("ada\n\x1b[31m" + "x" * 500) == r"ada\n\x1b[31m" + "x" * 187
 
 
 def test_at_the_end_of_a_removal_it_is_deleted_unless_another_run_holds_it(clock: Clock) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.objects import ObjectSet, changes, is_ours
-from gpufleet.monitoring.dashboards import FOLDER, plan_dashboards
+from gpufleet.kube.objects import ObjectSet, is_our_object, object_changes
+from gpufleet.monitoring.dashboards import DASHBOARDS_FOLDER, plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
 
@@ -31,12 +31,12 @@ LIVE = [as_served(dict(body)) for body in WANTED.labelled().values()]
 
 
 def test_unchanged_objects_are_not_written() -> None:
-    assert changes(WANTED, LIVE) == ()
+    assert object_changes(WANTED, LIVE) == ()
 
 
 def test_missing_objects_are_created_and_extra_ones_deleted() -> None:
     left_over = as_served(config_map("old"))
-    found = changes(WANTED, [LIVE[0], left_over])
+    found = object_changes(WANTED, [LIVE[0], left_over])
     assert [str(change) for change in found] == ["create b", "delete old"]
     assert found[0].body["metadata"]["namespace"] == "here"
     assert WANTED.selector == (
@@ -50,28 +50,28 @@ def test_missing_objects_are_created_and_extra_ones_deleted() -> None:
     ids=["value", "key", "labels"],
 )
 def test_different_objects_are_updated(other: dict[str, Any]) -> None:
-    assert [str(change) for change in changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
+    assert [str(change) for change in object_changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
         "change a"
     ]
 
 
 def test_an_object_without_our_label_and_fields_is_not_ours() -> None:
-    assert not is_ours(config_map("a"))
-    assert not is_ours({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}})
-    assert is_ours(LIVE[0])
+    assert not is_our_object(config_map("a"))
+    assert not is_our_object({"metadata": {"name": "a", "managedFields": [{"manager": "kubectl"}]}})
+    assert is_our_object(LIVE[0])
     unlabelled = {"metadata": {"name": "a", "managedFields": [{"manager": "gpufleet"}]}}
-    assert is_ours(unlabelled), "its label was removed"
+    assert is_our_object(unlabelled), "its label was removed"
 
 
 def test_a_list_of_another_length_differs() -> None:
     body = {"metadata": {"name": "r"}, "spec": {"groups": [{"name": "one"}]}}
     rules = ObjectSet("here", PATH, "rules", (body,))
     [live] = rules.labelled().values()
-    assert changes(rules, [live]) == ()
+    assert object_changes(rules, [live]) == ()
     more = {**live, "spec": {"groups": [{"name": "one"}, {"name": "two"}]}}
-    assert [change.action for change in changes(rules, [more])] == ["change"]
+    assert [change.action for change in object_changes(rules, [more])] == ["change"]
     with_default = {**live, "spec": {"groups": [{"name": "one", "interval": "30s"}]}}
-    assert changes(rules, [with_default]) == ()
+    assert object_changes(rules, [with_default]) == ()
 
 
 def dashboards(grafana: bool = True, **settings: Any) -> ObjectSet:
@@ -82,7 +82,7 @@ def dashboards(grafana: bool = True, **settings: Any) -> ObjectSet:
 
 def test_every_dashboard_becomes_a_config_map_that_the_sidecar_finds() -> None:
     found = dashboards().labelled()
-    names = [f"gpufleet-dashboard-{path.stem}" for path in sorted(FOLDER.glob("*.json"))]
+    names = [f"gpufleet-dashboard-{path.stem}" for path in sorted(DASHBOARDS_FOLDER.glob("*.json"))]
     assert list(found) == names
     assert len(names) == 5
     sidecar = load_grafana().sidecar
@@ -113,7 +113,7 @@ def test_another_sidecar_gets_its_labels() -> None:
 def test_one_that_is_too_large_for_a_config_map_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpufleet.monitoring.dashboards.FOLDER", tmp_path)
+    monkeypatch.setattr("gpufleet.monitoring.dashboards.DASHBOARDS_FOLDER", tmp_path)
     (tmp_path / "big.json").write_text(json.dumps({"title": "x" * load_grafana().largest}))
     _, findings = plan_dashboards(MonitoringSettings(), True)
     assert [(found.code, found.blocks) for found in findings] == [("GF895", True)]

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from gpufleet.kube import private_folder as module
-from gpufleet.kube.private_folder import PREFIX, private_folder
+from gpufleet.kube.private_folder import FOLDER_PREFIX, private_folder
 
 
 def test_only_folders_that_nobody_has_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    killed, alive, link = (tmp_path / f"{PREFIX}{name}" for name in ("killed", "alive", "link"))
+    killed, alive, link = (
+        tmp_path / f"{FOLDER_PREFIX}{name}" for name in ("killed", "alive", "link")
+    )
     for folder in (killed, alive, tmp_path / "theirs"):
         folder.mkdir()
         (folder / "key").touch()

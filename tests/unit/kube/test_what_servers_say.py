@@ -14,9 +14,9 @@ from gpufleet.core.secrets import register_secret
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.objects import write
+from gpufleet.kube.operations.objects import write_object
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.verify.cluster import Cluster
+from gpufleet.verify.cluster import CheckedCluster
 from gpufleet.verify.inventory import Target
 
 SECRETS = "Authorization: Bearer eyJhbGciOi1hunter2\nGET https://bob:hunter2@host/?token=hunter2 "
@@ -122,7 +122,7 @@ def test_a_write_that_is_refused() -> None:
     def call() -> None:
         raise ApiError("POST /x", 422, {"message": LONG}, "c")
 
-    command = write("create x", call)
+    command = write_object("create x", call)
     with pytest.raises(ClusterProblem) as caught:
         command.function(None, None, *command.args)
     (found,) = caught.value.findings
@@ -132,7 +132,7 @@ def test_a_write_that_is_refused() -> None:
 
 @pytest.mark.parametrize("body", [LONG, "x" * 195 + " token=hunter2hunter2"])
 def test_an_answer_to_a_check(body: str) -> None:
-    cluster = Cluster(Target("@local", ("gpu_cluster",), {}))
+    cluster = CheckedCluster(Target("@local", ("gpu_cluster",), {}))
     answer = SimpleNamespace(status=502, read=body.encode)
     cluster.__dict__["api"] = SimpleNamespace(
         update_params_for_auth=lambda *_: None,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.objects import OURS, ObjectChange
+from gpufleet.kube.objects import MANAGED_BY_LABELS, ObjectChange
 from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.objects import _apply, ensure_namespace, write
+from gpufleet.kube.operations.objects import _apply, ensure_namespace, write_object
 from gpufleet.kube.operations.refused import ApiError
 
 ENFORCE = "pod-security.kubernetes.io/enforce"
@@ -37,7 +37,7 @@ def test_every_namespace_allows_what_gpu_pods_need() -> None:
     ensure_namespace(api, "space")  # type: ignore[arg-type]
     _apply(other, "space", "/x", ObjectChange("create", "x", {}))  # type: ignore[arg-type]
     assert api.made == other.made
-    labels = {ENFORCE: "privileged", **OURS}
+    labels = {ENFORCE: "privileged", **MANAGED_BY_LABELS}
     assert api.made == [{"metadata": {"name": "space", "labels": labels}}]
 
 
@@ -54,7 +54,7 @@ def test_a_rejected_write_names_the_action_and_quotes_no_secret(secret: bool, sh
     def rejected() -> None:
         raise ApiError("PUT /x", 422, answer, "test")
 
-    command = write("write it", rejected, secret=secret)
+    command = write_object("write it", rejected, secret=secret)
     with pytest.raises(ClusterProblem) as caught:
         command.function(None, None, *command.args)
     (found,) = caught.value.findings

@@ -15,8 +15,8 @@ from gpufleet.facts.model import (
 )
 from gpufleet.kubernetes.notes import (
     JOINED,
+    KUBERNETES_READY_PATH,
     NETWORKED,
-    READY,
 )
 from gpufleet.kubernetes.plan import (
     KubernetesPlan,
@@ -24,7 +24,7 @@ from gpufleet.kubernetes.plan import (
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import Place
 from tests.unit.hosts import bare_host
 
@@ -58,7 +58,7 @@ def node_of(facts: NodeFacts, place: Place = WORKER, **data: Any) -> NodePlan:
     keys = {f"kubernetes_{key}": value for key, value in data.items()}
     if place.groups == WORKER.groups and not place.plane:  # as an inventory has it: for all hosts
         place = replace(place, plane={"kubernetes_enabled": True, **keys})
-    settings, problems = load_settings({"kubernetes_enabled": True, **keys})
+    settings, problems = load_node_settings({"kubernetes_enabled": True, **keys})
     assert settings is not None, problems
     return plan_node(settings, facts, load_catalog(), facts.clock, place=place)
 
@@ -74,7 +74,7 @@ def codes(plan: NodePlan) -> list[str]:
     return [each.code for each in found]
 
 
-DONE = frozenset({JOINED, NETWORKED, READY, "/etc/kubernetes/kubelet.conf"})
+DONE = frozenset({JOINED, NETWORKED, KUBERNETES_READY_PATH, "/etc/kubernetes/kubelet.conf"})
 
 
 def joined(version: str = "1.36.3", **changes: Any) -> NodeFacts:

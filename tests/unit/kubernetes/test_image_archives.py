@@ -13,10 +13,15 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kubernetes.archives import ImageArchive, expand, normal, read_archive
-from gpufleet.kubernetes.images import Present, pending, room_for, with_archives
+from gpufleet.kubernetes.archives import (
+    ImageArchive,
+    expand_patterns,
+    normalize_image,
+    read_archive,
+)
+from gpufleet.kubernetes.images import Present, pending_archives, room_for, with_archives
 from gpufleet.kubernetes.record import KubernetesEntry
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, record_of
 
 PAUSE = "registry.k8s.io/pause:3.10.2"
@@ -111,26 +116,26 @@ def test_an_archive_that_was_cut_off_is_refused(tmp_path: Path) -> None:
 
 def test_the_key_is_checked_before_any_host_is_read(tmp_path: Path) -> None:
     pattern = str(tmp_path / "*.tar")
-    _, (missing,) = load_settings({"kubernetes_image_archives": [pattern]})
+    _, (missing,) = load_node_settings({"kubernetes_image_archives": [pattern]})
     assert "kubernetes_image_archives" in missing.message
     assert "no such file" in missing.message
     for name in ("b.tar", "a.tar"):
         archive(tmp_path / name, oci(named(PAUSE)))
     first = str(tmp_path / "a.tar")
-    settings, problems = load_settings({"kubernetes_image_archives": [first, pattern]})
+    settings, problems = load_node_settings({"kubernetes_image_archives": [first, pattern]})
     assert not problems
     assert settings
     found = settings.by_role["kubernetes"].model_dump()
     assert found["image_archives"] == [first, str(tmp_path / "b.tar")]
     (tmp_path / "b.tar").write_bytes(b"")
-    _, (broken,) = load_settings({"kubernetes_image_archives": [pattern]})
+    _, (broken,) = load_node_settings({"kubernetes_image_archives": [pattern]})
     assert "b.tar" in broken.message
 
 
 def test_a_pattern_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     archive(tmp_path / "a.tar", oci(named(PAUSE)))
-    assert expand(["~/*.tar"]) == [str(tmp_path / "a.tar")]
+    assert expand_patterns(["~/*.tar"]) == [str(tmp_path / "a.tar")]
 
 
 @pytest.mark.parametrize(
@@ -144,16 +149,16 @@ def test_a_pattern_may_begin_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_names_are_whole(name: str, whole: str) -> None:
-    assert normal(name) == whole
+    assert normalize_image(name) == whole
 
 
 def test_a_host_gets_an_archive_once(tmp_path: Path) -> None:
     path = str(archive(tmp_path / "images.tar", oci(named(PAUSE))))
-    (first,) = pending([path], bare_host())
+    (first,) = pending_archives([path], bare_host())
     recorded = record_of(kubernetes={"archives": [first.digest]})
-    assert pending([path], bare_host(provenance=recorded)) == ()
+    assert pending_archives([path], bare_host(provenance=recorded)) == ()
     archive(tmp_path / "images.tar", oci(named(PAUSE), digest=OTHER))
-    (second,) = pending([path], bare_host(provenance=recorded))
+    (second,) = pending_archives([path], bare_host(provenance=recorded))
     assert second.digest != first.digest
 
 

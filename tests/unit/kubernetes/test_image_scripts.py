@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.host.asking import MARK
-from gpufleet.host.shell import script
+from gpufleet.host.asking import OUTPUT_MARK
+from gpufleet.host.shell import script_command
 from gpufleet.kubernetes.operations import images
 from gpufleet.kubernetes.operations.images import PresentImages, _append, _parts
 
@@ -46,7 +46,7 @@ def run(tmp_path: Path) -> Run:
 
 
 def test_the_parts_make_the_file(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(images, "PART", 50_000)
+    monkeypatch.setattr(images, "UPLOAD_PART_BYTES", 50_000)
     source, target = tmp_path / "images.tar", tmp_path / "sent.tar"
     source.write_bytes(os.urandom(120_001))
     parts = list(_parts(str(source)))
@@ -60,7 +60,7 @@ def test_the_parts_make_the_file(tmp_path: Path, run: Run, monkeypatch: pytest.M
 
 def test_a_part_that_did_not_arrive_whole_is_refused(tmp_path: Path, run: Run) -> None:
     target = tmp_path / "sent.tar"
-    command = script("kubernetes/append", str(target), hashlib.sha256(b"other").hexdigest())
+    command = script_command("kubernetes/append", str(target), hashlib.sha256(b"other").hexdigest())
     command.connector_arguments["_stdin"] = ["eHl6"]
     done = run(command)
     assert done.returncode != 0
@@ -81,7 +81,7 @@ def test_an_import_is_checked_and_its_file_goes(
 ) -> None:
     file = tmp_path / "images.tar"
     file.write_bytes(b"x")
-    done = run(script("kubernetes/import", "GF966 it failed", str(file), *names), imports)
+    done = run(script_command("kubernetes/import", "GF966 it failed", str(file), *names), imports)
     assert (done.returncode == 0) is not bool(said)
     assert said in done.stderr
     assert ("GF966" in done.stderr) is bool(said)
@@ -91,7 +91,7 @@ def test_an_import_is_checked_and_its_file_goes(
 
 
 def test_what_containerd_has_is_read(run: Run) -> None:
-    done = run(script("kubernetes/images"))
-    present = PresentImages().process(["", MARK, *done.stdout.splitlines(), "", MARK])
+    done = run(script_command("kubernetes/images"))
+    present = PresentImages().process(["", OUTPUT_MARK, *done.stdout.splitlines(), "", OUTPUT_MARK])
     assert present.images == {PAUSE: "sha256:1"}
     assert present.blobs == {"sha256:1", "sha256:2"}

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import yaml
 
-from gpufleet.kubernetes.access import administrator, may_replace
+from gpufleet.kubernetes.access import administrator_kubeconfig, may_replace
 from gpufleet.kubernetes.kubeadm import OLD_API, JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.kubernetes.settings import KubernetesSettings
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.36.3")
 API = "kubeadm.k8s.io/v1beta4"
@@ -20,7 +20,7 @@ CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSc
 
 def settings_of(**data: Any) -> KubernetesSettings:
     keys = {f"kubernetes_{key}": value for key, value in data.items()}
-    settings, problems = load_settings({"kubernetes_enabled": True, **keys})
+    settings, problems = load_node_settings({"kubernetes_enabled": True, **keys})
     assert settings is not None, problems
     return settings.of(ROLE)
 
@@ -66,7 +66,7 @@ def test_a_user_says_where_kube_proxy_listens() -> None:
 
 @pytest.mark.parametrize("address", ["0.0.0.0:2381", "any", "fe80::1%eth0", ""])
 def test_addresses_that_are_refused(address: str) -> None:
-    settings, problems = load_settings({"kubernetes_metrics_address": address})
+    settings, problems = load_node_settings({"kubernetes_metrics_address": address})
     assert settings is None
     assert "must be an address" in str(problems[0])
 
@@ -141,7 +141,7 @@ def test_labels_are_of_the_nodes_start() -> None:
 )
 def test_what_a_kubelet_would_refuse_is_refused_here(data: dict[str, Any]) -> None:
     keys = {f"kubernetes_{key}": value for key, value in data.items()}
-    settings, problems = load_settings(keys)
+    settings, problems = load_node_settings(keys)
     assert settings is None
     assert [each.message for each in problems if f"kubernetes_{next(iter(data))}" in each.message]
 
@@ -177,11 +177,13 @@ ADMIN: dict[str, Any] = {
 
 
 def test_the_access_has_certificates_and_a_server() -> None:
-    found = yaml.safe_load(administrator(yaml.safe_dump({**ADMIN, "preferences": {"a": 1}})))
+    found = yaml.safe_load(
+        administrator_kubeconfig(yaml.safe_dump({**ADMIN, "preferences": {"a": 1}}))
+    )
     assert found["clusters"][0]["cluster"] == ADMIN["clusters"][0]["cluster"]
     assert found["users"][0]["user"] == ADMIN["users"][0]["user"]
     assert "preferences" not in found
-    assert administrator(yaml.safe_dump(found)) == yaml.safe_dump(found, sort_keys=False)
+    assert administrator_kubeconfig(yaml.safe_dump(found)) == yaml.safe_dump(found, sort_keys=False)
 
 
 def changed(part: str, **entries: Any) -> str:
@@ -212,7 +214,7 @@ def changed(part: str, **entries: Any) -> str:
 )
 def test_a_host_names_no_program_and_no_file_of_this_machine(text: str) -> None:
     with pytest.raises(ValueError, match=r"^(it|its|client-key-data) "):
-        administrator(text)
+        administrator_kubeconfig(text)
 
 
 def test_a_list_of_lists_of_lists_is_not_written_out() -> None:
@@ -220,4 +222,4 @@ def test_a_list_of_lists_of_lists_is_not_written_out() -> None:
     lists = "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 10))
     text = "a0: &a0 [1]\n" + lists + yaml.safe_dump(ADMIN).replace("https://a:6443", "*a9")
     with pytest.raises(ValueError, match="it has a YAML alias"):
-        administrator(text)
+        administrator_kubeconfig(text)

@@ -13,7 +13,7 @@ from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import record_of
@@ -138,7 +138,7 @@ def test_a_node_with_the_toolkit_gets_the_driver_of_the_kubelet_in_its_drop_in()
     """`gpufleet apply` wrote the drop-in before the host became a node."""
     text = (DEFAULTS / "containerd-2.2.9.toml").read_text()
     facts = with_files("2.2.9", text)
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings is not None
     first = plan_node(settings, facts, load_catalog(), 0).of(TOOLKIT)
     assert first is not None

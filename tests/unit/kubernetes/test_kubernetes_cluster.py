@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gpufleet.kubernetes.notes import (
-    BEGUN,
+    KUBERNETES_BEGUN_PATH,
 )
 from gpufleet.kubernetes.role import ROLE
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import (
     DONE,
@@ -72,13 +72,13 @@ def test_a_worker_of_another_cluster_is_none_of_this_one(
 ) -> None:
     """`cluster`: the authorities of the control plane, or None if it has no cluster."""
     node = replace(ROOM, paths=DONE, authorities=frozenset(own))
-    plane = replace(ROOM, paths=DONE if cluster is not None else frozenset({BEGUN}))
+    plane = replace(ROOM, paths=DONE if cluster is not None else frozenset({KUBERNETES_BEGUN_PATH}))
     plane = replace(plane, name="cp-01", authorities=frozenset(cluster or ()))
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     hosts = host(cluster_host=node), host(cluster_host=plane)
     assert [each.code for each in ROLE.beside(None, settings.of(ROLE), *hosts)] == found
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings is not None
     assert not list(ROLE.beside(None, settings.of(ROLE), *hosts))
     bare = host(cluster_host=replace(node, paths=frozenset()))
@@ -95,7 +95,7 @@ def test_a_worker_of_another_cluster_is_none_of_this_one(
 def test_a_host_does_not_get_a_newer_minor_than_its_control_plane(
     plane: str, version: str | None, found: list[str]
 ) -> None:
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     plan, own = plan_of(host(), version=version), settings.of(ROLE)
     assert [each.code for each in ROLE.beside(plan, own, host(), joined(plane))] == found

@@ -18,7 +18,7 @@ from gpufleet.kubernetes.notes import (
 )
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import Place, Twin
 from tests.unit.kubernetes.cluster_hosts import (
     CONFIG,
@@ -75,7 +75,9 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.parametrize("version", ["01.36", "1.036", "1.36.03", "1.36.3.1", "v1.36.3", "1.3٦"])
 def test_a_version_that_no_package_has_is_refused(version: str) -> None:
-    settings, problems = load_settings({"kubernetes_enabled": True, "kubernetes_version": version})
+    settings, problems = load_node_settings(
+        {"kubernetes_enabled": True, "kubernetes_version": version}
+    )
     assert settings is None
     assert "a minor or a version" in problems[0].message
 
@@ -105,7 +107,7 @@ def test_clones_are_refused(what: str) -> None:
 
 @pytest.mark.parametrize(("ahead", "found"), [(59, []), (61, ["GF953"]), (-61, ["GF953"])])
 def test_the_time_is_the_controllers(ahead: int, found: list[str]) -> None:
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     facts = host()
     node = plan_node(settings, facts, load_catalog(), facts.clock - ahead, place=beside())

@@ -10,18 +10,18 @@ from gpufleet.facts.model import (
     ManagedFile,
     NodeFacts,
 )
-from gpufleet.kubernetes.containerd import Required, plan_containerd
+from gpufleet.kubernetes.containerd import Required, plan_containerd_cri
 from gpufleet.kubernetes.notes import (
-    BEGUN,
     JOINED,
+    KUBERNETES_BEGUN_PATH,
+    KUBERNETES_READY_PATH,
     NETWORKED,
-    READY,
 )
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import plan_node, steps
-from gpufleet.node.settings import load_settings
+from gpufleet.node.plan import plan_node, plan_steps
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import Place
 from gpufleet.toolkit.record import FilePart
 from tests.unit.hosts import record_of
@@ -56,7 +56,7 @@ def test_a_host_without_gpus_becomes_a_node_too() -> None:
 
 
 def test_a_host_without_gpus_and_without_kubernetes_has_no_plan() -> None:
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings is not None
     found = plan_node(settings, host(pci=()), load_catalog(), 0)
     assert not found.parts
@@ -95,9 +95,9 @@ def without(*paths: str) -> NodeFacts:
     ("paths", "place", "networks", "waits"),
     [
         ((), PLANE, False, False),
-        ((NETWORKED, READY), PLANE, True, True),
-        ((NETWORKED, READY), WORKER, False, True),
-        ((READY,), PLANE, False, True),
+        ((NETWORKED, KUBERNETES_READY_PATH), PLANE, True, True),
+        ((NETWORKED, KUBERNETES_READY_PATH), WORKER, False, True),
+        ((KUBERNETES_READY_PATH,), PLANE, False, True),
     ],
     ids=["all done", "control plane", "worker", "only not Ready"],
 )
@@ -126,7 +126,7 @@ def test_a_control_plane_that_was_reset_by_hand_is_not_begun_again_unasked() -> 
 
 def test_a_reset_takes_what_was_finished_before() -> None:
     """A run that destroyed the cluster was killed before it removed its notes."""
-    room = replace(ROOM, paths=DONE - {JOINED} | {BEGUN})
+    room = replace(ROOM, paths=DONE - {JOINED} | {KUBERNETES_BEGUN_PATH})
     plan = plan_of(replace(joined(), cluster_host=room), PLANE)
     assert (plan.reset, plan.networks, plan.waits) == (True, True, True)
 
@@ -158,7 +158,9 @@ def test_a_node_stays_at_its_minor_where_none_is_requested() -> None:
 
 
 def test_a_broken_off_start_is_reset_first() -> None:
-    room = replace(ROOM, paths=frozenset({BEGUN, "/etc/kubernetes/manifests/etcd.yaml"}))
+    room = replace(
+        ROOM, paths=frozenset({KUBERNETES_BEGUN_PATH, "/etc/kubernetes/manifests/etcd.yaml"})
+    )
     facts = host(cluster_host=room)
     assert codes(node_of(facts)) == []
     assert plan_of(facts).reset
@@ -211,7 +213,7 @@ def test_a_second_run_keeps_the_driver(options: str) -> None:
     text = f"version = 2\n[{table}]\n{options}" if options else "version = 2\n"
     required = Required(systemd_cgroups=True, pause="")
     facts = host(files={CONFIG: ManagedFile(CONFIG, text)})
-    first, _ = plan_containerd(facts, load_catalog(), required, facts.texts)
+    first, _ = plan_containerd_cri(facts, load_catalog(), required, facts.texts)
     assert first is not None
     assert first.change is not None
     part = first.as_record()
@@ -219,7 +221,7 @@ def test_a_second_run_keeps_the_driver(options: str) -> None:
     record = entry.as_json()
     again = replace(facts, provenance=record_of(kubernetes=record))
     texts = {CONFIG: first.change.after or ""}
-    second, _ = plan_containerd(again, load_catalog(), required, texts)
+    second, _ = plan_containerd_cri(again, load_catalog(), required, texts)
     assert second is not None
     assert second.change is None
 
@@ -258,7 +260,7 @@ def test_mirrors_are_files_of_containerd() -> None:
 
 
 def test_steps_name_the_part() -> None:
-    listed = "\n".join(steps(node_of(host(), PLANE)))
+    listed = "\n".join(plan_steps(node_of(host(), PLANE)))
     assert "kubernetes: start the control plane" in listed
-    listed = "\n".join(steps(node_of(host(), WORKER)))
+    listed = "\n".join(plan_steps(node_of(host(), WORKER)))
     assert "kubernetes: join the cluster of cp-01" in listed

@@ -14,7 +14,7 @@ from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import Place
 from gpufleet.toolkit.record import ChangesPart
 from gpufleet.toolkit.role import ROLE as TOOLKIT
@@ -38,7 +38,7 @@ def host(text: str, **changes: Any) -> NodeFacts:
 
 def with_both() -> NodeFacts:
     """A host whose file has the settings of the toolkit and of the kubelet, from two steps."""
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings
     place = Place(frozenset({"control_plane"}), ("gpu-01",))
     facts = host(BEFORE)
@@ -60,7 +60,7 @@ def with_both() -> NodeFacts:
 
 
 def test_both_leave_a_file_in_one_run() -> None:
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings
     done = plan_removal(settings, with_both(), load_catalog())
     first = done.of(KUBERNETES).containerd.change
@@ -70,7 +70,7 @@ def test_both_leave_a_file_in_one_run() -> None:
 
 
 def test_alone_the_cluster_leaves_the_toolkits_settings() -> None:
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings
     done = plan_removal(settings, with_both(), load_catalog(), only=KUBERNETES)
     assert "nvidia-container-runtime" in done.of(KUBERNETES).containerd.change.after

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.kubernetes.members import gpu_pods, members, unready_pods
+from gpufleet.kubernetes.members import gpu_pods, parse_members, unready_pods
 
 
 def node(name: str, ready: str = "True", gpus: int = 0, **more: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ PODS = [
 def test_each_node_with_its_gpus() -> None:
     plane = {"node-role.kubernetes.io/control-plane": ""}
     nodes = [node("gpu-1", gpus=8, unschedulable=True), node("cp-1", "False", labels=plane)]
-    control, worker = members(nodes, PODS)
+    control, worker = parse_members(nodes, PODS)
     assert (control.name, control.part, control.ready) == ("cp-1", "control-plane", False)
     assert (control.reason, control.gpus) == ("runtime is down", 0)
     assert (worker.part, worker.ready, worker.reason) == ("worker", True, "")
@@ -52,7 +52,7 @@ def test_each_node_with_its_gpus() -> None:
 
 
 def test_a_node_that_never_reported_says_so() -> None:
-    (found,) = members([{"metadata": {"name": "new"}}], [])
+    (found,) = parse_members([{"metadata": {"name": "new"}}], [])
     assert (found.ready, found.reason) == (False, "it has not reported")
 
 
@@ -81,5 +81,5 @@ def test_a_pod_with_claimed_devices_may_hold_a_gpu() -> None:
 def test_what_a_kubelet_says_forges_no_line() -> None:
     broken = node("gpu-1", "False")
     broken["status"]["conditions"][0]["message"] = "x\x1b[2J\ngpu-9  Ready"
-    (found,) = members([broken], [])
+    (found,) = parse_members([broken], [])
     assert found.reason == r"x\x1b[2J\ngpu-9  Ready"

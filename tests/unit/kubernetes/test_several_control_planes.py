@@ -19,19 +19,19 @@ from gpufleet.kubernetes.kubeadm import (
     join_configuration,
 )
 from gpufleet.kubernetes.notes import (
-    BEGUN,
     JOINED,
     KUBELET,
+    KUBERNETES_BEGUN_PATH,
+    KUBERNETES_READY_PATH,
     LEAVING,
     NETWORKED,
-    READY,
 )
 from gpufleet.kubernetes.role import ROLE
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import steps
+from gpufleet.node.plan import plan_steps
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import load_settings
-from gpufleet.role.place import Place, Question
+from gpufleet.node.settings import load_node_settings
+from gpufleet.role.place import Place, PlaceQuestion
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import ROOM, codes, host, joined, node_of, plan_of
 from tests.unit.kubernetes.test_kubeadm_files import API, settings_of
@@ -97,7 +97,7 @@ def test_hosts_that_are_not_in_the_run_are_not_asked() -> None:
     ],
 )
 def test_steps_say_what_the_host_becomes(where: Place, words: str) -> None:
-    assert f"kubernetes: {words}" in steps(node_of(host(), where, endpoint=ENDPOINT))
+    assert f"kubernetes: {words}" in plan_steps(node_of(host(), where, endpoint=ENDPOINT))
 
 
 def test_a_joined_control_plane_is_converged() -> None:
@@ -174,17 +174,23 @@ def test_a_host_of_a_real_cluster(endpoint: str | None, expected: list[str]) -> 
     assert (plan.joined, plan.networks, plan.waits, plan.reset) == (True, False, False, False)
 
 
-def asked(paths: Sequence[str], where: Place, endpoint: str | None = ENDPOINT) -> Question | None:
+def asked(
+    paths: Sequence[str], where: Place, endpoint: str | None = ENDPOINT
+) -> PlaceQuestion | None:
     facts = host(cluster_host=replace(ROOM, paths=frozenset(paths)))
     return ROLE.question(settings_of(endpoint=endpoint), facts, where)
 
 
 def test_others_are_asked_only_where_a_cluster_would_begin() -> None:
-    assert asked([], place(0)) == Question(JOINED, ENDPOINT)
-    assert asked([], place(0, ("cp-1",)), None) == Question("", "")
-    assert asked([BEGUN], place(0)) == Question(JOINED, "")  # the answering API may be its own
-    assert asked([JOINED, READY, KUBELET], place(0)) is None
-    assert asked([JOINED, READY], place(0)) == Question(JOINED, ENDPOINT)  # reset by hand
+    assert asked([], place(0)) == PlaceQuestion(JOINED, ENDPOINT)
+    assert asked([], place(0, ("cp-1",)), None) == PlaceQuestion("", "")
+    assert asked([KUBERNETES_BEGUN_PATH], place(0)) == PlaceQuestion(
+        JOINED, ""
+    )  # the answering API may be its own
+    assert asked([JOINED, KUBERNETES_READY_PATH, KUBELET], place(0)) is None
+    assert asked([JOINED, KUBERNETES_READY_PATH], place(0)) == PlaceQuestion(
+        JOINED, ENDPOINT
+    )  # reset by hand
     assert asked([], place(1)) is None
     assert asked([], place(None)) is None
 
@@ -242,7 +248,7 @@ def test_the_endpoint_has_a_port(given: str, endpoint: str) -> None:
     ["https://k8s.lab", "k8s.lab:", "k8s.lab:0", "k8s.lab:70000", "10.0.0", "a b", "[::", ""],
 )
 def test_what_is_no_endpoint(given: str) -> None:
-    settings, problems = load_settings({"kubernetes_endpoint": given})
+    settings, problems = load_node_settings({"kubernetes_endpoint": given})
     assert settings is None
     assert "must be a host or host:port" in problems[0].message
 
@@ -295,7 +301,7 @@ def test_the_first_control_plane_leaves_last(
 ) -> None:
     record = record_of(kubernetes={"part": part, "version": "1.36.3"})
     data = {"kubernetes_enabled": True, "kubernetes_kubeconfig": "~/lab.kubeconfig"}
-    settings, _ = load_settings(data)
+    settings, _ = load_node_settings(data)
     assert settings is not None
     facts = joined(provenance=record)
     plan = plan_removal(settings, facts, load_catalog(), only=ROLE, place=where).of(ROLE)
@@ -305,7 +311,7 @@ def test_the_first_control_plane_leaves_last(
 
 def test_a_removal_that_ended_before_the_node_was_deleted_goes_on() -> None:
     record = record_of(kubernetes={"part": "control-plane", "version": "1.36.3"})
-    settings, _ = load_settings({"kubernetes_enabled": True})
+    settings, _ = load_node_settings({"kubernetes_enabled": True})
     assert settings is not None
     facts = host(provenance=record, cluster_host=replace(ROOM, paths=frozenset({LEAVING})))
     plan = plan_removal(settings, facts, load_catalog(), only=ROLE, place=place(1)).of(ROLE)

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import SCRIPTS, monitor
+from gpufleet.monitoring.node_problems import SCRIPTS, monitor_config
 
 LOGS = Path(__file__).parent / "kmsg"
 GPU, OTHER = "0000:3b:00.0", "0000:86:00.0"
 NODES = ("nvidiactl", "nvidia-uvm")
 RULES = {
-    rule.get("condition", rule["reason"]): rule for rule in monitor(load_node_problems())["rules"]
+    rule.get("condition", rule["reason"]): rule
+    for rule in monitor_config(load_node_problems())["rules"]
 }
 
 

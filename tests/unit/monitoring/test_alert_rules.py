@@ -17,7 +17,7 @@ from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import rule_groups
 from gpufleet.monitoring.alerting import RULE_CRD
 from gpufleet.monitoring.alertmanager import (
-    SILENT,
+    NOBODY_RECEIVER,
     ReceiversError,
     alertmanager_config,
     parse_receivers,
@@ -125,7 +125,7 @@ def test_links_to_runbooks_are_absolute_or_absent(base: str) -> None:
 def test_receivers() -> None:
     receivers = parse_receivers("[{name: default}, {name: critical, webhook_configs: []}]")
     config = alertmanager_config(receivers)
-    assert [one["name"] for one in config["receivers"]] == ["default", "critical", SILENT]
+    assert [one["name"] for one in config["receivers"]] == ["default", "critical", NOBODY_RECEIVER]
     assert yaml.safe_load(yaml.safe_dump(config)) == config
 
 

@@ -23,7 +23,13 @@ from gpufleet.kube.facts import (
     ServerVersion,
 )
 from gpufleet.monitoring.adapter import ADAPTER
-from gpufleet.monitoring.autoscalers import Scaling, hpa, hpa_version, quantity, scaled_object
+from gpufleet.monitoring.autoscalers import (
+    Scaling,
+    hpa_version,
+    parse_quantity,
+    render_hpa,
+    scaled_object,
+)
 from gpufleet.monitoring.autoscaling_models import load_autoscaling
 from gpufleet.monitoring.autoscaling_rules import custom_rules, external_rules
 
@@ -274,16 +280,16 @@ def test_the_newest_version_that_is_served(served: set[str], version: str) -> No
 
 
 def test_an_autoscaler_in_each_version() -> None:
-    new = yaml.safe_load(hpa(CATALOG, WANTED, "autoscaling/v2", "1.36"))["spec"]
+    new = yaml.safe_load(render_hpa(CATALOG, WANTED, "autoscaling/v2", "1.36"))["spec"]
     [metric] = new["metrics"]
     target = {"type": "AverageValue", "averageValue": "60"}
     assert metric["pods"] == {"metric": {"name": "duty_cycle_current"}, "target": target}
     assert new["behavior"]["scaleDown"] == {"stabilizationWindowSeconds": 300}
-    old = yaml.safe_load(hpa(CATALOG, WANTED, "autoscaling/v2beta1", "1.18"))["spec"]
+    old = yaml.safe_load(render_hpa(CATALOG, WANTED, "autoscaling/v2beta1", "1.18"))["spec"]
     [metric] = old["metrics"]
     assert metric["pods"] == {"metricName": "duty_cycle_current", "targetAverageValue": "60"}
     assert "behavior" not in old
-    assert "behavior" not in hpa(CATALOG, WANTED, "autoscaling/v2beta2", "1.17")
+    assert "behavior" not in render_hpa(CATALOG, WANTED, "autoscaling/v2beta2", "1.17")
 
 
 def test_a_scaled_object_asks_for_one_number() -> None:
@@ -296,4 +302,4 @@ def test_a_scaled_object_asks_for_one_number() -> None:
 
 @pytest.mark.parametrize(("text", "number"), [("60", 60), ("60Gi", 64424509440), ("250k", 250000)])
 def test_quantities(text: str, number: int) -> None:
-    assert quantity(text) == number
+    assert parse_quantity(text) == number

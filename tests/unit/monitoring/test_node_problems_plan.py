@@ -14,7 +14,7 @@ from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.node_problem_models import load_node_problems
-from gpufleet.monitoring.node_problems import DETECTOR, SCRIPTS, definitions, monitor
+from gpufleet.monitoring.node_problems import DETECTOR, SCRIPTS, monitor_config, monitor_files
 from tests.unit.gpu_stack.gpu_clusters import FACTS, OLD, codes, names, stack, values, work
 
 CATALOG = load_node_problems()
@@ -54,17 +54,17 @@ def test_the_monitor_that_is_named_is_among_the_files_with_every_script() -> Non
     settings = values(stack(monitoring_node_problems=True), DETECTOR)["settings"]
     files = settings["custom_monitor_definitions"]
     assert settings["custom_plugin_monitors"] == ["/custom-config/gpu-monitor.json"]
-    assert json.loads(files["gpu-monitor.json"]) == monitor(CATALOG)
+    assert json.loads(files["gpu-monitor.json"]) == monitor_config(CATALOG)
     scripts = {path.name: path.read_text() for path in SCRIPTS.iterdir()}
     assert {name: text for name, text in files.items() if name.endswith(".sh")} == scripts
-    called = {rule["args"][0] for rule in monitor(CATALOG)["rules"]}
+    called = {rule["args"][0] for rule in monitor_config(CATALOG)["rules"]}
     assert called <= {f"/custom-config/{name}" for name in scripts}
-    assert definitions(CATALOG) == files
+    assert monitor_files(CATALOG) == files
 
 
 def test_npd_would_take_the_configuration() -> None:
     """No rule that NPD would refuse at its start, or that would undo another rule."""
-    config = monitor(CATALOG)
+    config = monitor_config(CATALOG)
     kinds = [condition["type"] for condition in config["conditions"]]
     permanent = [rule["condition"] for rule in config["rules"] if rule["type"] == "permanent"]
     assert sorted(permanent) == sorted(set(kinds))  # a second rule would undo the first one's
@@ -77,7 +77,11 @@ def test_npd_would_take_the_configuration() -> None:
 
 def test_every_xid_is_a_condition_or_an_event_or_the_bus() -> None:
     codes = [str(code) for entry in load_alerts().xids for code in entry.codes]
-    asked = [rule["args"][2:] for rule in monitor(CATALOG)["rules"] if "gpu-xid" in rule["args"][0]]
+    asked = [
+        rule["args"][2:]
+        for rule in monitor_config(CATALOG)["rules"]
+        if "gpu-xid" in rule["args"][0]
+    ]
     only = [code for how, *listed in asked for code in listed if how == "only"]
     (others,) = (listed for how, *listed in asked if how == "except")
     assert sorted(others) == sorted(codes)
@@ -110,5 +114,5 @@ def test_the_command_prints_them_for_a_detector_of_ones_own() -> None:
     assert done.exit_code == 0, done.output
     printed = yaml.safe_load(done.output)
     assert (printed["kind"], printed["metadata"]["namespace"]) == ("ConfigMap", "npd")
-    assert printed["data"] == definitions(CATALOG)
+    assert printed["data"] == monitor_files(CATALOG)
     assert f"--config.custom-plugin-monitor={CATALOG.folder}/{CATALOG.monitor}.json" in done.output

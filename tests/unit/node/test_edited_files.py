@@ -9,10 +9,10 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import record_of
 
-SETTINGS, _ = load_settings({})
+SETTINGS, _ = load_node_settings({})
 assert SETTINGS
 
 

@@ -11,17 +11,17 @@ import pytest
 from gpufleet.core.data import read_folder
 from gpufleet.core.distributions import Distribution, load_families
 from gpufleet.core.entries import Build, Source
-from gpufleet.driver.choice import branches_of, offers, package_set
+from gpufleet.driver.choice import branch_offers, branches_of, package_set
 from gpufleet.driver.findings.choice import UNKNOWN_DISTRIBUTION
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.facts.distribution import manager_of
 from gpufleet.facts.model import Kernel, ManagedFile, NodeFacts, OsRelease
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, plan_node, steps
-from gpufleet.node.settings import load_settings
+from gpufleet.node.plan import NodePlan, plan_node, plan_steps
+from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.verify import node as checks
 from tests.unit.hosts import bare_host
@@ -55,7 +55,7 @@ def host(place: Distribution) -> NodeFacts:
 
 
 def plan(facts: NodeFacts, **data: object) -> NodePlan:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings is not None, problems
     return plan_node(settings, facts, CATALOG, facts.clock)
 
@@ -101,7 +101,7 @@ def test_every_set_of_packages_is_used(place: Distribution) -> None:
     used = {
         found.packages.id
         for source, build in BUILDS
-        for found in offers(CATALOG, place, source, build)
+        for found in branch_offers(CATALOG, place, source, build)
     }
     assert used == set(place.driver_packages)
 
@@ -166,7 +166,7 @@ def test_a_preview_names_every_file_that_is_written(place: Distribution, source:
     system = replace(releases(place)[0], codename="suite")
     facts = replace(host(place), os=system, files={listed.path: listed})
     found = plan(facts, exporter_enabled=True, driver_source=source, exporter_mode="docker")
-    named = "\n".join(steps(found))
+    named = "\n".join(plan_steps(found))
     for part in found.wanted:
         for file in part.role.files(part.plan):
             assert file.path in named, (part.role.name, file.path)
@@ -193,7 +193,7 @@ def test_a_captured_host_gets_a_plan(capture: Path) -> None:
     place = facts.distribution
     assert place is not None, facts.os
     assert facts.package_manager == place.manager
-    found = plan(replace(facts, provenance=NO_RECORD, pci=bare_host().pci))
+    found = plan(replace(facts, provenance=EMPTY_RECORD, pci=bare_host().pci))
     assert UNKNOWN_DISTRIBUTION.code not in {finding.code for finding in found.all_findings}
     driver = found.of(DRIVER)
     assert driver is not None

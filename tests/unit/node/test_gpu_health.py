@@ -9,13 +9,13 @@ import pytest
 
 from gpufleet.core.findings import Severity
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude
+from gpufleet.driver.role import conclude_driver
 from gpufleet.facts.gpu import Listed
 from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
-from gpufleet.node.settings import load_settings
-from gpufleet.status.models import Row, Seen
+from gpufleet.node.settings import load_node_settings
+from gpufleet.status.models import Row, SeenHost
 from gpufleet.status.rows import row_of
 from tests.unit.hosts import bare_host, converged_host, plan_for, record_of
 
@@ -26,15 +26,15 @@ LOST = {"taken": ("0000:17:00.0", SECOND.slot)}
 
 
 def planned(facts: NodeFacts, **data: Any) -> NodePlan:
-    settings, problems = load_settings({"toolkit_enabled": False, **data})
+    settings, problems = load_node_settings({"toolkit_enabled": False, **data})
     assert settings, problems
     return plan_node(settings, facts, load_catalog(), facts.clock)
 
 
 def shown(facts: NodeFacts, **data: Any) -> Row:
-    settings, problems = load_settings({"toolkit_enabled": False, **data})
+    settings, problems = load_node_settings({"toolkit_enabled": False, **data})
     assert settings, problems
-    return row_of(Seen("gpu-07", ("gpu_nodes",), facts, settings=settings), load_catalog(), 0)
+    return row_of(SeenHost("gpu-07", ("gpu_nodes",), facts, settings=settings), load_catalog(), 0)
 
 
 def codes(facts: NodeFacts, **data: Any) -> tuple[list[str], list[str]]:
@@ -129,12 +129,12 @@ def test_status_says_that_the_driver_is_not_loaded() -> None:
 
 
 def test_a_run_records_the_most_gpus_that_it_found() -> None:
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings
     two = bare_host(pci=(SECOND, replace(SECOND, slot="0000:66:00.0")))
 
     def recorded(facts: NodeFacts) -> int:
-        return conclude(settings.of(DRIVER), facts, plan_for(facts)).entry.gpus  # type: ignore[attr-defined]
+        return conclude_driver(settings.of(DRIVER), facts, plan_for(facts)).entry.gpus  # type: ignore[attr-defined]
 
     assert recorded(two) == 2
     assert recorded(replace(two, provenance=record_of(driver={"gpus": 8}))) == 8

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from gpufleet.core.load_settings import known_keys
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.gpu_stack.settings import ROLES
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
 
 def problems(data: dict[str, Any]) -> list[str]:
-    settings, found = load_settings(data)
+    settings, found = load_node_settings(data)
     assert settings is None
     return [f"{finding.code} {finding.message} {finding.remedy}" for finding in found]
 
 
 def test_no_data_gives_the_careful_defaults() -> None:
-    settings, found = load_settings({"ssh_user": "root", "_sudo": True})
+    settings, found = load_node_settings({"ssh_user": "root", "_sudo": True})
     assert settings is not None
     assert found == []
     assert settings.host.reboot == "never"
@@ -74,7 +74,7 @@ def test_the_wrong_item_of_a_list_is_named(value: Any) -> None:
 
 
 def test_a_branch_may_be_written_as_a_number() -> None:
-    settings, _ = load_settings({"driver_branch": 580})
+    settings, _ = load_node_settings({"driver_branch": 580})
     assert settings is not None
     assert settings.of(DRIVER).branch == "580"
 
@@ -106,7 +106,7 @@ def test_a_url_that_a_shell_could_mind_is_refused(value: str) -> None:
     )
 )
 def test_any_data_gives_settings_or_reasons(data: dict[str, Any]) -> None:
-    settings, found = load_settings(data)
+    settings, found = load_node_settings(data)
     assert (settings is None) == bool(found)
     assert all(finding.blocks and finding.message and finding.remedy for finding in found)
 
@@ -126,7 +126,9 @@ def test_any_data_gives_settings_or_reasons(data: dict[str, Any]) -> None:
 def test_a_path_that_is_not_one_plain_word_is_refused(path: str) -> None:
     (problem,) = problems({"toolkit_containerd_config": path})
     assert "absolute path" in problem
-    settings, _ = load_settings({"toolkit_containerd_config": "/srv/k0s/containerd-1.7@b.toml"})
+    settings, _ = load_node_settings(
+        {"toolkit_containerd_config": "/srv/k0s/containerd-1.7@b.toml"}
+    )
     assert settings is not None
 
 
@@ -156,7 +158,7 @@ def test_a_typo_in_a_key_is_reported(key: str, meant: str) -> None:
      "slurm_port", "node_exporter_port", "k8s_cluster_name", 7],
 )  # fmt: skip
 def test_keys_of_others_are_theirs(key: Any) -> None:
-    settings, found = load_settings({key: "x"})
+    settings, found = load_node_settings({key: "x"})
     assert settings is not None
     assert found == []
 
@@ -194,7 +196,7 @@ def test_no_value_is_refused_by_a_pattern_that_people_have_to_read() -> None:
 @pytest.mark.parametrize("key", ["driver_repo", "node_archives", "toolkit_repo"])
 def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
     grouped = "610c 7b14 e068 a878 070d  a4e9 9cd0 a493 d42d 0685"
-    settings, found = load_settings({f"{key}_key_fingerprint": grouped})
+    settings, found = load_node_settings({f"{key}_key_fingerprint": grouped})
     assert settings is not None, found
     role, _, name = key.partition("_")
     model = settings.by_role.get(role, settings.host)
@@ -213,7 +215,7 @@ def test_a_fingerprint_may_be_as_gpg_prints_it(key: str) -> None:
     ],
 )
 def test_a_list_may_come_from_the_command_line(value: object, expected: object) -> None:
-    settings, found = load_settings({"toolkit_runtimes": value})
+    settings, found = load_node_settings({"toolkit_runtimes": value})
     assert settings is not None, found
     assert settings.of(TOOLKIT).runtimes == expected
 

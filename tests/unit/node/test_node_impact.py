@@ -12,9 +12,9 @@ from gpufleet.facts.model import ManagedFile, ModuleOnDisk, NodeFacts, Runtime, 
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.impact import impact_of
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.impact import Impact
-from gpufleet.toolkit.runtime_result import CONFIG
+from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
 from tests.unit.hosts import bare_host, record_of
 from tests.unit.run.test_report import SCHEMA
 
@@ -25,7 +25,7 @@ RUNS = Service("docker.service", "loaded", "active", "enabled")
 
 
 def impact(facts: NodeFacts, *, may_reboot: bool = False, **data: object) -> Impact:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings is not None, problems
     plan = plan_node(settings, facts, load_catalog(), facts.clock)
     found = impact_of(plan, may_reboot=may_reboot)
@@ -46,7 +46,13 @@ def test_a_runtime_that_restarts_comes_with_the_containers_that_it_runs() -> Non
 
 def test_every_file_is_named_also_those_that_only_the_run_can_fill() -> None:
     files = impact(with_docker(0), toolkit_cdi=True).files
-    assert {LIST, PREFERENCES_FILE, PERSISTENCE_OVERRIDE, CONFIG, DOCKER.config_path} <= set(files)
+    assert {
+        LIST,
+        PREFERENCES_FILE,
+        PERSISTENCE_OVERRIDE,
+        RUNTIME_CONFIG_PATH,
+        DOCKER.config_path,
+    } <= set(files)
     assert "/usr/share/keyrings/cuda-archive-keyring.gpg" in files
     assert len(files) == len(set(files))
 

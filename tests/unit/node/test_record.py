@@ -12,11 +12,11 @@ import pytest
 
 from gpufleet.driver.record import DriverEntry
 from gpufleet.exporter.models import ExporterEntry
-from gpufleet.facts.files import PROVENANCE, parse_provenance
+from gpufleet.facts.files import RECORD_PATH, parse_provenance
 from gpufleet.facts.model import ManagedFile, NodeFacts
 from gpufleet.facts.record import read_record
-from gpufleet.node.plan import unusable
-from gpufleet.node.record_merge import merge
+from gpufleet.node.plan import check_record
+from gpufleet.node.record_merge import merge_record
 from gpufleet.role.listing import node_roles
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.record import ToolkitEntry
@@ -30,13 +30,13 @@ every_record = pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.st
 
 def host(content: str) -> NodeFacts:
     """A host with this record."""
-    record, trouble = parse_provenance(ManagedFile(PROVENANCE, content))
-    file = ManagedFile(PROVENANCE, content, error=trouble)
-    return replace(bare_host(), provenance=record, files={PROVENANCE: file})
+    record, trouble = parse_provenance(ManagedFile(RECORD_PATH, content))
+    file = ManagedFile(RECORD_PATH, content, error=trouble)
+    return replace(bare_host(), provenance=record, files={RECORD_PATH: file})
 
 
 def problems(record: dict[str, Any]) -> list[str]:
-    return [str(finding) for finding in unusable(host(json.dumps(record)))]
+    return [str(finding) for finding in check_record(host(json.dumps(record)))]
 
 
 @every_record
@@ -47,7 +47,7 @@ def test_a_record_of_a_host_is_written_as_it_was_read(path: Path) -> None:
     assert json.dumps(record.as_json(), indent=2, sort_keys=True) + "\n" == text
     for kind in ENTRIES:
         assert record.entry(kind).as_json() == json.loads(text).get(kind.role, {})
-    assert unusable(host(text)) == []
+    assert check_record(host(text)) == []
 
 
 @every_record
@@ -68,14 +68,14 @@ def test_a_run_that_learns_the_same_changes_nothing(path: Path) -> None:
     record = read_record(path.read_text())
     for entry in filter(lambda entry: entry.exists, map(record.entry, ENTRIES)):
         learned = RoleResult(entry, {}, None)
-        assert merge(record.as_json(), learned.as_json(), "now") is None
+        assert merge_record(record.as_json(), learned.as_json(), "now") is None
 
 
 def test_keys_of_others_survive() -> None:
     entry = {"version": "580.159.03", "note": {"of": ["ours"]}}
     record = read_record(json.dumps({"driver": entry, "site": [1, None], "fabric": {"version": 2}}))
     assert record.trouble(ENTRIES) == ""
-    merged = merge(record.as_json(), {"exporter": {"version": "4"}, "files": {}}, "now")
+    merged = merge_record(record.as_json(), {"exporter": {"version": "4"}, "files": {}}, "now")
     assert merged
     assert (merged["driver"], merged["site"]) == (entry, [1, None])
     assert merged["fabric"] == {"version": 2}

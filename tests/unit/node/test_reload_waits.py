@@ -14,7 +14,7 @@ from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Service
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 
 # https://github.com/NVIDIA/nvidia-container-toolkit/issues/1227 (2025-08-07)
 IN_DOCKER = f"/system.slice/docker-{'a' * 64}.scope"
@@ -35,7 +35,7 @@ def ubuntus_unit(**changes: object) -> NodeFacts:
 
 
 def plan_of(facts: NodeFacts, **data: object) -> NodePlan:
-    settings, problems = load_settings({"toolkit_enabled": False, **data})
+    settings, problems = load_node_settings({"toolkit_enabled": False, **data})
     assert settings is not None, problems
     return plan_node(settings, facts, load_catalog(), facts.clock)
 
@@ -95,7 +95,7 @@ def test_package_scripts_that_reach_systemd_beside_containers_are_a_finding(
 def test_a_removal_beside_containers_is_a_finding() -> None:
     record = record_of(driver={}, toolkit={"added": ["nvidia-container-toolkit"]})
     facts = replace(converged_host(), gpu_containers=1, provenance=record)
-    settings, _ = load_settings({})
+    settings, _ = load_node_settings({})
     assert settings is not None
     found = plan_removal(settings, facts, load_catalog()).findings
     assert "GF538" in [each.code for each in found]

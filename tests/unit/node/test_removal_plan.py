@@ -10,14 +10,14 @@ from typing import Any
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package, Runtime
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.kubernetes.notes import (
     MODULES,
 )
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.removal import RemovalPlan, plan_removal
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Removal
@@ -55,7 +55,7 @@ def host(**changes: Any) -> NodeFacts:
 
 
 def plan(facts: NodeFacts, left: Unfinished = NOTHING_LEFT, **data: Any) -> RemovalPlan:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings is not None, problems
     return plan_removal(settings, facts, load_catalog(), left)
 
@@ -83,7 +83,7 @@ def test_every_part_of_a_removal_is_a_step() -> None:
     text = "\n".join(steps)
     for part in ("unload", "/etc/cdi/nvidia.yaml", "t, a, lib", MODPROBE_FILE, "the record"):
         assert part in text
-    assert plan(host(provenance=NO_RECORD)).steps() == []
+    assert plan(host(provenance=EMPTY_RECORD)).steps() == []
 
 
 class _Part(Removal):
@@ -134,7 +134,7 @@ def test_a_role_of_which_nothing_is_left_is_not_there() -> None:
 
 
 def test_no_record_is_no_change() -> None:
-    done = plan(host(provenance=NO_RECORD))
+    done = plan(host(provenance=EMPTY_RECORD))
     assert done == RemovalPlan(findings=done.findings)
     assert codes(done) == {"GF560"}
 
@@ -175,7 +175,7 @@ class TestOfOneRole:
         return replace(host(), provenance=record, packages=packages, **changes)
 
     def plan(self, facts: NodeFacts, left: Unfinished = NOTHING_LEFT) -> RemovalPlan:
-        settings, _ = load_settings({})
+        settings, _ = load_node_settings({})
         assert settings is not None
         return plan_removal(settings, facts, load_catalog(), left, KUBERNETES)
 

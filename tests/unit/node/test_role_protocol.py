@@ -19,16 +19,16 @@ from gpufleet.driver.findings import host as findings
 from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import describe, plan_node, unusable
-from gpufleet.node.record_merge import merge
+from gpufleet.node.plan import check_record, describe_plan, plan_node
+from gpufleet.node.record_merge import merge_record
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import NodeSettings, load_settings
+from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.node.unfinished import Unfinished
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Role, RoleContext
 from gpufleet.role.result import RoleResult
 from gpufleet.run.report import HostReport
-from gpufleet.run.report_table import show
+from gpufleet.run.report_table import show_report
 from tests.unit.hosts import converged_host, record_of
 
 
@@ -90,7 +90,7 @@ def role(monkeypatch: pytest.MonkeyPatch) -> Iterator[CopyRole]:
 
 
 def settings(**data: Any) -> NodeSettings:
-    found, problems = load_settings(data)
+    found, problems = load_node_settings(data)
     assert found, problems
     return found
 
@@ -99,22 +99,22 @@ def test_it_is_planned_and_shown(role: CopyRole) -> None:
     facts = converged_host()
     plan = plan_node(settings(), facts, load_catalog(), facts.clock)
     assert plan.of(role) == CopyPlan("580.159.03")  # the result of the driver role
-    assert describe(plan)["steps"][-1] == "gdrcopy: build the module for 580.159.03"
-    assert describe(plan)["gdrcopy"] == {"driver": "580.159.03"}
+    assert describe_plan(plan)["steps"][-1] == "gdrcopy: build the module for 580.159.03"
+    assert describe_plan(plan)["gdrcopy"] == {"driver": "580.159.03"}
     assert plan.all_findings[-1] == findings.OPERATOR_DRIVER()
     assert not plan.converged("580.159.03")
     off = plan_node(settings(gdrcopy_enabled=False), facts, load_catalog(), facts.clock)
-    assert off.of(role) is describe(off)["gdrcopy"] is None
+    assert off.of(role) is describe_plan(off)["gdrcopy"] is None
 
 
 def test_its_settings_are_read(role: CopyRole) -> None:
-    _, (problem,) = load_settings({"gdrcopy_enabled": "yes"})
+    _, (problem,) = load_node_settings({"gdrcopy_enabled": "yes"})
     assert "gdrcopy_enabled" in problem.message
 
 
 def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
     result = RoleResult(CopyEntry(version="2.5"), {"/etc/gdr": "1"}, "2.5")
-    record = merge({}, result.as_json(), "now")
+    record = merge_record({}, result.as_json(), "now")
     assert record
     assert record["gdrcopy"] == {"version": "2.5"}
     assert record["history"][-1] == {
@@ -124,7 +124,7 @@ def test_its_entry_is_written_and_checked(role: CopyRole) -> None:
         "gdrcopy": "2.5",
     }
     damaged = replace(converged_host(), provenance=record_of(gdrcopy={"version": 2.5}))
-    assert [finding.code for finding in unusable(damaged)] == ["GF557"]
+    assert [finding.code for finding in check_record(damaged)] == ["GF557"]
 
 
 def test_its_packages_and_files_go(role: CopyRole) -> None:
@@ -145,7 +145,7 @@ def test_it_has_a_column(role: CopyRole) -> None:
     host = HostReport("gpu-01", status="changed")
     host.roles["gdrcopy"] = {"before": None, "after": "2.5"}
     out = io.StringIO()
-    show(Console(file=out, width=200), [host])
+    show_report(Console(file=out, width=200), [host])
     assert "gdrcopy" in out.getvalue()
     assert "none -> 2.5" in out.getvalue()
     data = host.as_dict()

@@ -12,7 +12,7 @@ from gpufleet.driver.role import ROLE as DRIVER_ROLE
 from gpufleet.exporter.files import UNIT, UNIT_FILE
 from gpufleet.exporter.role import ROLE as EXPORTER
 from gpufleet.facts.model import NodeFacts, Package, Service
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.unfinished import Unfinished, parse_unfinished
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import record_of
@@ -31,7 +31,7 @@ DRIVER_BEGUN = Unfinished(
 def bare(*names: str, **changes: Any) -> NodeFacts:
     """A host without a record, with these packages."""
     packages = {name: Package(name, f"{DRIVER}-1", "amd64") for name in names}
-    return replace(host(provenance=NO_RECORD), packages=packages, **changes)
+    return replace(host(provenance=EMPTY_RECORD), packages=packages, **changes)
 
 
 def test_a_driver_whose_installation_failed_goes() -> None:

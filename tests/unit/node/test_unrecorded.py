@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpufleet.driver.record import DriverEntry
-from gpufleet.facts.record import NO_RECORD, HostRecord
-from gpufleet.node.plan import NodePlan, RolePart, _unrecorded, steps
-from gpufleet.node.record_merge import merge
+from gpufleet.facts.record import EMPTY_RECORD, HostRecord
+from gpufleet.node.plan import NodePlan, RolePart, _unrecorded, plan_steps
+from gpufleet.node.record_merge import merge_record
 from gpufleet.role.protocol import RoleContext
 from gpufleet.role.result import RoleResult
 from tests.unit.hosts import bare_host, record_of
@@ -33,11 +33,11 @@ def unrecorded(record: HostRecord, **role: Any) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("record", "role", "found"),
     [
-        (NO_RECORD, {}, ("driver",)),
+        (EMPTY_RECORD, {}, ("driver",)),
         (record_of(driver=ENTRY.as_json(), files={"/a": "1"}), {}, ("driver",)),
         (record_of(driver=ENTRY.as_json(), files={"/a": "0", "/b": "1"}), {}, ()),
-        (NO_RECORD, {"converged": lambda plan, driver: False}, ()),  # its steps record it
-        (NO_RECORD, {"outcome": lambda settings, plan, context: None}, ()),
+        (EMPTY_RECORD, {"converged": lambda plan, driver: False}, ()),  # its steps record it
+        (EMPTY_RECORD, {"outcome": lambda settings, plan, context: None}, ()),
     ],
     ids=["no record", "another file", "complete", "other steps", "records nothing"],
 )
@@ -50,10 +50,10 @@ def test_a_converged_role_whose_record_lacks_something(
 def test_it_is_a_step() -> None:
     context = RoleContext(bare_host(), None)
     plan = NodePlan((), context=context, unrecorded=("driver",))
-    assert steps(plan) == ["driver: record what is installed"]
+    assert plan_steps(plan) == ["driver: record what is installed"]
 
 
 def test_a_record_that_lacks_nothing_is_left_alone() -> None:
     part = {"driver": {"version": "1"}, "files": {"/a": "0"}}
     before = {**part, "files": {"/a": "0", "/b": "1"}, "toolkit": {"version": "2"}}
-    assert merge(before, part, "now") is None
+    assert merge_record(before, part, "now") is None

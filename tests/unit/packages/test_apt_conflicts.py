@@ -12,14 +12,14 @@ import pytest
 from gpufleet.facts.model import ManagedFile, OsRelease
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
-from gpufleet.packages.apt_sources import FOLDER, conflicting, read_entries
+from gpufleet.node.settings import load_node_settings
+from gpufleet.packages.apt_sources import APT_SOURCES_PREFIX, conflicting_sources, read_entries
 from tests.unit.hosts import bare_host, plan_for
 
 KEY = "/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg"
 OURS = f"deb [signed-by={KEY}] https://repo.example/deb/amd64/ /\n"
 ROCKY = OsRelease("rocky", "9.4", ("rhel",), "", "Rocky Linux 9.4")
-OURS_AT, LAST = f"{FOLDER}.d/m-ours.list", f"{FOLDER}.d/z-last.list"
+OURS_AT, LAST = f"{APT_SOURCES_PREFIX}.d/m-ours.list", f"{APT_SOURCES_PREFIX}.d/z-last.list"
 ONE_LINE = [
     "deb https://repo.example/deb/$(ARCH) /",
     f"deb [signed-by={KEY}] https://repo.example/deb/$(ARCH) /",
@@ -49,14 +49,14 @@ STANZAS = [
     f"types: deb\nuris: https://repo.example/deb/amd64/\nsuites: /\nsigned-by: {KEY}\n",
 ]
 CASES = [(LAST, f"{line}\n") for line in ONE_LINE]
-CASES += [(f"{FOLDER}.d/z+last.list", f"{ONE_LINE[0]}\n")]  # a name that apt ignores
-CASES += [(f"{FOLDER}.d/z-last.sources", stanza) for stanza in STANZAS]
+CASES += [(f"{APT_SOURCES_PREFIX}.d/z+last.list", f"{ONE_LINE[0]}\n")]  # a name that apt ignores
+CASES += [(f"{APT_SOURCES_PREFIX}.d/z-last.sources", stanza) for stanza in STANZAS]
 CASES += [(path.replace("/z", "/a"), text) for path, text in CASES]  # read before ours
 
 
 def found(files: dict[str, str]) -> dict[str, list[str]]:
     managed = {path: ManagedFile(path, text) for path, text in files.items()}
-    return conflicting(read_entries(managed), "x86_64")
+    return conflicting_sources(read_entries(managed), "x86_64")
 
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="this machine has no apt")
@@ -92,7 +92,7 @@ def test_it_is_what_apt_says(tmp_path: Path, path: str, text: str) -> None:
 def test_another_source_of_the_toolkit_blocks_the_plan(name: str, text: str) -> None:
     path = f"/etc/apt/sources.list.d/{name}"
     facts = bare_host(files={path: ManagedFile(path, text)})
-    settings, problems = load_settings(
+    settings, problems = load_node_settings(
         {"toolkit_repo_url": "https://repo.example/libnvidia-container"}
     )
     assert settings, problems
@@ -116,7 +116,10 @@ def test_what_a_release_upgrade_leaves_does_not_block() -> None:
     """If lines without a key precede stanzas with one, apt uses the key for both."""
     url = "http://archive.ubuntu.com/ubuntu"
     stanza = f"Types: deb\nURIs: {url}/\nSuites: jammy\nComponents: main\nSigned-By: /k.gpg\n"
-    texts = {FOLDER: f"deb {url} jammy main\n", f"{FOLDER}.d/ubuntu.sources": stanza}
+    texts = {
+        APT_SOURCES_PREFIX: f"deb {url} jammy main\n",
+        f"{APT_SOURCES_PREFIX}.d/ubuntu.sources": stanza,
+    }
     facts = bare_host(files={path: ManagedFile(path, text) for path, text in texts.items()})
     assert not [finding for finding in plan_for(facts).findings if finding.blocks]
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gpufleet.facts.model import Kernel, Keyring, ManagedFile, NodeFacts, OsRelease, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
-from gpufleet.packages.archives import FILE, ArchivesPlan, plan_archives
+from gpufleet.node.settings import load_node_settings
+from gpufleet.packages.archives import ARCHIVES_FILE, ArchivesPlan, plan_archives
 from gpufleet.packages.yum_files import switch_off
 from tests.unit.hosts import bare_host
 
@@ -63,7 +63,7 @@ def el7(os: str = "centos", **repositories: str) -> NodeFacts:
 
 
 def plan_for(facts: NodeFacts, lacking: Any = ("dkms",), **data: Any) -> ArchivesPlan:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings is not None, problems
     return plan_archives(settings.host, facts, load_catalog(), lacking)
 
@@ -92,7 +92,7 @@ def written(plan: ArchivesPlan, path: str) -> str:
 
 def archives_of(plan: ArchivesPlan) -> dict[str, str]:
     parser = configparser.RawConfigParser()
-    parser.read_string(written(plan, FILE))
+    parser.read_string(written(plan, ARCHIVES_FILE))
     return {name: parser.get(name, "baseurl") for name in parser.sections()}
 
 
@@ -162,7 +162,7 @@ def test_the_setting_switches_to_the_archives() -> None:
     (key,) = plan.keys
     assert key.fingerprints == (EPEL_KEY,)
     assert key.path == EPEL_KEYRING
-    assert f"gpgkey=file://{EPEL_KEYRING}" in written(plan, FILE)
+    assert f"gpgkey=file://{EPEL_KEYRING}" in written(plan, ARCHIVES_FILE)
 
 
 def test_only_the_lines_that_have_to_change_do() -> None:
@@ -215,7 +215,7 @@ def test_a_mirror_of_the_archives_with_its_own_key() -> None:
 
 def test_the_plan_of_a_node_blocks_and_then_does_not() -> None:
     for archives, blocked in ((False, True), (True, False)):
-        settings, _ = load_settings({"node_archives": archives, "driver_branch": "550"})
+        settings, _ = load_node_settings({"node_archives": archives, "driver_branch": "550"})
         assert settings is not None
         facts = el7(CentOS_Base=STOCK)
         plan = plan_node(settings, facts, load_catalog(), facts.clock)

@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.driver.role import conclude as conclude_driver
+from gpufleet.driver.role import conclude_driver as conclude_driver
 from gpufleet.facts.model import NodeFacts, Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.packages.transaction import PackageTransaction, still_held
 from gpufleet.role.result import RoleResult
-from gpufleet.toolkit.conclude import conclude as conclude_toolkit
+from gpufleet.toolkit.conclude import conclude_toolkit
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import converged_host, record_of, resolved_transaction
 
@@ -54,7 +54,7 @@ def test_a_hold_counts_where_it_is_recorded_and_there(
 
 def results(facts: NodeFacts, found: PackageTransaction | None = None) -> list[RoleResult]:
     """The results of driver and toolkit without holds; `found`: a transaction that ran."""
-    settings, problems = load_settings({"driver_hold": False, "toolkit_hold": False})
+    settings, problems = load_node_settings({"driver_hold": False, "toolkit_hold": False})
     assert settings is not None, problems
     node = plan_node(settings, facts, load_catalog(), facts.clock)
     driver, toolkit = node.of(DRIVER), node.of(TOOLKIT)

@@ -11,13 +11,13 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_order
 from gpufleet.facts.model import Kernel, OsRelease, Package, PciDevice
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import plan_node, steps
-from gpufleet.node.settings import load_settings
+from gpufleet.node.plan import plan_node, plan_steps
+from gpufleet.node.settings import load_node_settings
 from gpufleet.packages.transaction import (
     PackageTransaction,
     install_words,
     lock_plugin,
-    resolve,
+    resolve_transaction,
     rpm_words,
     to_hold,
 )
@@ -39,7 +39,7 @@ def asked(version: str | None = None, **changes: Any) -> PackageTransaction:
 
 
 def chosen(wanted: PackageTransaction) -> PackageTransaction:
-    result = resolve(wanted, REPOSITORY)
+    result = resolve_transaction(wanted, REPOSITORY)
     assert isinstance(result, PackageTransaction), result
     return result
 
@@ -55,7 +55,7 @@ def test_an_exact_version_is_taken_exactly() -> None:
 
 
 def test_a_version_that_only_some_packages_have_is_refused_with_what_there_is() -> None:
-    result = resolve(asked("580.95.05"), REPOSITORY)
+    result = resolve_transaction(asked("580.95.05"), REPOSITORY)
     assert isinstance(result, Finding)
     assert result.code == "GF313"
     assert "nvidia-utils-580" in result.message
@@ -68,7 +68,7 @@ def test_a_version_that_only_some_packages_have_is_refused_with_what_there_is() 
 )
 def test_a_version_that_is_not_there_is_named_once(data: dict[str, str], named: str) -> None:
     wanted = plan_for(bare_host(), **data).transaction
-    result = resolve(wanted, dict.fromkeys(wanted.packages, ("595.71.05-1ubuntu1",)))
+    result = resolve_transaction(wanted, dict.fromkeys(wanted.packages, ("595.71.05-1ubuntu1",)))
     assert isinstance(result, Finding)
     assert f"for the {named}" in result.message
     assert "Ask for one of these" not in result.remedy
@@ -82,10 +82,10 @@ def test_a_version_that_is_not_there_is_named_once(data: dict[str, str], named: 
     ],
 )
 def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version: str) -> None:
-    settings, _ = load_settings(data)
+    settings, _ = load_node_settings(data)
     assert settings
     facts = bare_host()
-    reported = steps(plan_node(settings, facts, load_catalog(), facts.clock))
+    reported = plan_steps(plan_node(settings, facts, load_catalog(), facts.clock))
     (driver,) = [step for step in reported if "install the driver" in step]
     (toolkit,) = [step for step in reported if "install the toolkit" in step]
     assert version in driver
@@ -95,7 +95,7 @@ def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version:
 
 
 def test_an_exact_version_is_not_a_prefix() -> None:
-    assert isinstance(resolve(asked("580.1"), REPOSITORY), Finding)
+    assert isinstance(resolve_transaction(asked("580.1"), REPOSITORY), Finding)
 
 
 def test_old_packages_leave_and_useful_ones_move_along() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, describe, plan_node, steps
-from gpufleet.node.settings import load_settings
+from gpufleet.node.plan import NodePlan, describe_plan, plan_node, plan_steps
+from gpufleet.node.settings import load_node_settings
 from gpufleet.packages.transaction import ASKED_LATER
 from gpufleet.packages.trial import apt_download, apt_moved
 from tests.unit.hosts import bare_host, converged_host
@@ -28,7 +28,7 @@ Remv c [1]
 
 
 def plan_of(facts: Any, **data: Any) -> NodePlan:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings, problems
     return plan_node(settings, facts, load_catalog(), facts.clock)
 
@@ -49,15 +49,15 @@ def test_sizes_and_names_are_those_that_apt_lists() -> None:
 
 def test_every_package_step_has_the_answer() -> None:
     plan = plan_of(bare_host(), driver_branch="590")
-    assert ASKED_LATER in "".join(steps(plan))
-    assert describe(plan)["downloads"] == []
+    assert ASKED_LATER in "".join(plan_steps(plan))
+    assert describe_plan(plan)["downloads"] == []
     known = answered(plan)
-    said = [step for step in steps(known) if "to download" in step]
+    said = [step for step in plan_steps(known) if "to download" in step]
     assert len(said) == len(plan.transactions) > 1
     assert all(step.endswith(", 2 packages, 2.5 MB to download") for step in said)
-    assert ASKED_LATER not in "".join(steps(known))
-    assert [step for step in steps(known) if "install the driver: 590.99.01" in step]
-    assert describe(known)["downloads"][0] == {
+    assert ASKED_LATER not in "".join(plan_steps(known))
+    assert [step for step in plan_steps(known) if "install the driver: 590.99.01" in step]
+    assert describe_plan(known)["downloads"][0] == {
         "title": "driver", "packages": ["a", "b"], "bytes": 2_500_000
     }  # fmt: skip
 

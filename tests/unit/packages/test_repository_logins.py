@@ -11,9 +11,9 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, describe, plan_node
-from gpufleet.node.settings import NodeSettings, load_settings
-from gpufleet.packages.archives import FILE
+from gpufleet.node.plan import NodePlan, describe_plan, plan_node
+from gpufleet.node.settings import NodeSettings, load_node_settings
+from gpufleet.packages.archives import ARCHIVES_FILE
 from gpufleet.packages.logins import Logins, RepositoryLogin
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan
@@ -36,7 +36,7 @@ DATA = {
 
 
 def settings(**data: object) -> NodeSettings:
-    found, problems = load_settings({**DATA, **data})
+    found, problems = load_node_settings({**DATA, **data})
     assert found, problems
     return found
 
@@ -67,7 +67,7 @@ def test_apt_gets_a_file_of_its_own_that_only_root_can_read() -> None:
 
 def test_yum_gets_it_in_a_source_that_only_root_can_read() -> None:
     found = plan(el7(CentOS_Base=STOCK))
-    archives = [file for file in found.archives.files if file.path == FILE]
+    archives = [file for file in found.archives.files if file.path == ARCHIVES_FILE]
     driver, toolkit = repositories(found)
     for source in (driver.source, toolkit.source, *archives):
         assert source
@@ -83,7 +83,7 @@ def test_yum_gets_it_in_a_source_that_only_root_can_read() -> None:
 def test_nothing_that_is_shown_has_the_password(facts: NodeFacts) -> None:
     found = plan(facts)
     said = " ".join(finding.message + finding.remedy for finding in found.all_findings)
-    assert "s3cret" not in f"{describe(found)}{said}{LOGINS}{LOGIN}"
+    assert "s3cret" not in f"{describe_plan(found)}{said}{LOGINS}{LOGIN}"
 
 
 def test_a_new_password_is_written_and_the_same_is_not() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.core.openpgp import UNKNOWN
+from gpufleet.core.openpgp import UNKNOWN_KEY_ID
 from gpufleet.facts.model import Keyring
 from tests.unit.driver.test_driver import managed
 from tests.unit.hosts import converged_host, plan_for
@@ -14,7 +14,7 @@ from tests.unit.hosts import converged_host, plan_for
 ROGUE = "B" * 40
 
 
-@pytest.mark.parametrize("beside", [(ROGUE,), (UNKNOWN,), (ROGUE, UNKNOWN)])
+@pytest.mark.parametrize("beside", [(ROGUE,), (UNKNOWN_KEY_ID,), (ROGUE, UNKNOWN_KEY_ID)])
 def test_a_key_beside_ours_is_not_converged(beside: tuple[str, ...]) -> None:
     facts = managed(converged_host())
     assert plan_for(facts).repository.needed is False
@@ -42,7 +42,7 @@ def test_where_rpm_trusts_a_foreign_key_is_said() -> None:
     assert f"(rm {ours.path}; rpm -e gpg-pubkey-0000000b-1)" in found.remedy
 
 
-@pytest.mark.parametrize("found", [(), (ROGUE,), (UNKNOWN,)])
+@pytest.mark.parametrize("found", [(), (ROGUE,), (UNKNOWN_KEY_ID,)])
 def test_another_key_or_none_is_not_converged(found: tuple[str, ...]) -> None:
     facts = managed(converged_host())
     other = tuple(Keyring(one.path, found) for one in facts.keyrings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpufleet.gpu_stack.settings import CLUSTER_ROLES, load_cluster_settings
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.listing import node_settings
 
 URLS = [
@@ -29,7 +29,7 @@ INSTEAD = {
 def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: str) -> None:
     data = {key: f"https://{login}@mirror.example/x"}
     node = key.startswith(tuple(role.prefix for role in node_settings()))
-    settings, problems = load_settings(data) if node else load_cluster_settings(data)
+    settings, problems = load_node_settings(data) if node else load_cluster_settings(data)
     assert settings is None
     (problem,) = problems
     assert key in problem.message
@@ -37,7 +37,7 @@ def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: st
     assert "s3" not in said
     if "$" not in login and "/" not in login:
         assert INSTEAD.get(key, "") in said
-    assert load_settings({"driver_repo_url": "https://mirror.example:8443/x"})[0]
+    assert load_node_settings({"driver_repo_url": "https://mirror.example:8443/x"})[0]
 
 
 @pytest.mark.parametrize("end", ["?sv=1&sig=s3cret", "/x?X-Amz-Signature=s3cret", "#s3cret"])
@@ -45,7 +45,7 @@ def test_an_address_with_a_login_is_refused_and_not_repeated(key: str, login: st
 def test_an_address_with_a_token_behind_it_is_refused_and_not_repeated(key: str, end: str) -> None:
     data = {key: f"https://mirror.example/repos{end}"}
     node = key.startswith(tuple(role.prefix for role in node_settings()))
-    settings, problems = load_settings(data) if node else load_cluster_settings(data)
+    settings, problems = load_node_settings(data) if node else load_cluster_settings(data)
     assert settings is None
     (problem,) = problems
     assert "https://mirror.example/repos" in problem.message

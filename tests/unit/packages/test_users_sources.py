@@ -9,7 +9,7 @@ import pytest
 from gpufleet.facts.model import ManagedFile, NodeFacts, OsRelease, Package
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host, converged_host, plan_for, record_of
@@ -30,7 +30,7 @@ REPO = "/etc/yum.repos.d/nvidia-container-toolkit.repo"
 
 
 def toolkit_plan(facts: NodeFacts, **data: object) -> ToolkitPlan:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings, problems
     return plan_toolkit(settings.of(TOOLKIT), facts, load_catalog())
 
@@ -47,7 +47,7 @@ def with_file(facts: NodeFacts, path: str, text: str) -> NodeFacts:
 
 
 def blocking(facts: NodeFacts, **data: object) -> list[str]:
-    settings, problems = load_settings(data)
+    settings, problems = load_node_settings(data)
     assert settings, problems
     found = plan_node(settings, facts, load_catalog(), facts.clock).blockers
     return [finding.code for finding in found]

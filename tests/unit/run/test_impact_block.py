@@ -10,7 +10,7 @@ from rich.console import Console
 from gpufleet.role.impact import Impact
 from gpufleet.run.impact import impact_lines
 from gpufleet.run.report import HostReport
-from gpufleet.run.report_table import show
+from gpufleet.run.report_table import show_report
 
 SOURCE = {"cuda": ("http://mirror/", "https://nvidia/")}
 
@@ -72,7 +72,7 @@ def test_the_block_comes_first_in_a_plan_and_in_no_run() -> None:
     found = [host("a", Impact())]
     for dry in (True, False):
         out = io.StringIO()
-        show(Console(file=out, width=200), found, dry=dry)
+        show_report(Console(file=out, width=200), found, dry=dry)
         assert out.getvalue().startswith("Impact\n  restarts: none\n") == dry
 
 

@@ -14,8 +14,8 @@ from gpufleet.core.findings.settings import NEAR_MISS
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings, lifecycle
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.junit import as_junit
-from gpufleet.run.lifecycle import Run, requested_reports
+from gpufleet.run.junit import report_junit
+from gpufleet.run.lifecycle import ReportedRun, requested_reports
 from gpufleet.run.report import HostReport, RunFacts
 
 START = datetime(2026, 11, 25, tzinfo=timezone.utc)
@@ -32,7 +32,7 @@ def hosts() -> list[HostReport]:
 
 
 def test_each_host_is_a_case_and_one_that_failed_a_failure() -> None:
-    text = as_junit(hosts(), FACTS)
+    text = report_junit(hosts(), FACTS)
     assert "<testsuite " in text
     (suite,) = ElementTree.fromstring(text)
     assert suite.attrib["name"] == "gpufleet.gpu_node"
@@ -54,7 +54,7 @@ def test_the_reports_of_a_run_are_written_at_its_end(
     junit.write_text("<testsuites></testsuites>")
     monkeypatch.setenv("GPUFLEET_REPORT", str(report))
     monkeypatch.setenv("GPUFLEET_JUNIT", str(junit))
-    run = Run(Invocation("inv.py", ("deploys/gpu_node.py",)), files=requested_reports())
+    run = ReportedRun(Invocation("inv.py", ("deploys/gpu_node.py",)), files=requested_reports())
     assert not junit.exists()  # else CI would read it as this run's
     run.finish(hosts(), 1)  # type: ignore[arg-type]
     assert '"gpu-3"' in report.read_text()
@@ -71,9 +71,9 @@ def test_results_that_cannot_be_printed_are_in_the_report_and_no_success(
     ended: list[int] = []
     report = tmp_path / "report.json"
     monkeypatch.setenv("GPUFLEET_REPORT", str(report))
-    monkeypatch.setattr(lifecycle, "show", full)
-    monkeypatch.setattr(lifecycle, "end", ended.append)
-    run = Run(Invocation("inv.py", ()), files=requested_reports())
+    monkeypatch.setattr(lifecycle, "show_report", full)
+    monkeypatch.setattr(lifecycle, "exit_process", ended.append)
+    run = ReportedRun(Invocation("inv.py", ()), files=requested_reports())
     run.finish(hosts()[:1], ExitStatus.CONVERGED)
     assert '"gpu-1"' in report.read_text()
     assert ended == [ExitStatus.FAILED]

@@ -15,9 +15,9 @@ from rich.console import Console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.driver.findings import host as findings
-from gpufleet.node.findings import NO_GPU
-from gpufleet.run.report import HostReport, RunFacts, as_json
-from gpufleet.run.report_table import show
+from gpufleet.node.findings import HOST_WITHOUT_GPU
+from gpufleet.run.report import HostReport, RunFacts, report_json
+from gpufleet.run.report_table import show_report
 
 RUN = RunFacts(
     "inventories/prod.py",
@@ -42,19 +42,19 @@ def hosts() -> list[HostReport]:
     moved.runtimes = {"docker": "configured"}
     moved.needs = ["reboot: nouveau holds the GPU"]
     blocked = HostReport("gpu-02", status="failed", failed=True)
-    blocked.findings = [findings.MODULE_BUSY(), NO_GPU()]
+    blocked.findings = [findings.MODULE_BUSY(), HOST_WITHOUT_GPU()]
     blocked.errors = ["Load the modules\n  [brackets] are shown as they are"]
     return [moved, blocked, HostReport("gpu-03", status="converged")]
 
 
 def shown(*, dry: bool = False) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=200), hosts(), dry=dry)
+    show_report(Console(file=out, width=200), hosts(), dry=dry)
     return out.getvalue()
 
 
 def test_json_has_what_scripts_ask_for() -> None:
-    report = json.loads(as_json(hosts(), RUN))
+    report = json.loads(report_json(hosts(), RUN))
     jsonschema.validate(report, SCHEMA)
     assert report["started"] == "2026-11-22T08:00:00Z"
     assert (report["dry"], report["exit_status"]) == (False, 1)
@@ -69,7 +69,7 @@ def test_json_has_what_scripts_ask_for() -> None:
 
 
 def test_the_schema_refuses_what_it_does_not_know() -> None:
-    report = json.loads(as_json(hosts(), RUN))
+    report = json.loads(report_json(hosts(), RUN))
     for spoilt in (
         report | {"schema": 2},
         report | {"news": 1},
@@ -84,7 +84,7 @@ def test_the_schema_refuses_what_it_does_not_know() -> None:
 
 def test_a_host_that_was_not_read_has_every_key() -> None:
     unread = [HostReport("gpu-01"), HostReport("lab", kind="cluster")]
-    report = json.loads(as_json(unread, RUN))
+    report = json.loads(report_json(unread, RUN))
     jsonschema.validate(report, SCHEMA)
     node, cluster = report["hosts"]["gpu-01"], report["hosts"]["lab"]
     assert (node["status"], node["plan"]) == ("not reached", {"steps": []})
@@ -123,7 +123,7 @@ def test_names_are_never_markup(name: str) -> None:
     host.steps.append(name)
     host.needs.append(name)
     cluster = HostReport(name, kind="cluster", releases={name: host.roles["driver"]}, needs=[name])
-    show(Console(file=out, width=200), [host, cluster], dry=True)
+    show_report(Console(file=out, width=200), [host, cluster], dry=True)
     assert out.getvalue().count(name) == 12
 
 
@@ -132,7 +132,7 @@ def test_an_unknown_version_of_a_plan_is_not_none() -> None:
     upgrade = HostReport("a", status="planned", roles={"driver": moved})
     removal = HostReport("b", status="planned", leaves=True, roles={"driver": dict(moved)})
     out = io.StringIO()
-    show(Console(file=out, width=200), [upgrade, removal], dry=True)
+    show_report(Console(file=out, width=200), [upgrade, removal], dry=True)
     assert "550.163.01 -> newest" in out.getvalue()
     assert out.getvalue().count("-> none") == 1
 
@@ -151,7 +151,7 @@ def test_the_summary_counts_hosts_that_failed_after_changes() -> None:
     failed = HostReport("a", status="failed", failed=True, changed=5, roles={"driver": moved})
     blocked = HostReport("b", status="failed", failed=True)
     out = io.StringIO()
-    show(Console(file=out, width=200), [failed, blocked])
+    show_report(Console(file=out, width=200), [failed, blocked])
     assert "2 hosts: 0 changed, 0 with no changes, 2 failed (1 after changes)" in out.getvalue()
 
 
@@ -193,7 +193,7 @@ def test_an_exporter_has_a_column_only_where_there_is_one() -> None:
     with_exporter = hosts()
     with_exporter[0].roles["exporter"] = {"before": "4.8.2", "after": "4.8.3.002"}
     out = io.StringIO()
-    show(Console(file=out, width=200), with_exporter)
+    show_report(Console(file=out, width=200), with_exporter)
     assert "exporter" in out.getvalue()
     assert "4.8.2 -> 4.8.3.002" in out.getvalue()
 
@@ -206,17 +206,17 @@ def test_blockers_and_errors_are_reported_with_what_to_do() -> None:
 
 
 def test_infos_of_a_converged_host_are_in_the_plan_alone() -> None:
-    same = HostReport("a", status="converged", findings=[NO_GPU()])
+    same = HostReport("a", status="converged", findings=[HOST_WITHOUT_GPU()])
     assert "GF501" not in of(same, dry=False)
     assert "GF501 info a" in of(same)
-    changed = HostReport("a", status="changed", changed=1, findings=[NO_GPU()])
+    changed = HostReport("a", status="changed", changed=1, findings=[HOST_WITHOUT_GPU()])
     assert "GF501 info a" in of(changed, dry=False)
     assert "GF501 info gpu-02" in shown()  # of a host that failed
 
 
 def test_versions_are_whole_at_80_columns() -> None:
     out = io.StringIO()
-    show(Console(file=out, width=80), hosts())
+    show_report(Console(file=out, width=80), hosts())
     text = out.getvalue()
     assert max(map(len, text.splitlines())) <= 80
     for version in ("550.163.01", "580.178.04", "1.20.1"):
@@ -229,14 +229,14 @@ def test_a_column_that_is_empty_everywhere_is_left_out() -> None:
 
 
 def planned(name: str, *steps: str) -> HostReport:
-    host = HostReport(name, status="planned", changed=len(steps), findings=[NO_GPU()])
+    host = HostReport(name, status="planned", changed=len(steps), findings=[HOST_WITHOUT_GPU()])
     host.steps.extend(steps)
     return host
 
 
 def of(*found: HostReport, dry: bool = True) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=200), list(found), dry=dry)
+    show_report(Console(file=out, width=200), list(found), dry=dry)
     return out.getvalue()
 
 
@@ -290,7 +290,7 @@ def test_converged_hosts_that_are_the_same_share_a_line() -> None:
     found[6].roles["driver"] = {"before": "550.9", "after": "550.9"}
     found[7].status, found[7].changed = "changed", 2
     out = io.StringIO()
-    show(Console(file=out, width=80), found)
+    show_report(Console(file=out, width=80), found)
     lines = [line.split("  ") for line in out.getvalue().splitlines()]
     assert [[cell.strip() for cell in line if cell] for line in lines[2:-1]] == [
         ["38 hosts (gpu-[01-06], gpu-[09-40])", "580.1", "-", "no changes", "4.0 s"],
@@ -303,12 +303,12 @@ def test_converged_hosts_that_are_the_same_share_a_line() -> None:
 def test_a_host_that_a_blocker_stopped_did_not_fail() -> None:
     """An alert about failed runs must not fire for a host that was not changed."""
     stopped = HostReport(
-        "a", status="failed", failed=True, findings=[NO_GPU(), findings.MODULE_BUSY()]
+        "a", status="failed", failed=True, findings=[HOST_WITHOUT_GPU(), findings.MODULE_BUSY()]
     )
     assert any(each.blocks for each in stopped.findings)
     failed = HostReport("b", status="failed", failed=True, errors=["apt failed"])
     begun = HostReport("c", status="failed", failed=True, changed=2, findings=stopped.findings)
     out = io.StringIO()
-    show(Console(file=out, width=200), [stopped, failed, begun])
+    show_report(Console(file=out, width=200), [stopped, failed, begun])
     last = out.getvalue().splitlines()[-1]
     assert last == "3 hosts: 0 changed, 0 with no changes, 1 blocked, 2 failed (1 after changes)"

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from gpufleet.core.stopped import Stopped
-from gpufleet.run.report import RunFacts, as_json
-from gpufleet.run.report_file import JUNIT, REPORT, prepare_file, write_file
+from gpufleet.run.report import RunFacts, report_json
+from gpufleet.run.report_file import JUNIT, REPORT_FILE, prepare_file, write_file
 from gpufleet.verify.report import Report
 
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
-OURS = as_json([], RunFacts("prod.py", (), NOW, NOW, False, 0))
+OURS = report_json([], RunFacts("prod.py", (), NOW, NOW, False, 0))
 VERIFIED = json.dumps(Report({"gpu-1": {}}).as_dict())
 
 
@@ -40,9 +40,9 @@ def test_an_old_one_is_removed_first(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     for old in (OURS, VERIFIED, ""):
         path.write_text(old)
-        assert prepare_file(str(path), "--json", REPORT, keep=True) == path
+        assert prepare_file(str(path), "--json", REPORT_FILE, keep=True) == path
         assert path.read_text() == old
-        prepare_file(str(path), "--json", REPORT)
+        prepare_file(str(path), "--json", REPORT_FILE)
         assert os.listdir(tmp_path) == []
 
 
@@ -52,7 +52,7 @@ def test_a_file_that_is_no_report_stays(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     link.symlink_to(path)
     for place in (path, link):
-        for kind in (REPORT, JUNIT):
+        for kind in (REPORT_FILE, JUNIT):
             with pytest.raises(Stopped, match=f"GF001.*is not {kind.name}"):
                 prepare_file(str(place), "--json", kind)
     assert path.read_text() == text
@@ -63,7 +63,7 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     target, path = tmp_path / "target", tmp_path / "report.json"
     target.write_text(OURS)
     path.symlink_to(target)
-    prepare_file(str(path), "--json", REPORT)
+    prepare_file(str(path), "--json", REPORT_FILE)
     write_file(path, lambda: "ours")
     assert target.read_text() == OURS
     assert not path.is_symlink()
@@ -74,5 +74,5 @@ def test_places_that_take_no_file_are_refused(tmp_path: Path) -> None:
     os.mkfifo(fifo)
     for path in (tmp_path, tmp_path / "none" / "x", Path("/proc/x"), fifo, Path("/dev/null")):
         with pytest.raises(Stopped, match="GF001"):
-            prepare_file(str(path), "--json", REPORT)
+            prepare_file(str(path), "--json", REPORT_FILE)
     assert fifo.exists()

@@ -15,11 +15,11 @@ from gpufleet.run.report import HostReport
 PROGRAM = """
 import atexit
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.run.lifecycle import Run
+from gpufleet.run.lifecycle import ReportedRun
 from gpufleet.run.report import HostReport
 
 hosts = [HostReport("gpu-01", status="converged")]
-run = Run(interrupted={interrupted})
+run = ReportedRun(interrupted={interrupted})
 {ends}(lambda: run.finish(hosts, ExitStatus.CONVERGED, completed=True))
 """
 AT_END = "atexit.register"  # pyinfra's process, in which SystemExit has no effect
@@ -59,9 +59,9 @@ def test_where_standard_output_is_closed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ends: list[int] = []
-    monkeypatch.setattr(lifecycle, "end", ends.append)
+    monkeypatch.setattr(lifecycle, "exit_process", ends.append)
     monkeypatch.setattr(sys, "stdout", None)
     host = HostReport("gpu-01", status="converged")
-    lifecycle.Run().finish([host], ExitStatus.CONVERGED, completed=True)
+    lifecycle.ReportedRun().finish([host], ExitStatus.CONVERGED, completed=True)
     assert ends == [ExitStatus.FAILED]
     assert "standard output: it is closed." in capsys.readouterr().err

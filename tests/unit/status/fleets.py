@@ -7,9 +7,9 @@ from typing import Any
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.run.findings import UNREACHABLE
-from gpufleet.status.models import Fleet, Row, Seen
+from gpufleet.status.models import FleetStatus, Row, SeenHost
 from gpufleet.status.rows import fleet_of, row_of
 from tests.unit.hosts import bare_host, converged_host
 
@@ -19,10 +19,10 @@ DRIVER_ALONE = {"toolkit_enabled": False}
 HOSTILE = "</title><script>alert('x')</script> & [bold]"
 
 
-def seen(name: str, facts: NodeFacts, **data: Any) -> Seen:
+def seen(name: str, facts: NodeFacts, **data: Any) -> SeenHost:
     """A host that answered, with the data of its inventory."""
-    settings, problems = load_settings({**DRIVER_ALONE, **data})
-    return Seen(name, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
+    settings, problems = load_node_settings({**DRIVER_ALONE, **data})
+    return SeenHost(name, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
 
 
 def healthy(version: str = NEWEST, **changes: Any) -> NodeFacts:
@@ -35,8 +35,8 @@ def bare(**changes: Any) -> NodeFacts:
     return bare_host(clock=NOW, **changes)
 
 
-def silent(name: str) -> Seen:
-    return Seen(name, problem=UNREACHABLE(host=name, cause="timed out"))
+def silent(name: str) -> SeenHost:
+    return SeenHost(name, problem=UNREACHABLE(host=name, cause="timed out"))
 
 
 def row(facts: NodeFacts, **data: Any) -> Row:
@@ -44,11 +44,11 @@ def row(facts: NodeFacts, **data: Any) -> Row:
     return row_of(seen("gpu-07", facts, **data), load_catalog(), NOW)
 
 
-def fleet(*hosts: Seen, clusters: tuple[str, ...] = ()) -> Fleet:
+def fleet(*hosts: SeenHost, clusters: tuple[str, ...] = ()) -> FleetStatus:
     return fleet_of("inventories/prod.py", hosts, clusters, load_catalog(), NOW)
 
 
-def hostile() -> Fleet:
+def hostile() -> FleetStatus:
     """Hosts, an inventory and a cluster with malicious names and versions."""
     facts = healthy()
     worse = replace(

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from gpufleet.facts.model import ManagedFile, ModuleOnDisk, NodeFacts, OsRelease, Package, Runtime
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.status.adoption import Adoption, adoption_of, show_adoptions
 from tests.unit.hosts import plan_for
@@ -24,7 +24,7 @@ UBUNTU = "0ubuntu0.22.04.1"
 def foreign(version: str, *names: str, revision: str = UBUNTU, **changes: Any) -> NodeFacts:
     """A host with a driver that works, from these packages, and no record."""
     packages = {name: Package(name, f"{version}-{revision}", "amd64") for name in names}
-    facts = replace(healthy(version), provenance=NO_RECORD, holds=frozenset())
+    facts = replace(healthy(version), provenance=EMPTY_RECORD, holds=frozenset())
     return replace(facts, packages=packages or facts.packages, **changes)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.facts.model import Kernel, PciDevice
 from gpufleet.status.models import Row
-from gpufleet.status.rows import compared
+from gpufleet.status.rows import compare_peers
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
 H100 = PciDevice("0000:17:00.0", 0x2330, 0x030200)
@@ -47,7 +47,7 @@ def test_fewer_gpus_stand_out() -> None:
                                      ["580.1", "580.2", "580.3"]])  # fmt: skip
 def test_without_a_majority_nobody_stands_out(drivers: list[str]) -> None:
     rows = [Row(f"gpu-{n}", models=(("A100", 8),), driver=name) for n, name in enumerate(drivers)]
-    assert outliers(compared(rows)) == {}
+    assert outliers(compare_peers(rows)) == {}
 
 
 def test_only_the_same_gpus_are_compared_and_only_hosts_that_answered() -> None:
@@ -62,6 +62,6 @@ def test_kernels_are_compared_within_a_distribution() -> None:
         return Row(name, models=(("A100", 8),), os=system, kernel=kernel)
 
     ubuntu = [row(f"u{n}", "ubuntu2204", "5.15") for n in range(4)]
-    found = outliers(compared([*ubuntu, row("d", "debian12", "6.1")]))
+    found = outliers(compare_peers([*ubuntu, row("d", "debian12", "6.1")]))
     assert list(found) == ["d"]
     assert ["The distribution is debian12" in text for text in found["d"]] == [True]

@@ -28,11 +28,11 @@ from gpufleet.host.findings import (
 )
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
-from gpufleet.status.detail import details
-from gpufleet.status.models import FLAGS, MEANINGS, Row, Seen
+from gpufleet.node.settings import load_node_settings
+from gpufleet.status.detail import host_details
+from gpufleet.status.models import FLAGS, MEANINGS, Row, SeenHost
 from gpufleet.status.rows import row_of
-from gpufleet.upgrade.host_state import FILE, HostState, Phase, state_text
+from gpufleet.upgrade.host_state import STATE_FILE, HostState, Phase, state_text
 from tests.unit.status.fleets import (
     DRIVER_ALONE,
     NEWEST,
@@ -109,7 +109,7 @@ def test_a_host_that_did_not_answer_is_a_row_with_its_finding() -> None:
     ],
 )
 def test_unreachable_is_the_network(problem: Finding, flag: str) -> None:
-    found = row_of(Seen("gpu-07", problem=problem), load_catalog(), NOW)
+    found = row_of(SeenHost("gpu-07", problem=problem), load_catalog(), NOW)
     assert (found.reached, found.flags) == (False, (flag,))
 
 
@@ -126,8 +126,8 @@ def test_unreachable_is_the_network(problem: Finding, flag: str) -> None:
 )
 def test_a_host_in_an_upgrade_says_so(phase: Phase, more: dict[str, Any], flags: list[str]) -> None:
     state = HostState("r1", "upgrade", "driver", "570.1", NEWEST, "A100", 0, phase, NOW, **more)
-    file = ManagedFile(FILE, state_text(state))
-    found = row(replace(healthy(), files={FILE: file}))
+    file = ManagedFile(STATE_FILE, state_text(state))
+    found = row(replace(healthy(), files={STATE_FILE: file}))
     assert codes(found, "upgrade") == flags
     if flags:
         assert f"run r1, upgrade to {NEWEST}: {phase.value} since 2026-11-25" in text(
@@ -136,7 +136,7 @@ def test_a_host_in_an_upgrade_says_so(phase: Phase, more: dict[str, Any], flags:
 
 
 def test_a_damaged_state_of_an_upgrade_is_said() -> None:
-    found = row(replace(healthy(), files={FILE: ManagedFile(FILE, "{")}))
+    found = row(replace(healthy(), files={STATE_FILE: ManagedFile(STATE_FILE, "{")}))
     assert codes(found, "upgrade") == ["GF738"]
 
 
@@ -259,7 +259,7 @@ def test_a_newer_kernel_of_the_same_flavour_needs_a_reboot(facts: NodeFacts, new
     assert newer_kernel(facts) == newer
     assert codes(row(facts), "reboot") == (["GF524"] if newer else [])
     host = seen("gpu-01", facts)
-    (found,) = details([host], fleet(host), load_catalog(), NOW)
+    (found,) = host_details([host], fleet(host), load_catalog(), NOW)
     assert found.has["kernel"]["newer"] == (newer or None)
 
 
@@ -303,7 +303,7 @@ def test_flags_have_an_order_and_a_meaning() -> None:
 
 
 def test_a_host_without_a_gpu_has_a_row() -> None:
-    found = row_of(Seen("login", ("others",), bare(pci=())), load_catalog(), NOW)
+    found = row_of(SeenHost("login", ("others",), bare(pci=())), load_catalog(), NOW)
     assert (found.model, found.gpu_text, found.gpus) == ("", "", 0)
     assert found.reached
 
@@ -340,7 +340,7 @@ def test_facts_that_nothing_can_be_made_of_end_one_row_alone() -> None:
     )
     assert good.reached
     hosts = [seen("bad", worst), seen("good", healthy())]
-    first, second = details(hosts, found, catalog, NOW)
+    first, second = host_details(hosts, found, catalog, NOW)
     assert (first.has, [each.code for each in first.findings]) == ({}, ["GF502"])
     assert second.has
 
@@ -348,7 +348,7 @@ def test_facts_that_nothing_can_be_made_of_end_one_row_alone() -> None:
 def test_facts_that_fail_in_depth_alone_make_the_host_unreadable() -> None:
     worst = replace(healthy(), collectors=(None,))  # type: ignore[arg-type]
     host = seen("bad", healthy())
-    (first,) = details([replace(host, facts=worst)], fleet(host), load_catalog(), NOW)
+    (first,) = host_details([replace(host, facts=worst)], fleet(host), load_catalog(), NOW)
     assert (first.row.reached, first.has) == (False, {})
     assert [each.code for each in first.findings] == ["GF502"]
 
@@ -360,7 +360,7 @@ def test_status_and_plan_have_one_remedy_for_a_branch_without_fixes(code: str) -
         os=OsRelease("centos", "7"), package_manager="yum", modules={"nvidia": "550.163.01"}
     )
     found = {note.finding.code: note.finding.remedy for note in row(facts).notes}
-    settings, _ = load_settings(DRIVER_ALONE)
+    settings, _ = load_node_settings(DRIVER_ALONE)
     assert settings
     plan = plan_node(settings, facts, load_catalog(), NOW)
     planned = {finding.code: finding.remedy for finding in plan.all_findings}

@@ -13,11 +13,11 @@ import pytest
 
 import gpufleet
 from gpufleet.node.catalog import load_catalog
-from gpufleet.status.detail import as_json as doctor_json
-from gpufleet.status.detail import details
-from gpufleet.status.export import COLUMNS, as_csv, as_json
+from gpufleet.status.detail import details_json as doctor_json
+from gpufleet.status.detail import host_details
+from gpufleet.status.export import COLUMNS, as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES
-from gpufleet.status.models import FLAGS, Fleet, Row
+from gpufleet.status.models import FLAGS, FleetStatus, Row
 from tests.unit.status.fleets import NOW, bare, fleet, healthy, hostile, seen, silent
 
 FOLDER = Path(gpufleet.__file__).parent / "status"
@@ -30,24 +30,24 @@ HOSTS = (seen("a", healthy()), seen("b", bare()), silent("c"), seen("d", bare(),
 @pytest.mark.parametrize("by", [None, *PROPERTIES])
 def test_json_fits_its_schema(by: str | None) -> None:
     for found in (fleet(*HOSTS, clusters=("lab",)), hostile()):
-        document = json.loads(json.dumps(as_json(found, NOW, by)))  # type: ignore[arg-type]
+        document = json.loads(json.dumps(fleet_json(found, NOW, by)))  # type: ignore[arg-type]
         jsonschema.validate(document, SCHEMA)
         assert document["group_by"] == by
     assert document["time"] == "2026-11-25T09:46:40Z"
-    bare_host = as_json(fleet(HOSTS[1]), NOW)["hosts"]["b"]
+    bare_host = fleet_json(fleet(HOSTS[1]), NOW)["hosts"]["b"]
     assert [bare_host[key] for key in ("driver", "toolkit")] == [None, None]
 
 
 def test_groups_have_the_value_that_their_hosts_share() -> None:
-    groups = as_json(fleet(*HOSTS), NOW, "driver")["groups"]
+    groups = fleet_json(fleet(*HOSTS), NOW, "driver")["groups"]
     values = {group["value"]: group["hosts"] for group in groups}
-    assert "a" in values[as_json(fleet(*HOSTS), NOW)["hosts"]["a"]["driver"]]
+    assert "a" in values[fleet_json(fleet(*HOSTS), NOW)["hosts"]["a"]["driver"]]
     assert "b" in values[None]
 
 
 def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
     found = fleet(*HOSTS, clusters=("lab",))
-    document = doctor_json(details(HOSTS, found, load_catalog(), NOW), found, NOW)
+    document = doctor_json(host_details(HOSTS, found, load_catalog(), NOW), found, NOW)
     jsonschema.validate(document, DOCTOR)
     assert document["clusters"] == ["lab"]
     keys = {key for host in document["hosts"].values() for key in host}
@@ -58,8 +58,8 @@ def test_the_document_of_doctor_fits_its_schema_and_has_names_as_keys() -> None:
 def test_a_schema_refuses_what_it_does_not_know(schema: dict[str, object]) -> None:
     found = fleet(*HOSTS)
     documents = {
-        id(SCHEMA): as_json(found, NOW),
-        id(DOCTOR): doctor_json(details(HOSTS, found, load_catalog(), NOW), found, NOW),
+        id(SCHEMA): fleet_json(found, NOW),
+        id(DOCTOR): doctor_json(host_details(HOSTS, found, load_catalog(), NOW), found, NOW),
     }
     document = documents[id(schema)]
     jsonschema.validate(document, schema)
@@ -118,7 +118,7 @@ FORMULAS = (
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, delimiter: str) -> None:
     rows = (Row("h1", kernel=formula, driver=formula), Row(formula, os=formula))
-    lines = csv.reader(io.StringIO(as_csv(Fleet("inv.py", rows))), delimiter=delimiter)
+    lines = csv.reader(io.StringIO(as_csv(FleetStatus("inv.py", rows))), delimiter=delimiter)
     cells = [unicodedata.normalize("NFKC", cell) for line in lines for cell in line]
     assert [cell for cell in cells if cell.lstrip(' "').startswith(("=", "+", "-", "@"))] == []
     assert any("'" in cell for cell in cells)
@@ -126,5 +126,5 @@ def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, delimiter: 
 
 def test_texts_without_a_formula_stay_as_they_are() -> None:
     text = "5.15;a=b, c-d; x@y"
-    (_, line) = csv.reader(io.StringIO(as_csv(Fleet("inv.py", (Row("h1", kernel=text),)))))
+    (_, line) = csv.reader(io.StringIO(as_csv(FleetStatus("inv.py", (Row("h1", kernel=text),)))))
     assert line[COLUMNS.index("kernel")] == text

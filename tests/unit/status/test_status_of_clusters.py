@@ -9,11 +9,11 @@ from typing import Any
 from rich.console import Console
 
 from gpufleet.status.clusters import cluster_rows
-from gpufleet.status.export import as_csv, as_json
-from gpufleet.status.metrics import metrics_text
-from gpufleet.status.models import Fleet
+from gpufleet.status.export import as_csv, fleet_json
+from gpufleet.status.metrics import status_metrics_text
+from gpufleet.status.models import FleetStatus
 from gpufleet.status.page import as_html
-from gpufleet.status.text import show
+from gpufleet.status.text import show_status
 
 NOW = 1_764_064_000
 BLOCKER = {"code": "GF820", "severity": "blocker", "message": "No.", "remedy": "Do."}
@@ -44,24 +44,24 @@ def test_a_cluster_has_the_flags_of_its_plan() -> None:
     }
     assert [row.reached for row in rows] == [True, True, True, False, False]
     assert rows[0].releases == (("nvidia-device-plugin", "0.19.0"),), "as installed"
-    document = as_json(Fleet("inv.py", (), rows), NOW)["clusters"]
+    document = fleet_json(FleetStatus("inv.py", (), rows), NOW)["clusters"]
     assert document["drifted"]["steps"] == ["upgrade nvidia-device-plugin"]
     out = io.StringIO()
-    show(Console(file=out, width=80), Fleet("inv.py", (), rows))
+    show_status(Console(file=out, width=80), FleetStatus("inv.py", (), rows))
     assert "nvidia-device-plugin 0.19.0" in out.getvalue()
     assert "5 clusters: 2 unreachable, 1 blocked, 1 drift, 1 without a flag" in out.getvalue()
 
 
 def test_every_export_has_clusters() -> None:
     parts = {"lab": part("failed", findings=[BLOCKER])}
-    fleet = Fleet("inv.py", (), cluster_rows(parts, parts))
+    fleet = FleetStatus("inv.py", (), cluster_rows(parts, parts))
     (line,) = csv.DictReader(io.StringIO(as_csv(fleet)))
     known = {name: text for name, text in line.items() if text}
     assert known == {
         "host": "lab", "reached": "true", "flags": "blocked", "codes": "GF820", "kind": "cluster",
         "releases": "nvidia-device-plugin 0.19.0",
     }  # fmt: skip
-    metrics = metrics_text(fleet, NOW)
+    metrics = status_metrics_text(fleet, NOW)
     assert 'gpufleet_status_cluster_flag{cluster="lab",flag="blocked"} 1\n' in metrics
     assert 'gpufleet_status_cluster_flag{cluster="lab",flag="drift"} 0\n' in metrics
     named = '{cluster="lab",release="nvidia-device-plugin",version="0.19.0"} 1\n'

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from gpufleet.status.models import Fleet
+from gpufleet.status.models import FleetStatus
 from gpufleet.status.page import as_html
 from tests.unit.status.fleets import HOSTILE, NOW, bare, fleet, healthy, hostile, seen, silent
 
@@ -46,13 +46,13 @@ class Page(HTMLParser):
         return " ".join(data for where, data in self.texts if where == tag)
 
 
-def many() -> Fleet:
+def many() -> FleetStatus:
     hosts = [seen(f"gpu-{n:02}", healthy()) for n in range(1, 41)]
     return fleet(*hosts, seen("gpu-41", bare()), silent("gpu-42"), clusters=("lab",))
 
 
 @pytest.mark.parametrize("found", [many(), hostile(), fleet()], ids=["many", "hostile", "none"])
-def test_it_is_well_formed_and_loads_nothing(found: Fleet) -> None:
+def test_it_is_well_formed_and_loads_nothing(found: FleetStatus) -> None:
     text = as_html(found, NOW)
     page = Page(text)
     assert text.startswith("<!DOCTYPE html>\n")

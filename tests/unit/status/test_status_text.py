@@ -8,18 +8,18 @@ import pytest
 from rich.console import Console
 
 from gpufleet.status.groups import PROPERTIES, by_property
-from gpufleet.status.models import Fleet
-from gpufleet.status.text import show, show_groups
+from gpufleet.status.models import FleetStatus
+from gpufleet.status.text import show_groups, show_status
 from tests.unit.status.fleets import bare, fleet, healthy, hostile, seen, silent
 
 
-def shown(found: Fleet, width: int = 80) -> str:
+def shown(found: FleetStatus, width: int = 80) -> str:
     out = io.StringIO()
-    show(Console(file=out, width=width), found)
+    show_status(Console(file=out, width=width), found)
     return out.getvalue()
 
 
-def many() -> Fleet:
+def many() -> FleetStatus:
     facts = healthy()
     hosts = [seen(f"gpu-{n:02}", facts, driver_enabled=False) for n in range(1, 41)]
     return fleet(*hosts, seen("gpu-41", bare()), silent("gpu-42"), clusters=("lab",))

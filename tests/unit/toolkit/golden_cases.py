@@ -11,21 +11,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import yaml
 
 from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.model import Merged, Record
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.model import EditRecord, Merged
+from gpufleet.toolkit.config.tables import parse_tables
 
 FOLDER = "/etc/crio/crio.conf.d"
 GOLDEN = Path(__file__).parent / "golden"
-MODULES: dict[str, ModuleType] = {"docker": docker, "containerd": containerd, "crio": crio}
+EDITORS: dict[str, tuple[Callable[..., Merged], Callable[..., Merged]]] = {
+    "docker": (docker.merge_docker, docker.unmerge_docker),
+    "containerd": (containerd.merge_containerd, containerd.unmerge_containerd),
+    "crio": (crio.merge_crio, crio.unmerge_crio),
+}
 
 
 @dataclass(frozen=True)
@@ -57,20 +61,22 @@ class Case:
             chosen["binary"] = "nvidia-container-runtime"
         if "layers" in self.settings:
             texts = {f"{FOLDER}/{n}": text for n, text in enumerate(self.settings["layers"])}
-            chosen["layers"] = crio.layers(texts, f"{FOLDER}/0")
+            chosen["layers"] = crio.read_crio_layers(texts, f"{FOLDER}/0")
         if "main" in self.settings:
             main = {"main": self.settings["main"]}
-            chosen["layers"] = containerd_layers.layers(main, "main", deep_merge=True)
-            chosen["new_version"] = containerd_layers.version_of(parsed(main["main"]))
+            chosen["layers"] = containerd_layers.read_containerd_layers(
+                main, "main", deep_merge=True
+            )
+            chosen["new_version"] = containerd_layers.version_of(parse_tables(main["main"]))
         return DesiredRuntime(file=f"/etc/{self.runtime}/case", **chosen)
 
-    def merge(self, text: str | None, record: Record | None = None) -> Merged:
-        merged: Merged = MODULES[self.runtime].merge(text, self.desired, record)
-        return merged
+    def merge(self, text: str | None, record: EditRecord | None = None) -> Merged:
+        merge, _ = EDITORS[self.runtime]
+        return merge(text, self.desired, record)
 
-    def unmerge(self, text: str | None, record: Record) -> Merged:
-        merged: Merged = MODULES[self.runtime].unmerge(text, record)
-        return merged
+    def unmerge(self, text: str | None, record: EditRecord) -> Merged:
+        _, unmerge = EDITORS[self.runtime]
+        return unmerge(text, record)
 
 
 def cases(runtime: str = "*") -> list[Case]:

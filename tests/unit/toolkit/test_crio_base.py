@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.toolkit.config.edits import lookup
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.edits import lookup_path
+from gpufleet.toolkit.config.tables import parse_tables
 from tests.unit.toolkit.test_runtime_result import (
     BINARY,
     CRIO_D,
@@ -44,7 +44,7 @@ NVIDIA = ("crio", "runtime", "runtimes", "nvidia")
 
 def entry_of(*texts: str) -> object:
     files = {f"{CRIO_D}/{number}.conf": text for number, text in enumerate(texts)}
-    return lookup(parsed(written(planned(crio_host(files)))), NVIDIA)
+    return lookup_path(parse_tables(written(planned(crio_host(files)))), NVIDIA)
 
 
 @pytest.mark.parametrize("default", [KATA, GVISOR])

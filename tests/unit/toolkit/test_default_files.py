@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from gpufleet.toolkit.config import containerd_layers
-from gpufleet.toolkit.config.edits import lookup
-from gpufleet.toolkit.config.layers import PLACES
+from gpufleet.toolkit.config.edits import lookup_path
+from gpufleet.toolkit.config.layers import RUNTIME_PLACES
 from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal
 from tests.unit.toolkit.test_runtime_result import codes_of, planned
 from tests.unit.toolkit.test_toolkit import CONFIG, containerd_host
 
 FILES = sorted((Path(__file__).parent / "defaults").glob("containerd-*.toml"))
-NVIDIA = (*PLACES["containerd"].runtimes, "nvidia")
-RUNC = (*PLACES["containerd"].runtimes, "runc")
+NVIDIA = (*RUNTIME_PLACES["containerd"].runtimes, "nvidia")
+RUNC = (*RUNTIME_PLACES["containerd"].runtimes, "runc")
 DRIVER = ("options", "SystemdCgroup")
 
 every_version = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -37,7 +37,7 @@ def newest(file: Path) -> int:
 
 def table(texts: dict[str, str], file: Path) -> object:
     deep = newest(file) > 2
-    return containerd_layers.layers(texts, CONFIG, deep, newest(file)).table
+    return containerd_layers.read_containerd_layers(texts, CONFIG, deep, newest(file)).table
 
 
 def test_there_is_a_file_of_each_line() -> None:
@@ -53,10 +53,12 @@ def test_nvidia_has_what_runc_has(file: Path, default: bool) -> None:
     assert set(codes_of(done)) <= {"GF408", "GF415"}  # 1.7 prints `enable_cdi = false`
     after = provisioned(facts, default_runtime=default)
     found = table(after.texts, file)
-    ours, base = lookup(found, NVIDIA), lookup(found, RUNC)
-    assert lookup(ours, DRIVER) is True
-    assert lookup(base, DRIVER) is True
-    assert lookup(found, PLACES["containerd"].default) == ("nvidia" if default else "runc")
+    ours, base = lookup_path(found, NVIDIA), lookup_path(found, RUNC)
+    assert lookup_path(ours, DRIVER) is True
+    assert lookup_path(base, DRIVER) is True
+    assert lookup_path(found, RUNTIME_PLACES["containerd"].default) == (
+        "nvidia" if default else "runc"
+    )
     assert planned(after, default_runtime=default).change is None
     undone = removal(after)
     assert undone.change is not None

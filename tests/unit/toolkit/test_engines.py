@@ -9,7 +9,7 @@ import pytest
 from gpufleet.facts.model import NodeFacts, Package, Runtime, Service
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.engines import ENGINES
 from tests.unit.hosts import bare_host
 
@@ -25,7 +25,7 @@ DOCKER = Runtime("docker", "28.3.2", "docker.service", "/etc/docker/daemon.json"
 
 def named(facts: NodeFacts) -> set[str]:
     """The engines that findings name, and GF420 for a host without an engine."""
-    settings = load_settings({})[0]
+    settings = load_node_settings({})[0]
     assert settings
     found = plan_node(settings, facts, load_catalog(), facts.clock).all_findings
     engines = {

@@ -16,9 +16,9 @@ import pytest
 import tomlkit
 from golden_cases import Case, cases
 
-from gpufleet.core.merge import merged
+from gpufleet.core.merge import merge_mappings
 from gpufleet.node.catalog import load_catalog
-from gpufleet.toolkit.config.edits import lookup
+from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.mirror.gotools import toolkit_programs
 from gpufleet_sandbox.paths import cache_dir
@@ -97,7 +97,7 @@ def _joined(layers: list[str]) -> list[str]:
     """CRI-O's files as one, since nvidia-ctk reads only one."""
     whole: dict[str, Any] = {}
     for layer in layers:
-        whole = merged(whole, tomllib.loads(layer))
+        whole = merge_mappings(whole, tomllib.loads(layer))
     return [tomlkit.dumps(whole)]
 
 
@@ -109,7 +109,7 @@ def _meaning(runtime: str, config: dict[str, Any]) -> Any:
     """A configuration without entries that have no effect: zero values and `imports`."""
     plain: Any = _plain({key: value for key, value in config.items() if key != "imports"})
     if runtime == "docker":
-        lookup(plain, ("runtimes", "nvidia"), {}).pop("args", None)
+        lookup_path(plain, ("runtimes", "nvidia"), {}).pop("args", None)
     return plain
 
 
@@ -127,7 +127,7 @@ def _read(case: Case, text: str | None) -> dict[str, Any]:
     outer = case.settings.get("main", "")
     if case.runtime == "crio":
         outer = "\n".join(_joined(case.settings["layers"]))
-    return merged(tomllib.loads(outer), tomllib.loads(text or ""))
+    return merge_mappings(tomllib.loads(outer), tomllib.loads(text or ""))
 
 
 def _agree(case: Case, program: Path, folder: Path) -> bool:
@@ -138,7 +138,7 @@ def _agree(case: Case, program: Path, folder: Path) -> bool:
     if case.runtime == "docker":
         theirs = json.loads(main.read_text()) if main.exists() else {}
     else:
-        theirs = merged(_toml(main), _toml(folder / "99-nvidia.toml"))
+        theirs = merge_mappings(_toml(main), _toml(folder / "99-nvidia.toml"))
     ours = _read(case, outcome.text)
     return bool(_meaning(case.runtime, ours) == _meaning(case.runtime, theirs))
 

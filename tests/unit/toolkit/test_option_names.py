@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.toolkit.config.edits import lookup
-from gpufleet.toolkit.config.tables import parsed
-from gpufleet.verify.runtimes import Runtime
+from gpufleet.toolkit.config.edits import lookup_path
+from gpufleet.toolkit.config.tables import parse_tables
+from gpufleet.verify.runtimes import CheckedRuntime
 from tests.unit.toolkit.test_runtime_result import (
     BINARY,
     CONFIG,
@@ -42,7 +42,7 @@ def test_the_binary_of_the_base_is_not_inherited(version: str, head: str, plugin
     main = head + table(plugin, "runc", LOWER_SYSTEMD, LOWER_RUNC)
     facts = host(version, {CONFIG: main})
     done = plan(facts, cdi=False)
-    options = lookup(parsed(written(done.runtimes[0])), ("plugins", plugin, *NVIDIA))
+    options = lookup_path(parse_tables(written(done.runtimes[0])), ("plugins", plugin, *NVIDIA))
     assert options == {"systemdCgroup": True, "BinaryName": BINARY}
     assert planned(carried_out(facts, done), cdi=False).change is None
 
@@ -93,4 +93,4 @@ def test_the_checks_read_the_program_in_any_spelling(
 ) -> None:
     entry = {"containerd": {"runtimes": {"nvidia": {"options": options}}}}
     there: Any = SimpleNamespace(_cri_tables=lambda: [entry["containerd"]], name="containerd")
-    assert Runtime.nvidia_binary.fget(there) == program  # type: ignore[attr-defined]
+    assert CheckedRuntime.nvidia_binary.fget(there) == program  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.model import Merged, Record
+from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.dockerd import dockerd_options
 from tests.selection import examples
 
@@ -102,7 +102,7 @@ def _is_small(before: str, after: str) -> bool:
 @settings(max_examples=examples(300), deadline=None)
 @given(daemon_json(), desired_runtimes)
 def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
-    merged = docker.merge(text, desired)
+    merged = docker.merge_docker(text, desired)
     assert not merged.blocked
     assert merged.text is not None
     before, after = json.loads(text), json.loads(merged.text)
@@ -111,9 +111,9 @@ def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
     assert "nvidia" in after["runtimes"]
     assert not desired.default or after["default-runtime"] == "nvidia"
     assert _is_small(text, merged.text)
-    again = docker.merge(merged.text, desired, merged.record)
+    again = docker.merge_docker(merged.text, desired, merged.record)
     assert (again.text, again.changed, again.record) == (merged.text, False, merged.record)
-    assert docker.unmerge(merged.text, merged.record).text == text
+    assert docker.unmerge_docker(merged.text, merged.record).text == text
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -121,11 +121,11 @@ def test_docker_merge(text: str, desired: DesiredRuntime) -> None:
 def test_docker_setting_can_change(
     text: str, first: DesiredRuntime, second: DesiredRuntime
 ) -> None:
-    one = docker.merge(text, first)
-    two = docker.merge(one.text, second, one.record)
+    one = docker.merge_docker(text, first)
+    two = docker.merge_docker(one.text, second, one.record)
     assert two.text is not None
-    assert json.loads(two.text) == json.loads(docker.merge(text, second).text or "")
-    assert docker.unmerge(two.text, two.record).text == text
+    assert json.loads(two.text) == json.loads(docker.merge_docker(text, second).text or "")
+    assert docker.unmerge_docker(two.text, two.record).text == text
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -137,20 +137,20 @@ def test_docker_setting_can_change(
 def test_docker_edits_of_the_user_stay(
     text: str, desired: DesiredRuntime, more: dict[str, Any]
 ) -> None:
-    merged = docker.merge(text, desired)
+    merged = docker.merge_docker(text, desired)
     edited = json.loads(merged.text or "") | more
-    removed = docker.unmerge(json.dumps(edited, indent=3), merged.record)
+    removed = docker.unmerge_docker(json.dumps(edited, indent=3), merged.record)
     assert json.loads(removed.text or "") == json.loads(text) | more
 
 
 @settings(max_examples=examples(200))
 @given(st.text(string.printable, max_size=60), desired_runtimes)
 def test_docker_takes_any_text(text: str, desired: DesiredRuntime) -> None:
-    merged = docker.merge(text, desired)
+    merged = docker.merge_docker(text, desired)
     if merged.blocked:
         assert merged.text == text
     else:
-        assert docker.unmerge(merged.text, merged.record).text == text
+        assert docker.unmerge_docker(merged.text, merged.record).text == text
 
 
 toml_keys = st.text(string.ascii_lowercase + "_", min_size=1, max_size=8)
@@ -242,7 +242,7 @@ def _valid(text: str) -> bool:
 def test_containerd_merge(config: tuple[int, str], desired: DesiredRuntime) -> None:
     version, text = config
     assume(_valid(text))
-    merged = containerd.merge(text, desired)
+    merged = containerd.merge_containerd(text, desired)
     assert not merged.blocked, merged.notes
     assert merged.text is not None
     before, after = tomllib.loads(text), tomllib.loads(merged.text)
@@ -251,9 +251,9 @@ def test_containerd_merge(config: tuple[int, str], desired: DesiredRuntime) -> N
     assert _only_adds(before, after, replaced)
     assert "nvidia" in after["plugins"][PLUGINS[version]]["containerd"]["runtimes"]
     assert _is_small(text, merged.text)
-    again = containerd.merge(merged.text, desired, merged.record)
+    again = containerd.merge_containerd(merged.text, desired, merged.record)
     assert (again.text, again.changed, again.record) == (merged.text, False, merged.record)
-    assert containerd.unmerge(merged.text, merged.record).text == text
+    assert containerd.unmerge_containerd(merged.text, merged.record).text == text
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -263,10 +263,10 @@ def test_containerd_setting_can_change(
 ) -> None:
     text = config[1]
     assume(_valid(text))
-    one = containerd.merge(text, first)
-    two = containerd.merge(one.text, second, one.record)
+    one = containerd.merge_containerd(text, first)
+    two = containerd.merge_containerd(one.text, second, one.record)
     assert not two.blocked
-    assert containerd.unmerge(two.text, two.record).text == text
+    assert containerd.unmerge_containerd(two.text, two.record).text == text
 
 
 @settings(max_examples=examples(100), deadline=None)
@@ -276,10 +276,10 @@ def test_containerd_edits_of_the_user_stay(
 ) -> None:
     text = config[1]
     assume(_valid(text))
-    merged = containerd.merge(text, desired)
+    merged = containerd.merge_containerd(text, desired)
     newline = "" if (merged.text or "").endswith("\n") else "\n"
     edited = f"{merged.text}{newline}\n[users_own]\n{_lines(more, '')}"
-    removed = containerd.unmerge(edited, merged.record)
+    removed = containerd.unmerge_containerd(edited, merged.record)
     assert tomllib.loads(removed.text or "") == tomllib.loads(text) | {"users_own": more}
 
 
@@ -292,17 +292,19 @@ def test_crio_drop_in(crun: dict[str, Any], runtime: dict[str, Any], default: bo
         {"crio": {"runtime": {"default_runtime": "crun", "runtimes": {"crun": crun}}}}
     )
     desired = DesiredRuntime(
-        file=crio.DROP_IN, default=default, layers=crio.layers({"main": layer}, "main")
+        file=crio.CRIO_DROP_IN,
+        default=default,
+        layers=crio.read_crio_layers({"main": layer}, "main"),
     )
-    merged = crio.merge(None, desired)
+    merged = crio.merge_crio(None, desired)
     assert merged.text is not None
     entry = tomllib.loads(merged.text)["crio"]["runtime"]["runtimes"]["nvidia"]
     assert entry["runtime_path"] == desired.binary
-    again: Merged = crio.merge(merged.text, desired, merged.record)
+    again: Merged = crio.merge_crio(merged.text, desired, merged.record)
     assert not again.changed
-    assert crio.unmerge(merged.text, merged.record).text is None
+    assert crio.unmerge_crio(merged.text, merged.record).text is None
 
 
 def test_nothing_is_removed_without_a_record() -> None:
     text = '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}'
-    assert docker.unmerge(text, Record()).text == text
+    assert docker.unmerge_docker(text, EditRecord()).text == text

@@ -19,7 +19,7 @@ from gpufleet.facts.model import (
 )
 from gpufleet.node.catalog import load_catalog
 from gpufleet.toolkit.config.containerd_layers import version_of
-from gpufleet.toolkit.config.tables import parsed
+from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -403,7 +403,7 @@ def docker_service(started: str) -> dict[str, Service]:
     ("text", "version"), [("", 1), ("version = 2\n", 2), ('version = "3"\n', 1)]
 )
 def test_the_version_that_containerd_assumes_for_a_file(text: str, version: int) -> None:
-    assert version_of(parsed(text)) == version
+    assert version_of(parse_tables(text)) == version
 
 
 def test_packages_are_held_unless_a_setting_says_no() -> None:

@@ -13,7 +13,7 @@ import time
 
 import click
 
-from gpufleet.upgrade.host_state import ENDED, RETURNED, Phase
+from gpufleet.upgrade.host_state import FINAL_PHASES, RETURNED, Phase
 from gpufleet.upgrade.settings import UpgradeSettings
 from tests.fakes.upgrade_fleet import NEW, OLD, Killed, Machine, Workers, World
 
@@ -109,7 +109,7 @@ class History:
 
     def is_over(self) -> bool:
         states = [machine.state for machine in self.world.machines.values()]
-        return all(s is None or (s.phase in ENDED and (not s.out or s.phase is Phase.STUCK))
+        return all(s is None or (s.phase in FINAL_PHASES and (not s.out or s.phase is Phase.STUCK))
                    for s in states)  # fmt: skip
 
     def wrong(self) -> list[str]:

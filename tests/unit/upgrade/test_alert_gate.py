@@ -15,8 +15,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from gpufleet.upgrade.operations import alert_gate, loop
-from gpufleet.upgrade.operations.alert_gate import QUERY, alerts_of, firing
-from gpufleet.upgrade.settings import UpgradeSettings, load_settings
+from gpufleet.upgrade.operations.alert_gate import QUERY, alerts_of, firing_alerts
+from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings
 from tests.fakes.upgrade_fleet import World, fleet_of
 
 
@@ -26,9 +26,11 @@ def answer(*names: str, **more: Any) -> bytes:
 
 
 def test_alerts_that_are_not_ignored() -> None:
-    found = firing(answer("Watchdog", "NodeDown", "NodeDown", "WatchdogLate"), "Watchdog|Info.*")
+    found = firing_alerts(
+        answer("Watchdog", "NodeDown", "NodeDown", "WatchdogLate"), "Watchdog|Info.*"
+    )
     assert found == ("NodeDown", "WatchdogLate")
-    assert firing(answer("a\nb\x1b[2J"), "")[0].isprintable()
+    assert firing_alerts(answer("a\nb\x1b[2J"), "")[0].isprintable()
 
 
 def about(**labels: str) -> bytes:
@@ -43,16 +45,20 @@ def about(**labels: str) -> bytes:
 )  # fmt: skip
 def test_alerts_about_hosts_out_of_service_do_not_count(labels: dict[str, str]) -> None:
     away = ("gpu-1", "192.0.2.9", "2001:db8::9")
-    assert firing(about(**labels), "", away) == ()
-    assert firing(about(**labels), "") == ("Down",)
-    assert firing(about(**labels), "", ("gpu-2", "gpu")) == ("Down",)
+    assert firing_alerts(about(**labels), "", away) == ()
+    assert firing_alerts(about(**labels), "") == ("Down",)
+    assert firing_alerts(about(**labels), "", ("gpu-2", "gpu")) == ("Down",)
 
 
 def test_counts_of_targets_and_pods_do_not_count_while_a_host_is_out() -> None:
     """With one of three nodes out, a third of the exporters is down. Alerts about work count."""
     found = answer("TargetDown", "KubeDaemonSetRolloutStuck", "KubePodNotReady")
-    assert firing(found, "", ("gpu-1",)) == ("KubePodNotReady",)
-    assert firing(found, "") == ("KubeDaemonSetRolloutStuck", "KubePodNotReady", "TargetDown")
+    assert firing_alerts(found, "", ("gpu-1",)) == ("KubePodNotReady",)
+    assert firing_alerts(found, "") == (
+        "KubeDaemonSetRolloutStuck",
+        "KubePodNotReady",
+        "TargetDown",
+    )
 
 
 def test_severity_info_and_rules_that_say_so_do_not_count() -> None:
@@ -68,18 +74,18 @@ def test_severity_info_and_rules_that_say_so_do_not_count() -> None:
 )  # fmt: skip
 def test_what_is_no_answer(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"\w"):
-        firing(text, "")
+        firing_alerts(text, "")
 
 
 @pytest.mark.parametrize(
     "url", ["prometheus:9090", "file:///etc/passwd", "http://", "http://a:b@c"]
 )
 def test_addresses_that_are_refused(url: str) -> None:
-    assert load_settings({"upgrade_alerts": url})[0] is None
+    assert load_upgrade_settings({"upgrade_alerts": url})[0] is None
 
 
 def test_names_that_are_refused() -> None:
-    assert load_settings({"upgrade_alerts_ignored": "("})[0] is None
+    assert load_upgrade_settings({"upgrade_alerts_ignored": "("})[0] is None
 
 
 @pytest.fixture

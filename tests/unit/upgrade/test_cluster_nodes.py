@@ -14,20 +14,20 @@ from gpufleet.upgrade.nodes import (
     CORDONED,
     FAILED,
     GONE,
-    MARK,
     OTHER_MACHINE,
-    SKIP,
+    SKIP_LABEL,
     STAYS_CORDONED,
     TAINT,
     UNCORDONED,
     UNMANAGED,
-    is_ours,
+    UPGRADE_ANNOTATION,
+    is_our_cordon,
     taken_of,
 )
 from gpufleet.upgrade.operations import check, cluster
-from gpufleet.upgrade.operations.check import NO_GPU
+from gpufleet.upgrade.operations.check import NODE_OFFERS_NO_GPU
 from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.cordon import NOT_KEPT
+from gpufleet.upgrade.operations.cordon import NOT_KEPT_TEXT
 from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.pods import Policy
 from tests.fakes.cluster_api import FakeClusterApi, make_node, make_pod
@@ -41,8 +41,8 @@ LOST = ClusterProblem(LEASE_LOST(holder="another"))
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "LEAVES", -1.0)
-    monkeypatch.setattr(cluster, "POLL", 0.0)
-    monkeypatch.setattr(check, "POLL", 0.0)
+    monkeypatch.setattr(cluster, "CHECK_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(check, "CHECK_POLL_SECONDS", 0.0)
 
 
 def nodes_of(api: FakeClusterApi, run: str = RUN) -> ClusterNodes:
@@ -71,7 +71,7 @@ def test_a_node_is_drained_checked_and_free_again() -> None:
     api, nodes = drained(make_pod("train"), make_pod("plugin", "DaemonSet", owner="plugin"))
     assert not api.pods
     taken = api.get("/api/v1/nodes/n")
-    assert is_ours(taken)
+    assert is_our_cordon(taken)
     assert taken_of(taken).gpus == {"nvidia.com/gpu": "8"}
     assert taken_of(taken).clients == ("ns/plugin",)
     assert keys(taken) == [TAINT]
@@ -79,7 +79,7 @@ def test_a_node_is_drained_checked_and_free_again() -> None:
     api.pods = [make_pod("plugin-2", "DaemonSet", owner="plugin")]
     assert nodes.check("h", "image", 60.0) == ""
     assert not keys(api.nodes["n"])
-    assert is_ours(api.get("/api/v1/nodes/n"))
+    assert is_our_cordon(api.get("/api/v1/nodes/n"))
     assert not nodes.unchecked
     assert nodes.give_back("h") == ""
     assert api.nodes["n"]["spec"] == {"taints": []}
@@ -90,7 +90,8 @@ def test_a_node_is_drained_checked_and_free_again() -> None:
     (make_node(unschedulable=True), CORDONED),
     ({**make_node(), "status": {"nodeInfo": {"machineID": "other"}}}, OTHER_MACHINE),
     ({**make_node(), "status": {}}, "the node is not Ready"),
-    ({**make_node(), "metadata": {"name": "n", "uid": "u", "labels": {SKIP: "true"}}}, SKIP),
+    ({**make_node(), "metadata": {"name": "n", "uid": "u", "labels": {SKIP_LABEL: "true"}}},
+     SKIP_LABEL),
 ])  # fmt: skip
 def test_a_node_that_is_left_alone(node: dict[str, Any], why: str) -> None:
     api = FakeClusterApi(node, pods=[make_pod("train")])
@@ -115,16 +116,16 @@ def test_a_pod_that_came_before_the_cordon_is_evicted_too() -> None:
 def test_a_node_that_offers_no_gpu_for_a_moment_is_waited_for() -> None:
     api = FakeClusterApi(make_node(gpus={}))
     nodes = nodes_of(api)
-    assert drain(nodes) == Round(reasons=[NO_GPU])
+    assert drain(nodes) == Round(reasons=[NODE_OFFERS_NO_GPU])
     nodes.goes_back = True  # the change before the roll-back may have removed them
     assert drain(nodes).drained
 
 
 def test_a_webhook_that_rewrites_the_annotation_keeps_the_node_from_its_drain() -> None:
     api = FakeClusterApi(pods=[make_pod("train")])
-    api.spoils = lambda node: node["metadata"]["annotations"].update({MARK: "mine"})
+    api.spoils = lambda node: node["metadata"]["annotations"].update({UPGRADE_ANNOTATION: "mine"})
     nodes = nodes_of(api)
-    assert drain(nodes).given_up == NOT_KEPT
+    assert drain(nodes).given_up == NOT_KEPT_TEXT
     assert api.pods
     api.spoils = lambda node: None
     assert nodes.give_back("h") == ""
@@ -161,7 +162,7 @@ def test_a_node_that_a_user_uncordons_is_theirs(again: bool) -> None:
 def test_a_user_who_removes_everything_is_not_overruled() -> None:
     api, nodes = drained()
     api.uncordon()
-    api.user("n", {"metadata": {"annotations": {MARK: None}}})
+    api.user("n", {"metadata": {"annotations": {UPGRADE_ANNOTATION: None}}})
     assert drain(nodes).given_up == UNCORDONED
     assert not api.nodes["n"]["spec"].get("unschedulable")
 
@@ -235,7 +236,7 @@ def test_a_roll_back_takes_a_node_without_its_plugin() -> None:
     assert drain(nodes).drained
     assert nodes.check("h", "image", 0.0) == ""
     nodes.goes_back = False
-    assert nodes.check("h", "image", 0.0) == NO_GPU
+    assert nodes.check("h", "image", 0.0) == NODE_OFFERS_NO_GPU
 
 
 @pytest.mark.parametrize("problem", [AWAY, LOST])
@@ -278,7 +279,7 @@ def test_a_node_is_left_behind_with_the_reason() -> None:
     node = api.get("/api/v1/nodes/n")
     assert node["metadata"]["annotations"][FAILED] == "x" * 1000
     assert keys(node) == [TAINT]
-    assert is_ours(node)
+    assert is_our_cordon(node)
     wrote = len(api.wrote)
     nodes_of(api).leave_behind("h", "why")
     assert len(api.wrote) == wrote
@@ -322,5 +323,5 @@ def test_a_run_that_ends_looks_at_no_further_node() -> None:
 def test_an_annotation_that_cannot_be_used_is_as_none(text: str) -> None:
     """The kubelet of a node can write any text into the annotation."""
     node = make_node()
-    node["metadata"]["annotations"] = {MARK: text}
+    node["metadata"]["annotations"] = {UPGRADE_ANNOTATION: text}
     assert (taken_of(node).run, taken_of(node).gpus, taken_of(node).clients) == ("", {}, ())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.decide import AGAIN, Around, Decision, Do, Host, decide
+from gpufleet.upgrade.decide import RECHECK_SECONDS, Around, Decision, Do, Host, decide_acts
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Limits
 
@@ -23,7 +23,7 @@ def host(name: str, phase: str = "waiting", wave: int = 0, **more: Any) -> Host:
 
 
 def decided(*hosts: Host, around: Around | None = None, **limits: Any) -> Decision:
-    return decide(hosts, Limits(**{"soak": 300, **limits}), around or Around(NOW))
+    return decide_acts(hosts, Limits(**{"soak": 300, **limits}), around or Around(NOW))
 
 
 def acts(*hosts: Host, around: Around | None = None, **limits: Any) -> dict[str, str]:
@@ -179,7 +179,7 @@ def test_no_host_is_begun_outside_of_the_window() -> None:
 )
 def test_what_keeps_hosts_in_service(around: dict[str, Any], waits: str) -> None:
     found = decided(host("h", "prepared"), around=Around(NOW, **around))
-    assert (found.acts, found.waits, found.until) == ({}, waits, NOW + AGAIN)
+    assert (found.acts, found.waits, found.until) == ({}, waits, NOW + RECHECK_SECONDS)
 
 
 @pytest.mark.parametrize("around", [{"behind": ("n9",)}, {"unreached": ("h9",)}, {}])

@@ -11,7 +11,7 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations.check import (
     CHECK,
-    CONTAINER,
+    CHECK_CONTAINER,
     Pull,
     pull_image,
     remove_pods,
@@ -91,7 +91,7 @@ def pull(api: Api, seconds: float = 5.0) -> Pull:
     return pull_image(client(api), NODE, "image", seconds, lambda wait: False)
 
 
-def container(state: Mapping[str, Any], name: str = CONTAINER) -> dict[str, Any]:
+def container(state: Mapping[str, Any], name: str = CHECK_CONTAINER) -> dict[str, Any]:
     return {"name": name, "state": state}
 
 

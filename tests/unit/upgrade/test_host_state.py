@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpufleet.upgrade.host_state import (
-    LARGEST,
+    MAX_STATE_BYTES,
     SCHEMA,
     HostState,
     Phase,
@@ -31,7 +31,7 @@ def test_a_state_is_read_as_it_was_written() -> None:
 def test_the_file_has_a_page_at_most(letter: str) -> None:
     state = replace(STATE, before="1" * 200, target="2" * 200, group="g" * 200)
     text = state_text(state.moved(Phase.STUCK, 1.0, letter * 5000))
-    assert len(text.encode()) <= LARGEST
+    assert len(text.encode()) <= MAX_STATE_BYTES
     assert parse_state(text)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.operations.kured import ANNOTATION, LASTS, TRIES, KuredLock
+from gpufleet.upgrade.operations.kured import ANNOTATION, LASTS, MAX_KURED_TRIES, KuredLock
 from tests.fakes.cluster_api import patched
 
 NOW, HOUR = 1_000_000_000.0, 3_600_000_000_000  # 2001-09-09T01:46:40Z
@@ -126,7 +126,7 @@ def test_what_is_kured() -> None:
         assert kured(Api(other)).taken() == ()
 
 
-@pytest.mark.parametrize(("status", "tries"), [(409, TRIES), (500, 1)])
+@pytest.mark.parametrize(("status", "tries"), [(409, MAX_KURED_TRIES), (500, 1)])
 def test_a_write_that_does_not_succeed_is_an_error(status: int, tries: int) -> None:
     api = Api(daemonset(), status=status)
     with pytest.raises(ApiError):

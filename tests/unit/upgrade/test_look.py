@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.model import DkmsModule, GpuProcess, ModuleOnDisk, NodeFacts
-from gpufleet.facts.record import NO_RECORD
+from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.settings import load_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import NO_PLACE
-from gpufleet.upgrade.look import NO_GPU_NOW, Seen, view_of
+from gpufleet.upgrade.look import NO_GPU_NOW, LookedHost, view_of
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.subjects import Subject
 
@@ -22,9 +22,9 @@ DATA = {"toolkit_enabled": False, "driver_hold": True}
 
 def view(facts: NodeFacts, listed: int = 1, subject: Subject = "driver", **data: Any) -> HostView:
     allowed = "toolkit_allow_change" if subject == "toolkit" else "driver_allow_change"
-    settings, problems = load_settings({**DATA, allowed: True, **data})
+    settings, problems = load_node_settings({**DATA, allowed: True, **data})
     assert settings, problems
-    seen = Seen("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, listed)
+    seen = LookedHost("h", settings, facts, load_catalog(), facts.clock, {}, NO_PLACE, listed)
     return view_of(seen, "rack1", subject)
 
 
@@ -85,7 +85,7 @@ def test_a_gpu_that_left_the_bus_is_missing(converged: NodeFacts) -> None:
 def test_a_host_without_gpus_or_driver(converged: NodeFacts) -> None:
     lost = replace(converged, pci=())
     assert view(lost).refusals == (NO_GPU_NOW,)
-    bare = replace(lost, modules={}, provenance=NO_RECORD, module_on_disk=None, dkms=())
+    bare = replace(lost, modules={}, provenance=EMPTY_RECORD, module_on_disk=None, dkms=())
     assert view(bare).refusals == ("no GPU",)
     module = ModuleOnDisk("580.1", "NVIDIA")
     for installed in (

@@ -17,10 +17,10 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.host_state import OPEN, Phase
-from gpufleet.upgrade.operations.metrics import PREFIX, metrics_text
+from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from tests.fakes.upgrade_fleet import World, fleet_of, moved
 
-OURS = metrics_text(World(fleet_of("h")).planned(), {}, "i", running=True)
+OURS = upgrade_metrics_text(World(fleet_of("h")).planned(), {}, "i", running=True)
 LINE = re.compile(r'gpufleet_upgrade_(\w+)\{((?:\w+="(?:[^"\\\n]|\\[\\"n])*",?)*)\} ([0-9.e+]+)')
 
 
@@ -41,7 +41,7 @@ def test_metrics_of_a_run() -> None:
     run = world.started()
     moved(world.machines["h"], phase=Phase.RESTORING, out=True, since=1.0)
     states = {"h": world.machines["h"].state}
-    text = metrics_text(run.plan, states, 'a "b"\\\n.py', running=True)  # type: ignore[arg-type]
+    text = upgrade_metrics_text(run.plan, states, 'a "b"\\\n.py', running=True)  # type: ignore[arg-type]
     found = samples(text)
     assert found["hosts", "restoring"] == 1
     assert sum(value for (name, _), value in found.items() if name == "hosts") == 1
@@ -69,16 +69,16 @@ def test_a_file_that_cannot_be_written_stops_nothing(tmp_path: Path) -> None:
 
 def test_an_undecodable_name_is_written(tmp_path: Path) -> None:
     """The name of a folder on disk may not be valid UTF-8."""
-    write_metrics(tmp_path / "a.prom", "x\udcff", PREFIX)
+    write_metrics(tmp_path / "a.prom", "x\udcff", UPGRADE_METRICS_PREFIX)
     assert (tmp_path / "a.prom").read_text() == "x\\udcff"
 
 
 def test_a_file_that_others_wrote_meanwhile_stays(tmp_path: Path) -> None:
     file = tmp_path / "a.prom"
-    write_metrics(file, OURS, PREFIX)
+    write_metrics(file, OURS, UPGRADE_METRICS_PREFIX)
     file.write_text("node_load1 1")
     with pytest.raises(OSError, match="no metrics of gpufleet"):
-        write_metrics(file, "x", PREFIX)
+        write_metrics(file, "x", UPGRADE_METRICS_PREFIX)
     assert file.read_text() == "node_load1 1"
 
 
@@ -88,7 +88,7 @@ def test_no_temporary_file_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(os, "replace", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        write_metrics(tmp_path / "a.prom", "x", PREFIX)
+        write_metrics(tmp_path / "a.prom", "x", UPGRADE_METRICS_PREFIX)
     assert list(tmp_path.iterdir()) == []
 
 

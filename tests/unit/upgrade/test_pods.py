@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.nodes import TAINT, gpu_of, gpus_of, less
+from gpufleet.upgrade.nodes import TAINT, gpu_of, gpus_of, missing_resources
 from gpufleet.upgrade.pods import (
-    STAYS,
+    DRAIN_SKIP_LABEL,
     Policy,
-    ending,
     sort_pods,
-    tolerates,
+    tolerates_taint,
+    unreplaced_pods,
     uses_gpu,
 )
 
@@ -53,7 +53,7 @@ def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
 def test_pods_that_may_not_come_back(
     owner: str, spec: dict[str, Any], policy: dict[str, Any], said: list[str]
 ) -> None:
-    assert ending([pod("p", owner, spec)], Policy(**policy)) == said
+    assert unreplaced_pods([pod("p", owner, spec)], Policy(**policy)) == said
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_waited_for() -> None:
         pod("job", "Job"),
         pod("alone", ""),
         pod("data", spec=volume),
-        pod("kept", labels={STAYS: "true"}),
+        pod("kept", labels={DRAIN_SKIP_LABEL: "true"}),
         pod("static", "Node"),
     ]
     found = sort_pods(pods, Policy())
@@ -125,7 +125,7 @@ def test_pods_that_are_replaced_are_evicted(owner: str) -> None:
 
 
 def test_a_label_that_is_not_true_changes_nothing() -> None:
-    found = sort_pods([pod("plugin", "DaemonSet", labels={STAYS: "false"})], Policy())
+    found = sort_pods([pod("plugin", "DaemonSet", labels={DRAIN_SKIP_LABEL: "false"})], Policy())
     assert found.empty
     assert len(found.clients) == 1
 
@@ -168,14 +168,16 @@ def test_static_pods_stay_in_a_drain_of_the_whole_node() -> None:
     ],
 )
 def test_who_tolerates_the_taint(toleration: dict[str, str], through: bool) -> None:
-    assert tolerates(pod("p", spec={"tolerations": [toleration]}), TAINT) is through
+    assert tolerates_taint(pod("p", spec={"tolerations": [toleration]}), TAINT) is through
 
 
 def test_what_a_node_offers_less() -> None:
     offered = {"status": {"allocatable": {"nvidia.com/gpu": "7", "cpu": "4", "nvidia.com/x": "0"}}}
     assert gpus_of(offered) == {"nvidia.com/gpu": "7"}
-    assert less({"nvidia.com/gpu": "8"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 8"
+    assert missing_resources({"nvidia.com/gpu": "8"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 8"
     for before in ("7", "6"):  # the change may have returned one that was lost
-        assert less({"nvidia.com/gpu": before}, gpus_of(offered)) == ""
-    assert less({"nvidia.com/gpu": "10"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 10"
-    assert less({"nvidia.com/mig-1g.5gb": "7"}, gpus_of(offered))
+        assert missing_resources({"nvidia.com/gpu": before}, gpus_of(offered)) == ""
+    assert (
+        missing_resources({"nvidia.com/gpu": "10"}, gpus_of(offered)) == "nvidia.com/gpu: 7 of 10"
+    )
+    assert missing_resources({"nvidia.com/mig-1g.5gb": "7"}, gpus_of(offered))

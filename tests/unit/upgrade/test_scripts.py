@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpufleet
-from gpufleet.host.shell import script
+from gpufleet.host.shell import script_command
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -22,7 +22,7 @@ def run(tmp_path: Path) -> Run:
     (tmp_path / "fakes").mkdir()
 
     def carry_out(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = script(f"upgrade/{name}", *arguments).get_raw_value()
+        command = script_command(f"upgrade/{name}", *arguments).get_raw_value()
         command = command.replace("\nPATH=", f"\nPATH={tmp_path / 'fakes'}:", 1)
         command = command.replace("timeout -k 10 ", "timeout -k 1 ")
         return subprocess.run(

@@ -11,7 +11,7 @@ from gpufleet.facts.model import GpuProcess
 from gpufleet.host.findings import REBOOT_FAILED
 from gpufleet.run.report import HostReport
 from gpufleet.upgrade.operations import steps, subject_steps
-from gpufleet.upgrade.operations.result import result_of
+from gpufleet.upgrade.operations.result import step_result
 from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import Subject, data_of
 
@@ -49,7 +49,7 @@ def blocked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "step", [steps.prepare, lambda settings: steps.change(settings, lambda node: None)]
+    "step", [steps.prepare_step, lambda settings: steps.change_step(settings, lambda node: None)]
 )
 def test_a_host_whose_gpus_are_gone_is_no_success(
     step: Any, blocked: list[str], monkeypatch: pytest.MonkeyPatch
@@ -65,8 +65,10 @@ def test_work_that_began_after_the_drain_stops_a_change(
 ) -> None:
     work = (GpuProcess(7, "python", ("/dev/nvidia0",), "python train.py"),)
     monkeypatch.setattr(steps, "current_node", lambda **how: node(work, **PLANS))
-    monkeypatch.setattr(subject_steps, "change", lambda *args: pytest.fail("it was changed"))
-    steps.change(SETTINGS.model_copy(update={"subject": subject}), lambda node: None)
+    monkeypatch.setattr(
+        subject_steps, "change_subject", lambda *args: pytest.fail("it was changed")
+    )
+    steps.change_step(SETTINGS.model_copy(update={"subject": subject}), lambda node: None)
     assert blocked == ["GF072"]
 
 
@@ -83,15 +85,17 @@ def test_only_the_middle_differs(
 ) -> None:
     done: list[str] = []
     on_host = SimpleNamespace(
-        note=lambda sentence: done.append("note"),
-        validate=lambda sentence, settings, driver, toolkit: done.append(f"{driver} {toolkit!r}"),
+        note_health=lambda sentence: done.append("note"),
+        compare_health=lambda sentence, settings, driver, toolkit: done.append(
+            f"{driver} {toolkit!r}"
+        ),
     )
-    reboot = SimpleNamespace(when=lambda *args, **how: done.append("reboot"))
+    reboot = SimpleNamespace(reboot_if_needed=lambda *args, **how: done.append("reboot"))
     monkeypatch.setattr(subject_steps, "on_host", on_host)
     monkeypatch.setattr(subject_steps, "reboot", reboot)
     settings = SETTINGS.model_copy(update={"subject": subject})
     one: Any = node(**PLANS)
-    subject_steps.change(settings, one, lambda node: done.append("install"))
+    subject_steps.change_subject(settings, one, lambda node: done.append("install"))
     assert done == did
 
 
@@ -101,21 +105,23 @@ def test_a_host_that_was_rebooted_is_not_rebooted_again(
 ) -> None:
     """A killed process may have rebooted it, or the boot may have exceeded its limit."""
     reasons: list[str] = []
-    on_host = SimpleNamespace(note=lambda *args: None, validate=lambda *args: None)
-    when = SimpleNamespace(when=lambda sentence, reason, *args, **how: reasons.append(reason()))
+    on_host = SimpleNamespace(note_health=lambda *args: None, compare_health=lambda *args: None)
+    when = SimpleNamespace(
+        reboot_if_needed=lambda sentence, reason, *args, **how: reasons.append(reason())
+    )
     monkeypatch.setattr(subject_steps, "on_host", on_host)
     monkeypatch.setattr(subject_steps, "reboot", when)
-    monkeypatch.setattr(subject_steps, "read", lambda fact: noted)
+    monkeypatch.setattr(subject_steps, "read_fact", lambda fact: noted)
     one: Any = node(**PLANS)
     one.facts.boot_id = "this"
     settings = SETTINGS.model_copy(update={"subject": "reboot"})
-    subject_steps.change(settings, one, lambda node: None)
+    subject_steps.change_subject(settings, one, lambda node: None)
     assert [bool(reason) for reason in reasons] == [noted != "earlier"]
 
 
 def test_a_host_that_is_away_after_a_reboot_is_waited_for() -> None:
     away = HostReport("one", status="failed", findings=[REBOOT_FAILED(seconds=30)])
-    found = result_of(away, touched=True)
+    found = step_result(away, touched=True)
     assert (found.ok, found.reached, found.code) == (False, False, "GF554")
 
 
@@ -140,11 +146,11 @@ def test_a_preparation_fetches_and_disturbs_nothing(
         assert write is components
         done.append("components")
 
-    repository = SimpleNamespace(open_components=opened, trust=noted("trust"))
+    repository = SimpleNamespace(open_components=opened, trust_repository=noted("trust"))
     on_host = SimpleNamespace(
-        keep=lambda sentence, settings, job, before, there: done.append(f"keep {there}")
+        keep_packages=lambda sentence, settings, job, before, there: done.append(f"keep {there}")
     )
-    monkeypatch.setattr(subject_steps, "archives", SimpleNamespace(use=noted("archives")))
+    monkeypatch.setattr(subject_steps, "archives", SimpleNamespace(use_archives=noted("archives")))
     monkeypatch.setattr(subject_steps, "repository", repository)
     download = SimpleNamespace(resolve_and_download=noted("download"))
     monkeypatch.setattr(subject_steps, "packages", download)
@@ -154,7 +160,7 @@ def test_a_preparation_fetches_and_disturbs_nothing(
     one.facts.packages = {"driver": SimpleNamespace(version="580.1")}
     job: Any = SimpleNamespace(lock_timeout=1, repository=None, role="driver")
     family = subject_steps.Family(job, "580.1", ("driver",), cast(Any, components))
-    subject_steps.prepare(SETTINGS.model_copy(update={"subject": subject}), one, family)
+    subject_steps.prepare_subject(SETTINGS.model_copy(update={"subject": subject}), one, family)
     assert done == did
 
 

@@ -14,9 +14,9 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.host_state import Phase, parse_state
 from gpufleet.upgrade.operations import planning
 from gpufleet.upgrade.operations.loop import carry_on
-from gpufleet.upgrade.operations.planning import Target, begin, read_fleet
+from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_run_hosts
 from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.subjects import Wanted
+from gpufleet.upgrade.subjects import WantedChange
 from tests.fakes.upgrade_fleet import MONDAY, NEW, OLD, Killed, Machine, Pull, World, fleet_of
 
 AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r"))
@@ -362,15 +362,15 @@ def test_a_host_that_is_lost_while_the_run_begins_is_not_in_it() -> None:
     fleet = world("h", "i")
     plan = fleet.planned()
     fleet.machines["h"].silent = 10**6
-    found = begin(planning.Fleet(plan, {}, {}), fleet, 5.0).plan
+    found = begin_run(planning.PlannedRun(plan, {}, {}), fleet, 5.0).plan
     assert list(found.hosts) == ["i"]
     assert [(each.name, each.blocked) for each in found.left_out] == [("h", True)]
     assert not found.unreached  # it was in service a moment ago
     assert parse_state(fleet.machines["i"].file).since == 5.0  # type: ignore[union-attr]
 
 
-def target(name: str, **data: Any) -> Target:
-    return Target(name, {"driver_branch": "580", **data})
+def target(name: str, **data: Any) -> UpgradeTarget:
+    return UpgradeTarget(name, {"driver_branch": "580", **data})
 
 
 class Reading(World):
@@ -390,27 +390,29 @@ def test_a_fleet_is_read_with_its_settings() -> None:
         target("a", node_reboot="if_needed"), target("b"), target("s", upgrade_skip=True),
         target("away"),
     ]  # fmt: skip
-    found = read_fleet(targets, fleet, Wanted(version=NEW), [], name="r")
+    found = read_run_hosts(targets, fleet, WantedChange(version=NEW), [], name="r")
     assert list(found.plan.hosts) == ["a", "b"]
     assert found.plan.unreached == ("away",)
     assert found.work["b"] == ("train",)
     assert {n: found.settings[n].drain for n in "ab"} == {"a": "all", "b": "gpu"}
     assert "a" not in found.reboots
     with pytest.raises(Stopped) as error:
-        read_fleet([target("a", upgrade_sook=1)], fleet, Wanted(), [], name="r")
+        read_run_hosts([target("a", upgrade_sook=1)], fleet, WantedChange(), [], name="r")
     assert error.value.findings[0].code == "GF068"
     with pytest.raises(Stopped) as error:
-        read_fleet([target("a", upgrade_soak=1), target("b")], fleet, Wanted(), [], name="r")
+        read_run_hosts(
+            [target("a", upgrade_soak=1), target("b")], fleet, WantedChange(), [], name="r"
+        )
     assert error.value.findings[0].code == "GF068"
 
 
 def test_a_roll_back_finds_its_subject_on_the_hosts() -> None:
     fleet = Reading(fleet_of("h"))
     with pytest.raises(Stopped) as error:
-        read_fleet([target("h")], fleet, Wanted(), [], "rollback", name="r")
+        read_run_hosts([target("h")], fleet, WantedChange(), [], "rollback", name="r")
     assert error.value.findings[0].code == "GF065"
     fleet.carried_out()
-    found = read_fleet([target("h")], fleet, Wanted(), [], "rollback", name="r")
+    found = read_run_hosts([target("h")], fleet, WantedChange(), [], "rollback", name="r")
     assert {n: s.target for n, s in found.plan.hosts.items()} == {"h": OLD}
 
 
@@ -419,26 +421,26 @@ def test_a_stuck_host_is_released_in_the_version_that_it_has(version: str) -> No
     fleet = Reading(fleet_of("h", "i", broken=True, lost=True), UpgradeSettings(canaries=2))
     targets = [target("h"), target("i")]
     with pytest.raises(Stopped) as error:
-        read_fleet(targets, fleet, Wanted(), [], name="r", release=True)
+        read_run_hosts(targets, fleet, WantedChange(), [], name="r", release=True)
     assert error.value.findings[0].code == "GF079"
     fleet.carried_out(fleet.planned(), "")
     assert phase(fleet) == "stuck"
     machine = fleet.machines["h"]
     machine.broken, machine.lost, machine.version = False, False, version  # repaired
-    found = read_fleet([target("h")], fleet, Wanted(), [], name="out", release=True).plan
+    found = read_run_hosts([target("h")], fleet, WantedChange(), [], name="out", release=True).plan
     assert {n: (s.before, s.target, s.out) for n, s in found.hosts.items()} == {
         "h": (version, version, True)
     }
     fleet.carried_out(found)
     assert (phase(fleet), machine.version) == ("done", version)
     with pytest.raises(Stopped, match="GF065"):  # there is nothing to roll back
-        read_fleet([target("h")], fleet, Wanted(), [], "rollback", name="back")
+        read_run_hosts([target("h")], fleet, WantedChange(), [], "rollback", name="back")
 
 
 def test_a_released_host_that_is_not_sound_stays_out_of_service() -> None:
     fleet = Reading(fleet_of("h", broken=True, lost=True))
     fleet.carried_out()
-    found = read_fleet([target("h")], fleet, Wanted(), [], name="out", release=True).plan
+    found = read_run_hosts([target("h")], fleet, WantedChange(), [], name="out", release=True).plan
     fleet.carried_out(found)
     assert phase(fleet) == "stuck"
 

@@ -11,7 +11,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.look import NO_GPU_NOW
 from gpufleet.upgrade.models import HostView, Plan
-from gpufleet.upgrade.nodes import CORDONED, SKIPPED
+from gpufleet.upgrade.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.upgrade.plan import (
     NEVER_A_GPU,
     make_plan,
@@ -19,7 +19,7 @@ from gpufleet.upgrade.plan import (
     views_to_return,
     without_downgrade,
 )
-from gpufleet.upgrade.settings import UpgradeSettings, load_settings, of_run
+from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings, of_run
 from gpufleet.upgrade.subjects import DISABLED
 
 A100, L40S = "1 x A100", "1 x L40S"
@@ -75,7 +75,7 @@ def test_who_is_left_out_and_why() -> None:
 
 @pytest.mark.parametrize(
     ("refusal", "blocked"),
-    [(CORDONED, False), (SKIPPED, False), (DISABLED["driver"], False), (NO_GPU_NOW, True)],
+    [(CORDONED, False), (SKIPPED_BY_LABEL, False), (DISABLED["driver"], False), (NO_GPU_NOW, True)],
 )
 def test_what_a_user_decided_is_no_failure(refusal: str, blocked: bool) -> None:
     assert plan(view("h", refusals=(refusal,))).blocked is blocked
@@ -204,5 +204,5 @@ def test_settings_of_a_run_are_the_same_for_all() -> None:
 
 
 def test_misspelt_and_wrong_settings() -> None:
-    settings, problems = load_settings({"upgrade_waves": 1, "upgrade_soak": -1})
+    settings, problems = load_upgrade_settings({"upgrade_waves": 1, "upgrade_soak": -1})
     assert (settings, len(problems)) == (None, 2)

@@ -11,10 +11,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import gpufleet.upgrade
-from gpufleet.core.progress import heartbeat
+from gpufleet.core.progress import heartbeat_line
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
-from gpufleet.upgrade.show import Status, plan_text, shown_progress, status_dict, status_text
+from gpufleet.upgrade.show import (
+    Status,
+    shown_progress,
+    status_dict,
+    status_text,
+    upgrade_plan_text,
+)
 
 STATE = HostState("r", "upgrade", "driver", "580.1", "580.2", "2 x A100, ubuntu2204, 5.15", 0)
 BELL = "\x1b[2J\a"
@@ -26,7 +32,7 @@ def plan(**more: Any) -> Plan:
 
 
 def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
-    text = plan_text(
+    text = upgrade_plan_text(
         plan(left_out=(LeftOut("x", "GF052 GPUs are missing", blocked=True),)),
         {"h": ("train 1", "train 2"), "gone": ("job",)},
         {"h": "h", "i": "node-i"},
@@ -43,14 +49,16 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
         "node: i -> node-i",
         "left out: x: GF052 GPUs are missing",
     ]
-    assert plan_text(plan(resumed=True), {}).startswith("Run r is not finished: it goes on.")
-    none = plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
+    assert upgrade_plan_text(plan(resumed=True), {}).startswith(
+        "Run r is not finished: it goes on."
+    )
+    none = upgrade_plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
     assert none == "No host to change.\nleft out: x: no GPU"
 
 
 def test_what_hosts_say_moves_no_cursor() -> None:
     left = (LeftOut(f"x{BELL}", BELL),)
-    shown = plan_text(plan(left_out=left), {"h": (BELL,)}, {"h": BELL}, {"h": (BELL,)})
+    shown = upgrade_plan_text(plan(left_out=left), {"h": (BELL,)}, {"h": BELL}, {"h": (BELL,)})
     state = replace(STATE, why=BELL)
     shown += status_text(BELL, [Status(f"h{BELL}", state, BELL), Status("i", problem=BELL)])
     assert not set(shown) & set(BELL[:1] + BELL[-1])
@@ -74,6 +82,6 @@ def test_the_status_of_hosts_has_its_schema(phase: Phase) -> None:
 
 def test_a_run_that_goes_on_shows_what_is_done_to_which_host() -> None:
     states = {"h": STATE.moved(Phase.CHANGING, 5.0), "i": STATE, "j": STATE.moved(Phase.DONE, 9.0)}
-    line = heartbeat(shown_progress(states, 0.0, 65.0))
+    line = heartbeat_line(shown_progress(states, 0.0, 65.0))
     assert line.startswith("Running on 3 hosts, 65 s: 1 at work")
     assert "h 60 s: changing" in line

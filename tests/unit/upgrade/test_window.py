@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gpufleet.upgrade.settings import check_share, hosts_of
+from gpufleet.upgrade.settings import check_share, share_of_hosts
 from gpufleet.upgrade.window import Window
 
 BERLIN = "Europe/Berlin"
@@ -79,7 +79,7 @@ def test_an_unknown_zone() -> None:
     ("share", "total", "hosts"), [(3, 100, 3), ("10%", 100, 10), ("10%", 5, 1), ("100%", 7, 7)]
 )
 def test_a_share_of_the_fleet(share: str | int, total: int, hosts: int) -> None:
-    assert hosts_of(check_share(share), total) == hosts
+    assert share_of_hosts(check_share(share), total) == hosts
 
 
 @pytest.mark.parametrize("share", [0, -1, True, "0%", "101%", "ten", "5"])

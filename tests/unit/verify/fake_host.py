@@ -10,7 +10,7 @@ from typing import Any
 import shipped_checks
 
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.node import Node
+from gpufleet.verify.node import CheckedNode
 from gpufleet.verify.probe import Output
 
 VERSION = "580.95.05"
@@ -56,8 +56,8 @@ class FakeHost:
         provenance = Output(0, json.dumps(self.provenance))
         return {"provenance": provenance, **self.sections}
 
-    def node(self) -> Node:
-        return Node(Target("gpu-1", ("gpu_nodes",), self.data), self)
+    def node(self) -> CheckedNode:
+        return CheckedNode(Target("gpu-1", ("gpu_nodes",), self.data), self)
 
     def outcomes(self) -> dict[str, str]:
         """Check -> "passed", "skipped: why", or the message of its failure."""

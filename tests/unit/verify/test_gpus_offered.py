@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.cluster import COUNT, PRESENT, RESOURCE, Cluster
+from gpufleet.verify.cluster import COUNT, PRESENT, RESOURCE, CheckedCluster
 from gpufleet.verify.inventory import Target
 from tests.post_deploy.test_cluster import test_gpus_are_offered as check
 
@@ -22,8 +22,8 @@ def node(advertised: str, capacity: str, **labels: str) -> Any:
     )
 
 
-def cluster_of(found: Any, **data: Any) -> Cluster:
-    cluster = Cluster(Target("@local", ("gpu_cluster",), data))
+def cluster_of(found: Any, **data: Any) -> CheckedCluster:
+    cluster = CheckedCluster(Target("@local", ("gpu_cluster",), data))
     cluster.__dict__.update(nodes=[found], pods=[])
     return cluster
 

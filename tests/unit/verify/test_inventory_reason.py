@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.verify.inventory import VerifyError, load_targets, reason
+from gpufleet.verify.inventory import VerifyError, load_targets, pyinfra_reason
 
 SECRET = "Hunter2Plant"
 MORE = pytest.mark.extended
@@ -46,13 +46,13 @@ CAUSE = "\nThe above exception was the direct cause of the following exception:\
     ],
 )  # fmt: skip
 def test_the_reason_in_what_pyinfra_prints(printed: str, why: str) -> None:
-    assert reason(printed) == why
+    assert pyinfra_reason(printed) == why
 
 
 GATHER = """
-from gpufleet.host.gather import NoInventory, gather
+from gpufleet.host.gather import NoInventory, gather_facts
 try:
-    gather("inv.py")
+    gather_facts("inv.py")
 except NoInventory as error:
     print(error)
 """

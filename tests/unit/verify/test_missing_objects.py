@@ -12,9 +12,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from gpufleet.verify import releases
-from gpufleet.verify.autoscaling import autoscalers
+from gpufleet.verify.autoscaling import gpu_autoscalers
 from gpufleet.verify.checks import CheckFailed
-from gpufleet.verify.cluster import MONITORS, Cluster
+from gpufleet.verify.cluster import MONITORS, CheckedCluster
 from gpufleet.verify.inventory import Target
 from tests.not_found import not_found
 from tests.post_deploy import test_cluster as checks
@@ -37,7 +37,7 @@ OTHERS.append(json.dumps({"reason": "NotFound", "message": UNKNOWN, "details": F
 Body = bytes | str | None
 
 
-def refusing(body: Body, status: int = 404) -> Cluster:
+def refusing(body: Body, status: int = 404) -> CheckedCluster:
     """A cluster whose API refuses everything."""
 
     def refused(*how: Any, **more: Any) -> Any:
@@ -45,18 +45,20 @@ def refusing(body: Body, status: int = 404) -> Cluster:
         error.body = body
         raise error
 
-    cluster = Cluster(Target("@local", ("gpu_cluster",), {}))
+    cluster = CheckedCluster(Target("@local", ("gpu_cluster",), {}))
     cluster.__dict__["api"] = api = client.ApiClient(client.Configuration())
     api.rest_client.request = refused
     return cluster
 
 
-ASKED: dict[str, Callable[[Cluster], Any]] = {  # queries of objects that every API server has
+ASKED: dict[
+    str, Callable[[CheckedCluster], Any]
+] = {  # queries of objects that every API server has
     "nodes": lambda cluster: cluster.nodes,
     "GPU nodes": lambda cluster: cluster.gpu_nodes,
     "pods": lambda cluster: cluster.pods,
     "services": lambda cluster: cluster.query_path,
-    "secrets": lambda cluster: releases.deployed(cluster, "gpu-operator"),
+    "secrets": lambda cluster: releases.deployed_release(cluster, "gpu-operator"),
     "reachable": checks.test_reachable,
     "plugin": checks.test_plugin_on_every_gpu_node,
     "exporter": checks.test_exporter_on_every_gpu_node,
@@ -79,7 +81,7 @@ def test_autoscalers_of_a_version_that_is_served(
     monkeypatch.setattr(client.AutoscalingApi, "get_api_group", lambda api, **how: group)
     cluster = refusing(body)
     with pytest.raises(CheckFailed, match="GF790"):
-        autoscalers(cluster)
+        gpu_autoscalers(cluster)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_the_target_of_an_autoscaler_that_is_not_shown_may_have_gpus(
     """If the target were left out, no check would report the autoscaler."""
     cluster = with_autoscaler(monkeypatch, "Deployment", status, body)
     with pytest.raises(CheckFailed, match=str(status)):
-        autoscalers(cluster)
+        gpu_autoscalers(cluster)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "Rack"])
@@ -99,10 +101,12 @@ def test_an_autoscaler_without_a_target_scales_no_gpu(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = json.dumps(not_found("/apis/apps/v1/namespaces/ml/deployments/server"))
-    assert autoscalers(with_autoscaler(monkeypatch, kind, 404, gone)) == []
+    assert gpu_autoscalers(with_autoscaler(monkeypatch, kind, 404, gone)) == []
 
 
-def with_autoscaler(monkeypatch: pytest.MonkeyPatch, kind: str, status: int, body: str) -> Cluster:
+def with_autoscaler(
+    monkeypatch: pytest.MonkeyPatch, kind: str, status: int, body: str
+) -> CheckedCluster:
     """A cluster with one autoscaler, and its API's answer about the target."""
     scaler = {
         "metadata": {"namespace": "ml", "name": "server"},

@@ -10,16 +10,16 @@ from pyinfra.context import ctx_inventory, ctx_state
 from rich.console import Console
 
 from gpufleet.core.findings.settings import MISSPELT_GROUP
-from gpufleet.core.inventory import unprintable
+from gpufleet.core.inventory import refuse_unprintable_names
 from gpufleet.host import gather as gathering
-from gpufleet.host.gather import NoInventory, gather
-from gpufleet.host.shell import explain
+from gpufleet.host.gather import NoInventory, gather_facts
+from gpufleet.host.shell import explain_finding
 from gpufleet.run.report import HostReport
-from gpufleet.run.report_table import show
+from gpufleet.run.report_table import show_report
 from gpufleet.run.step_results import own_line
 from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.inventory import VerifyError, load_targets
-from gpufleet.verify.report import Report, Result
+from gpufleet.verify.report import CheckResult, Report
 
 FORGED = "gpu-1\n2 hosts: 0 changed"
 ESCAPED = "gpu-1\\n2 hosts: 0 changed"
@@ -40,7 +40,7 @@ def test_an_inventory_with_such_a_name_is_refused(
     with pytest.raises(VerifyError) as refused:
         load_targets(inventory)
     with ctx_state.use(None), ctx_inventory.use(None), pytest.raises(NoInventory) as also:
-        gather(inventory)
+        gather_facts(inventory)
     for error in (refused.value, also.value):
         assert str(error).startswith("GF701 ")
         assert repr(FORGED) in str(error).replace("\\\\", "\\")
@@ -49,24 +49,24 @@ def test_an_inventory_with_such_a_name_is_refused(
 
 @pytest.mark.parametrize("name", ["gpu-01.example.com", "@local", "gpü", "2001:db8::1", "a b"])
 def test_other_names_are_not(name: str) -> None:
-    assert unprintable([name]) == ""
-    assert unprintable([]) == ""
-    assert "'\\x1b[2J'" in unprintable([name, "\x1b[2J"])
+    assert refuse_unprintable_names([name]) == ""
+    assert refuse_unprintable_names([]) == ""
+    assert "'\\x1b[2J'" in refuse_unprintable_names([name, "\x1b[2J"])
 
 
 @pytest.mark.parametrize("kind", ["node", "cluster"])
 def test_the_report_of_a_run_has_no_line_of_such_a_name(kind: str) -> None:
     console = Console(width=200)
     with console.capture() as captured:
-        show(console, [HostReport(FORGED, kind=kind, errors=["no space"], status="failed")])
+        show_report(console, [HostReport(FORGED, kind=kind, errors=["no space"], status="failed")])
     assert FORGED not in captured.get()
     assert not [line for line in captured.get().splitlines() if line.startswith("2 hosts")]
 
 
 def test_the_report_of_checks_has_none() -> None:
     report = Report()
-    report.add(FORGED, "test_x", Result("failed", "GF701", "no"))
-    report.add(FORGED, "test_y", Result("skipped", None, "no"))
+    report.add(FORGED, "test_x", CheckResult("failed", "GF701", "no"))
+    report.add(FORGED, "test_y", CheckResult("skipped", None, "no"))
     lines = report.table().splitlines()
     assert not [line for line in lines if line.strip().startswith("2 hosts")]
     failed = CheckFailed(FORGED, MISSPELT_GROUP(name="x"))
@@ -74,6 +74,6 @@ def test_the_report_of_checks_has_none() -> None:
 
 
 def test_an_explanation_has_none_and_is_known_again() -> None:
-    text = explain(FORGED, MISSPELT_GROUP(name="x"))
+    text = explain_finding(FORGED, MISSPELT_GROUP(name="x"))
     assert text.split(" ", 1)[1].startswith(f"{ESCAPED}: ")
     assert own_line(FORGED).match(text)

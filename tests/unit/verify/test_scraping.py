@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.monitoring import absent, are_new, scraped_twice, targets
+from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
 
@@ -27,9 +27,9 @@ def test_targets_are_those_of_the_exporter() -> None:
         {"metric": {"job": "dcgm-exporter", "instance": "10.0.0.1:9400"}, "value": [0, "0"]},
         {"metric": {"job": "kubelet", "instance": "10.0.0.1:10250"}, "value": [0, "1"]},
     ]
-    up = targets(series, "dcgm-exporter")
+    up = up_by_target(series, "dcgm-exporter")
     assert up == {"a": "1", "10.0.0.1:9400": "0"}
-    assert [each.metadata.name for each in absent(up, [pod("a", 5), pod("b", 5)])] == ["b"]
+    assert [each.metadata.name for each in absent_pods(up, [pod("a", 5), pod("b", 5)])] == ["b"]
 
 
 @pytest.mark.parametrize(

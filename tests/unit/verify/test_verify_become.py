@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.become import Unusable, become
+from gpufleet.verify.become import Unusable, parse_become
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
 
@@ -78,7 +78,7 @@ def test_one_within_another(calls: Opened) -> None:
 def test_the_password_is_typed_in_and_is_no_word_of_a_command(calls: Opened) -> None:
     said = calls(_sudo=True, _sudo_password="hunter2 ' x")
     assert said == "it's done\nsudo -H -k -S -p  sh -c <hunter2 ' x\n>\n"
-    assert "hunter2" not in repr(become({"_sudo": True, "_sudo_password": "hunter2"}))
+    assert "hunter2" not in repr(parse_become({"_sudo": True, "_sudo_password": "hunter2"}))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,13 @@ import pytest
 
 from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import ssh_config, ssh_name
-from gpufleet.verify.inventory import Target, VerifyError, load_targets, parse_targets, select
+from gpufleet.verify.inventory import (
+    Target,
+    VerifyError,
+    load_targets,
+    parse_targets,
+    select_targets,
+)
 
 SOCKET = Path("/tmp/gfv-x/0.s")
 
@@ -104,19 +110,19 @@ FLEET = [target("a", "gpu_nodes"), target("b", "gpu_nodes", "canary"), target("l
     ],
 )
 def test_limit(limits: list[str], names: list[str]) -> None:
-    assert [t.name for t in select(FLEET, limits, "x.py")] == names
+    assert [t.name for t in select_targets(FLEET, limits, "x.py")] == names
 
 
 def test_without_the_group_every_host_is_checked() -> None:
-    assert [t.name for t in select(FLEET[2:], [], "x.py")] == ["login"]
+    assert [t.name for t in select_targets(FLEET[2:], [], "x.py")] == ["login"]
 
 
 def test_unknown_limit_names_what_there_is() -> None:
     there = r"GF702 .* Hosts: a, b, login, @local\. Groups: gpu_nodes, canary, other\.\n"
     with pytest.raises(VerifyError, match=there):
-        select([*FLEET, target("@local", "@local")], ["c"], "x.py")
+        select_targets([*FLEET, target("@local", "@local")], ["c"], "x.py")
     with pytest.raises(VerifyError, match=r"Correct the name: did you mean canary\?$"):
-        select(FLEET, ["canaries"], "x.py")
+        select_targets(FLEET, ["canaries"], "x.py")
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.monitoring import problems
+from gpufleet.verify.monitoring import monitoring_problems
 
 OFF = {"monitoring_values": {"prometheus": {"enabled": False}}}
 
@@ -37,4 +37,4 @@ def test_what_does_not_work(
     prometheuses: list[Any], alertmanagers: list[Any], data: dict[str, Any], wrong: list[str]
 ) -> None:
     found = {"prometheus": prometheuses, "alertmanager": alertmanagers}
-    assert problems(found, data) == wrong
+    assert monitoring_problems(found, data) == wrong

@@ -6,14 +6,14 @@ import pytest
 
 from gpufleet.verify.parse import (
     dkms_states,
-    dotted,
     dpkg_packages,
     has_key,
-    listening,
+    is_locked,
+    listening_addresses,
     lock_lines,
-    locked,
+    parse_units,
     rpm_packages,
-    units,
+    split_dotted_key,
 )
 from gpufleet.verify.probe import Output, parse_sections
 
@@ -85,8 +85,8 @@ def test_lock_list_without_comments_and_exclusions() -> None:
 
 def test_lock_list_of_dnf5() -> None:
     (entry,) = lock_lines(DNF5_LOCK)
-    assert locked(entry, "nvidia-driver", "3:580.95.05-1.fc41", "x86_64")
-    assert not locked(entry, "nvidia-driver", "3:580.95.06-1.fc41", "x86_64")
+    assert is_locked(entry, "nvidia-driver", "3:580.95.05-1.fc41", "x86_64")
+    assert not is_locked(entry, "nvidia-driver", "3:580.95.06-1.fc41", "x86_64")
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_dkms_status(line: str, states: dict[str, str]) -> None:
 
 def test_units() -> None:
     text = "Id=a.service\nActiveState=active\n\nId=b.service\nActiveState=failed\n"
-    assert {name: u["ActiveState"] for name, u in units(text).items()} == {
+    assert {name: u["ActiveState"] for name, u in parse_units(text).items()} == {
         "a.service": "active",
         "b.service": "failed",
     }
-    assert units("Id=a.service\nExecStart=/x --a=b")["a.service"]["ExecStart"] == "/x --a=b"
+    assert parse_units("Id=a.service\nExecStart=/x --a=b")["a.service"]["ExecStart"] == "/x --a=b"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_dotted_keys(path: str, there: bool) -> None:
         "registry-mirrors": ["x"],
         "plugins": {"io.containerd.grpc.v1.cri": {"sandbox_image": "pause"}},
     }
-    assert has_key(tree, dotted(path)) is there
+    assert has_key(tree, split_dotted_key(path)) is there
 
 
 def test_sections_keep_text_and_status() -> None:
@@ -146,5 +146,5 @@ def test_sections_keep_text_and_status() -> None:
 
 def test_listening_addresses() -> None:
     text = "0100007F:24B8\n00000000:0016\n00000000000000000000000001000000:0016\n"
-    assert listening(text) == {("127.0.0.1", "9400"), ("0.0.0.0", "22"), ("::1", "22")}
-    assert listening("") == set()
+    assert listening_addresses(text) == {("127.0.0.1", "9400"), ("0.0.0.0", "22"), ("::1", "22")}
+    assert listening_addresses("") == set()

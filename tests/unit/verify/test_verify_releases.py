@@ -13,7 +13,7 @@ import pytest
 from gpufleet.gpu_stack.model import our_releases
 from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import choose_charts, load_charts
-from gpufleet.verify.releases import LARGEST, Deployed, deployed, wrong_versions
+from gpufleet.verify.releases import MAX_RECORD_BYTES, Deployed, deployed_release, wrong_versions
 
 SERVER = "v1.36.3"
 CHART = "dcgm-exporter"
@@ -71,7 +71,7 @@ def found(*secrets: Any) -> Deployed | None:
 
     core = SimpleNamespace(list_namespaced_secret=None)
     cluster: Any = SimpleNamespace(ask=ask, core=core, data={"monitoring_namespace": "watch"})
-    result = deployed(cluster, CHART)
+    result = deployed_release(cluster, CHART)
     assert asked == [("watch", f"owner=helm,name={CHART}", "type=helm.sh/release.v1")]
     return result
 
@@ -85,7 +85,9 @@ def test_the_newest_revision_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [{}, [], version("1.0.0", "other"), "x" * (LARGEST + 1), {"chart": None}], ids=type
+    "content",
+    [{}, [], version("1.0.0", "other"), "x" * (MAX_RECORD_BYTES + 1), {"chart": None}],
+    ids=type,
 )
 def test_a_record_that_cannot_be_read_is_not_taken_for_one(content: Any) -> None:
     assert found(secret(1, content)) == Deployed("", "of 1")

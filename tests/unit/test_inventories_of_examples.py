@@ -14,8 +14,8 @@ from gpufleet.cli import main
 from gpufleet.facts.model import NodeFacts, OsRelease
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
-from gpufleet.node.settings import load_settings, settings_problems
-from gpufleet.upgrade.settings import load_settings as load_upgrade_settings
+from gpufleet.node.settings import load_node_settings, settings_problems
+from gpufleet.upgrade.settings import load_upgrade_settings
 from gpufleet.verify.inventory import Target, load_targets
 from tests.unit.hosts import bare_host
 
@@ -48,7 +48,7 @@ def test_a_bare_host_gets_a_plan_without_blockers(targets: list[Target]) -> None
         if target.is_cluster:
             continue
         # the plan of a node of a cluster needs its other hosts: tests/hosts/test_kubeadm.py
-        settings, _ = load_settings({**target.data, "kubernetes_enabled": False})
+        settings, _ = load_node_settings({**target.data, "kubernetes_enabled": False})
         assert settings is not None
         facts = facts_of(target)
         plan = plan_node(settings, facts, CATALOG, facts.clock)
