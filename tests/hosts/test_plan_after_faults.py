@@ -12,6 +12,12 @@ from tests.selection import some
 
 pytestmark = pytest.mark.hosts
 
+# Made for a node that a person set up by hand, or repaired by no run.
+NOT_HERE = {
+    "package of another branch", "library of another version", "stale CDI spec",
+    "second, stale CDI spec", "nvidia runtime gone from containerd",
+}  # fmt: skip
+REPAIRED = [one for one in BREAKAGES if one.name not in NOT_HERE]
 DATA = {"driver_version": VERSION, "toolkit_version": TOOLKIT, "exporter_enabled": False}
 
 
@@ -27,7 +33,7 @@ def node(bare_host: HostFactory) -> Host:
     return host
 
 
-@pytest.mark.parametrize("breakage", some(BREAKAGES, BREAKAGES[::6]), ids=lambda one: one.name)
+@pytest.mark.parametrize("breakage", some(REPAIRED, REPAIRED[::6]), ids=lambda one: one.name)
 def test_a_run_takes_the_steps_of_the_plan(node: Host, breakage: Breakage) -> None:
     node.run(f"set -e\n{breakage.cause}")
     planned = run("preflight", node)
