@@ -61,10 +61,11 @@ def _limits(plan: Plan) -> str:
     limits = plan.limits
     failed = count_noun(limits.max_failed, "failed host")
     window = f"; window {limits.window} {limits.window_zone}" if limits.window else ""
-    soaks = max(len(plan.waves) - 1, 0) * limits.soak
+    soaks = (len(plan.waves) - 1) * limits.soak
+    soak = f"soak {limits.soak} s ({soaks} s in all)" if soaks > 0 else "one wave, no soak"
     return (
-        f"at most {limits.max_unavailable} out of service; soak {limits.soak} s ({soaks} s in "
-        f"all); stops at {failed}, {limits.max_failed_in_a_row} in a row{window}"
+        f"at most {limits.max_unavailable} out of service; {soak}; stops at {failed}, "
+        f"{limits.max_failed_in_a_row} in a row{window}"
     )
 
 

@@ -52,6 +52,8 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
     assert upgrade_plan_text(plan(resumed=True), {}).startswith(
         "Run r is not finished: it goes on."
     )
+    one_wave = upgrade_plan_text(plan(hosts={"h": STATE}), {})
+    assert "at most 1 out of service; one wave, no soak; stops at" in one_wave
     none = upgrade_plan_text(plan(hosts={}, left_out=(LeftOut("x", "no GPU"),)), {})
     assert none == "No host to change.\nleft out: x: no GPU"
 
