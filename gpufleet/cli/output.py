@@ -101,7 +101,7 @@ def output_options(command: Function) -> Function:
         is_flag=True,
         expose_value=False,
         callback=_sets(QUIET),
-        help="Print no progress; print nothing if nothing changes or fails.",
+        help="Print no progress, no infos; nothing at all if nothing changes, fails or warns.",
     )
     no_color = click.option(
         "--no-color",

@@ -54,6 +54,7 @@ UPGRADE = warning(
     "GF738",
     "Host is in an upgrade that has not ended",
     "The host is in an upgrade that has not ended: {what}.",
-    "`gpufleet upgrade status INVENTORY` shows the run. Run the command again that began it to go "
-    "on, or end it with `gpufleet upgrade abort INVENTORY`.",
+    "`gpufleet upgrade status INVENTORY` shows the run. To continue it, run the command that began "
+    "it again; to end it, `gpufleet upgrade abort INVENTORY`. A stuck host: repair it with "
+    "`gpufleet apply`, then `gpufleet upgrade release INVENTORY` returns it.",
 )
