@@ -71,6 +71,13 @@ def test_the_plan_of_such_a_host_fails_too() -> None:
     assert (part.status, [each.blocks for each in found]) == ("failed", [True])
 
 
+@pytest.mark.parametrize("run", [plan, deploy])
+def test_an_accepted_fault_fails_neither_plan_nor_run(run: Callable[[], None]) -> None:
+    accepted = {"GF152": "until 2999-12-31, RMA 4711"}
+    part = applied(run, node_gpus=99, accepted_findings=accepted)
+    assert (part.status, [each.code for each in part.accepted]) == ("converged", ["GF152"])
+
+
 def test_a_plan_with_steps_shows_them_and_the_fault() -> None:
     part = applied(plan, node_gpus=99, toolkit_enabled=True)
     found = [each for each in part.findings if each.code == "GF152"]

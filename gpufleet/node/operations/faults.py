@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timezone
 
 from pyinfra import host, state
 
+from gpufleet.core.accepted import accepted_of, split_accepted
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.host.boundary import fail_with
 from gpufleet.host.operation import Commands, host_operation
@@ -27,6 +29,13 @@ def require_no_faults(left: Sequence[Finding]) -> Commands:
         part = RunReport.of(state).host(host.name)
         part.findings[:] = [each for each in part.findings if each not in left]
     yield fail_with(*as_blockers(left))
+
+
+def unaccepted_faults(left: Sequence[Finding]) -> list[Finding]:
+    """The faults that the inventory of this host does not accept today: these fail a run."""
+    today = datetime.now(timezone.utc).date()
+    accepted = split_accepted(left, accepted_of(host.data.dict()), today)[1]
+    return [each for each in left if each not in accepted]
 
 
 def as_blockers(found: Sequence[Finding]) -> list[Finding]:

@@ -10,7 +10,7 @@ from gpufleet.core.inventory import CLUSTERS, is_cluster
 from gpufleet.core.stopped import Stopped
 from gpufleet.gpu_stack.operations.stack import Stack, current_stack
 from gpufleet.host.files import show_diff
-from gpufleet.node.operations.faults import as_blockers
+from gpufleet.node.operations.faults import as_blockers, unaccepted_faults
 from gpufleet.node.operations.node import RunNode, current_node
 from gpufleet.packages import findings
 from gpufleet.packages.operations.lookup import look_up
@@ -43,7 +43,7 @@ def preview_host(roles_of_clusters: Callable[[Stack], None], *, check: bool = Fa
 
 def fail_for_faults(node: RunNode) -> None:
     """Fail a host with faults but without steps, as a run does. With steps, it only shows them."""
-    left = node.plan.faults.left
+    left = unaccepted_faults(node.plan.faults.left)
     if left and not node.report.steps:
         found = node.report.findings
         found[:] = [each for each in found if each not in left]

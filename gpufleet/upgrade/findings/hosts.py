@@ -91,7 +91,7 @@ OWN_MACHINE = blocker(
 DOWNGRADE = blocker(
     "GF078",
     "Target is older than the installed version",
-    "{target} is older than {before}, which is installed.",
+    "{target} is older than {before}, which is installed, and --allow-downgrade is not given.",
     "Correct --to or the inventory, or add --allow-downgrade.",
 )
 
