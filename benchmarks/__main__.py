@@ -24,7 +24,7 @@ from benchmarks.budget import verdicts
 from benchmarks.circumstances import circumstances
 from benchmarks.fleet import Fleet
 from benchmarks.ours import Programs
-from benchmarks.report import filled, page
+from benchmarks.report import fill_parts, page
 from benchmarks.timing import ROOT, RunFailed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
@@ -107,7 +107,7 @@ def _measure(options: argparse.Namespace, fleet: Fleet, words: Sequence[str]) ->
     print("\n".join(filter(None, parts.values())))
     options.page.parent.mkdir(parents=True, exist_ok=True)
     there = options.page.read_text() if options.page.exists() else ""
-    options.page.write_text(filled(there, parts))
+    options.page.write_text(fill_parts(there, parts))
     return 0 if all(verdict.kept for verdict in judged) else 1
 
 

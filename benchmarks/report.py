@@ -13,6 +13,7 @@ from benchmarks.many import Many
 from benchmarks.stats import Summary, Verdict, digits, growth
 from benchmarks.upgrade import Drained
 from benchmarks.upgrade_hosts import Own
+from scripts.generate_docs import with_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +97,13 @@ def page(
     return "\n\n".join(parts) + "\n"
 
 
-def filled(text: str, parts: Mapping[str, str]) -> str:
+def fill_parts(text: str, parts: Mapping[str, str]) -> str:
     """A page with each part that is not empty between its marks, at its end if it has none yet."""
     for name, part in parts.items():
-        begin, end = f"<!-- {name}: begin (make bench) -->\n", f"<!-- {name}: end -->\n"
-        if not part:
-            continue
-        if begin not in text:
-            text += f"\n{begin}{end}"
-        before, _, rest = text.partition(begin)
-        _, marked, after = rest.partition(end)
-        if not marked:
-            raise ValueError(f"no {end!r} after {begin!r}")
-        text = f"{before}{begin}{part}{end}{after}"
+        marks = (f"<!-- {name}: begin (make bench) -->", f"<!-- {name}: end -->")
+        if part and marks[0] not in text:
+            text += f"\n{marks[0]}\n{marks[1]}\n"
+        text = with_block(text, marks, part.strip("\n")) if part else text
     return text
 
 

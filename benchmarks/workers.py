@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.circumstances import circumstances
 from benchmarks.fleet import Fleet
 from benchmarks.ours import GPUFLEET, Programs
-from benchmarks.report import Circumstances, filled, table
+from benchmarks.report import Circumstances, fill_parts, table
 from benchmarks.timing import ROOT, RunFailed, timed
 from gpufleet_sandbox import SandboxError
 from gpufleet_sandbox.paths import cache_dir
@@ -119,7 +119,7 @@ def main(words: Sequence[str]) -> int:
     text = page(circumstances("benchmarks.workers", words, load), found)
     print(text)
     there = options.page.read_text() if options.page.exists() else ""
-    options.page.write_text(filled(there, {"scale": text}))
+    options.page.write_text(fill_parts(there, {"scale": text}))
     return 0
 
 

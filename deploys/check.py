@@ -1,4 +1,4 @@
-"""As preflight.py; each host asks its package repositories, too. Change nothing."""
+"""Preview the changes, with the versions and sizes of each host's repositories. Change nothing."""
 
 from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.preview import preview_host

@@ -105,7 +105,7 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
 
 @cluster.command(
     epilog=CLUSTER_STATUSES.format(
-        success="no host is a node any more", failure="a host was stopped or failed"
+        success="no host is a node", failure="a host was stopped or failed"
     )
 )
 @INVENTORY_ARGUMENT

@@ -50,7 +50,7 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
 
 
 def _hides_infos(host: HostReport, *, dry: bool) -> bool:
-    """True where each run would repeat them: `plan` and `doctor` show infos of a converged host."""
+    """True if each run would repeat the infos: `plan` and `doctor` show them."""
     return is_quiet() or (not dry and host.status == "converged")
 
 

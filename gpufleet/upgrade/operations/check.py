@@ -40,7 +40,7 @@ EVICTED = "Evicted"  # by the node, also for memory that its drain frees
 # Source: https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/eviction/helpers.go
 FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before the image was pulled
 
-OverIn = Callable[[float], bool]  # waits that many seconds; True if the run ends
+OverIn = Callable[[float], bool]  # sleeps for these seconds; True if the run ends
 
 
 def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:

@@ -131,7 +131,7 @@ def _find_in(
 
 def _chosen(candidates: Sequence[NodeAt | Finding]) -> NodeAt | Finding | None:
     """The node of a host, or why it is not known. A machine that moved to another cluster may
-    remain in its first one, where it is not Ready."""
+    still have a node in its first cluster, which is not Ready."""
     every = [each for each in candidates if isinstance(each, NodeAt)]
     nodes = list({each.uid or each.access: each for each in reversed(every)}.values())[::-1]
     ready = [each for each in nodes if each.ready]

@@ -15,7 +15,7 @@ from benchmarks.creation import Creation
 from benchmarks.first import First, sources
 from benchmarks.many import Many, measure, named
 from benchmarks.ours import AFTER, BEFORE, Programs, by_operation, require
-from benchmarks.report import Circumstances, filled, page
+from benchmarks.report import Circumstances, fill_parts, page
 from benchmarks.simulated import sizes_of
 from benchmarks.stats import Summary
 from benchmarks.timing import RunFailed
@@ -258,11 +258,11 @@ def test_a_run_writes_what_it_measured_and_leaves_other_parts() -> None:
     about = Circumstances("make bench", "2026-11-21", "2 cores", "Python 3", (0.1, 2.0))
     assert page(about, [], [], []) == ""
     marks = "# Head\n\n<!-- {0}: begin (make bench) -->\n{1}<!-- {0}: end -->\n\nEnd\n"
-    there = filled(marks.format("names", "old\n"), {"names": "new\n", "first": ""})
+    there = fill_parts(marks.format("names", "old\n"), {"names": "new\n", "first": ""})
     assert there == marks.format("names", "new\n")
-    more = filled(there, {"first": "1\n"})
+    more = fill_parts(there, {"first": "1\n"})
     assert more == f"{there}\n<!-- first: begin (make bench) -->\n1\n<!-- first: end -->\n"
-    assert filled(more, {"first": "1\n", "names": "new\n"}) == more
+    assert fill_parts(more, {"first": "1\n", "names": "new\n"}) == more
 
 
 RECAP = "h{} : ok=11 changed={} unreachable=0 failed={} skipped=1 rescued=0 ignored=0\n"
