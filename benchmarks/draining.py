@@ -21,6 +21,7 @@ from benchmarks.simulated import machine
 from benchmarks.timing import ROOT
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_node_settings
@@ -33,7 +34,6 @@ from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, open_cluste
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.plan import make_plan
-from gpufleet.upgrade.settings import UpgradeSettings
 from tests.unit.hosts import converged_host
 
 CAPTURE = ROOT / "tests/unit/facts/captures/ubuntu2204-kubelet-handwritten.txt"

@@ -16,9 +16,9 @@ from gpufleet.core.settings import RoleSettings, values_of
 from gpufleet.gpu_stack.settings import DevicePluginSettings, GpuOperatorSettings
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.host.settings import HostSettings
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_roles
-from gpufleet.upgrade.settings import UpgradeSettings
 from scripts.draw_rooms import drawing
 from scripts.finding_codes import codes
 from scripts.reference_pages import cluster_checks, commands_page, keys_page

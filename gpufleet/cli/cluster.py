@@ -23,10 +23,10 @@ from gpufleet.cli.deploy import (
     YES,
     deploy_file,
     pyinfra_arguments,
-    require_confirmation,
     targets_of,
 )
 from gpufleet.cli.output import output_options, verbose_option
+from gpufleet.cli.question import require_confirmation
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE
 from gpufleet.core.python import python_code, python_module

@@ -29,7 +29,7 @@ from gpufleet.cli.plan_file import (
 )
 from gpufleet.cli.preview import planned_hosts, preview_before_run, run_preview
 from gpufleet.cli.pyinfra_options import parse_options, permission_options
-from gpufleet.cli.question import Confirmation, has_operations
+from gpufleet.cli.question import Confirmation, has_operations, require_confirmation
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
@@ -42,7 +42,6 @@ CONFIG = "config.py"
 HERE = Path()
 QUIETLY = "import pyinfra_cli; from gpufleet.run.display import start_quietly; start_quietly()"
 DRY = "--dry"  # of pyinfra: the run changes nothing
-ASKING = frozenset({"--same-sudo-password", "--ssh-password-prompt"})  # of pyinfra
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
     "apply": "every host and cluster is converged",
@@ -258,8 +257,7 @@ def exec_pyinfra(
         ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
-        now = preview_before_run([*_pyinfra(), *shown])
-        require_plan(how.approved, now, limited=bool(limit))
+        require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
     words = pyinfra_arguments(inventory, files, limit, options, yes=True)
     if not is_quiet():
         print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
@@ -275,23 +273,6 @@ def exec_pyinfra(
 
 def _pyinfra() -> list[str]:
     return python_code(QUIETLY) if is_quiet() else python_module("pyinfra")
-
-
-def require_confirmation(yes: bool, options: Sequence[str]) -> None:
-    """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
-    given = parse_options(options)
-    if sys.stdin.isatty():
-        return
-    for option in ASKING.intersection(given):
-        raise click.UsageError(
-            f"{option} asks, and standard input is not a terminal. Set the password in the "
-            "inventory, from a vault."
-        )
-    if not yes:
-        raise click.UsageError(
-            "The changes need a confirmation, and standard input is not a terminal. "
-            "Add --yes to skip it."
-        )
 
 
 def deploy_file(name: str, folder: Path = HERE) -> Path:

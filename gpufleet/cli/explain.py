@@ -13,7 +13,7 @@ import click
 import gpufleet
 from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_modules
 from gpufleet.core.paths import shipped_path
-from gpufleet.core.settings import RoleSettings, values_of
+from gpufleet.core.settings import values_of
 from gpufleet.core.visible import one_line
 
 FINDINGS = "reference/findings"
@@ -66,11 +66,9 @@ def _unknown(word: str, keys: Mapping[str, str]) -> str:
 def _keys() -> dict[str, str]:
     """Every data key: its values, default and meaning."""
     from gpufleet.gpu_stack.settings import ROLES  # takes its time to load
-    from gpufleet.upgrade.settings import UpgradeSettings
 
     found = {}
-    models: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
-    for model in models:
+    for model in ROLES:
         for name, field in model.model_fields.items():
             default = field.get_default(call_default_factory=True)
             text = textwrap.fill(str(field.description), EXPLAIN_WIDTH)

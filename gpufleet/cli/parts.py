@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
-from gpufleet.cli.deploy import choose_targets, deploy_file, deploys_for, require_confirmation
+from gpufleet.cli.deploy import choose_targets, deploy_file, deploys_for
 from gpufleet.cli.detailed import end_detailed
 from gpufleet.cli.part import (
     MAX_REASON_CHARS,
@@ -31,7 +31,7 @@ from gpufleet.cli.part import (
     run_part,
 )
 from gpufleet.cli.pyinfra_options import parse_options
-from gpufleet.cli.question import Confirmation, has_operations
+from gpufleet.cli.question import Confirmation, has_operations, require_confirmation
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, as_argument
 from gpufleet.core.live import LiveProgress

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,17 @@ from typing import Any
 import click
 
 from gpufleet import __version__
-from gpufleet.cli.preview import Hosts
+from gpufleet.cli.output import print_note
+from gpufleet.cli.preview import Hosts, preview_before_run
+from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
+from gpufleet.core.live import is_quiet
+from gpufleet.core.names import group_by_thing
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
-from gpufleet.run.report_file import FileKind, prepare_file, print_run_finding, write_file
+from gpufleet.run.report_file import FileKind, prepare_file, write_file
 
 KIND = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
 SCHEMA = 1  # of plan.schema.json
@@ -75,17 +80,27 @@ def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
     return write_file(how.out, lambda: plan_file_text(inventory, hosts, check=how.check))
 
 
-def require_plan(planned: Hosts, now: Hosts | None, *, limited: bool) -> None:
+def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> None:
     """End the process and print the differences, unless every host and cluster still has its plan.
-    `limited`: the run covers a part of the plan's hosts, such as a canary."""
-    now = now or {}
+
+    `command`: shows the plan of now, which is printed only if it differs. `limited`: the run covers
+    a part of the plan's hosts, such as a canary.
+    """
+    if not is_quiet():
+        print_note("Comparing the hosts with the plan")
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        now = preview_before_run(command, output) or {}
+        output.seek(0)
+        shown = output.read()
     if limited:
         planned = {name: host for name, host in planned.items() if name in now}
-    found = plan_differences(planned, now)
-    for each in found:
-        print_run_finding(each)
-    if found:
-        sys.exit(ExitStatus.FAILED)
+    found = group_by_thing(plan_differences(planned, now))
+    if not found:
+        return
+    click.echo(shown, nl=False)
+    for finding, names in found.items():
+        print_finding(result_console(errors=True), finding, names)
+    sys.exit(ExitStatus.FAILED)
 
 
 def read_plan(path: Path) -> PlanOptions:
@@ -107,15 +122,15 @@ def read_plan(path: Path) -> PlanOptions:
     return PlanOptions(check, approved=hosts)
 
 
-def plan_differences(planned: Hosts, now: Hosts) -> list[Finding]:
-    """A finding for each host and cluster with a different plan now. `now`: from a report."""
+def plan_differences(planned: Hosts, now: Hosts) -> list[tuple[str, Finding]]:
+    """Each host and cluster with a different plan now, and a finding. `now`: from a report."""
     found = []
     for name in dict.fromkeys((*planned, *now)):
         before = planned.get(name)
         after = contract_of_host(now[name]) if name in now else None
         if before != after:
             words = (_said(before, after), _said(after, before))
-            found.append(findings.PLAN_DIFFERS(host=name, planned=words[0], now=words[1]))
+            found.append((name, findings.PLAN_DIFFERS(planned=words[0], now=words[1])))
     return found
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
+from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.core.names import count_noun
 from gpufleet.core.paths import shipped_path
+
+ASKING = frozenset({"--same-sudo-password", "--ssh-password-prompt"})  # of pyinfra
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,23 @@ class Confirmation:
         typed = click.prompt(text, default="", show_default=False, err=True)
         if typed.strip() != str(planned):
             raise click.Abort
+
+
+def require_confirmation(yes: bool, options: Sequence[str]) -> None:
+    """Raises click.UsageError for a run that cannot be confirmed, and for wrong options."""
+    given = parse_options(options)
+    if sys.stdin.isatty():
+        return
+    for option in ASKING.intersection(given):
+        raise click.UsageError(
+            f"{option} asks, and standard input is not a terminal. Set the password in the "
+            "inventory, from a vault."
+        )
+    if not yes:
+        raise click.UsageError(
+            "The changes need a confirmation, and standard input is not a terminal. "
+            "Add --yes to skip it."
+        )
 
 
 def has_operations(deploy: Path) -> bool:

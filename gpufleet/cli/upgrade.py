@@ -18,10 +18,10 @@ from gpufleet.cli.deploy import (
     INVENTORY_ARGUMENT,
     PYINFRA_OPTIONS,
     YES,
-    require_confirmation,
     targets_of,
 )
 from gpufleet.cli.output import limit_option, metrics_option, output_options
+from gpufleet.cli.question import require_confirmation
 from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding

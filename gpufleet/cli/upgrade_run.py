@@ -28,6 +28,7 @@ from gpufleet.core.progress import RunProgress, heartbeat_line, terminal_lines
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import each_line
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.upgrade.host_state import Kind, Phase
 from gpufleet.upgrade.operations.clusters import open_clusters
 from gpufleet.upgrade.operations.host_steps import HostSteps
@@ -41,7 +42,7 @@ from gpufleet.upgrade.operations.planning import (
 from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import shown_progress, status_dict, status_text, upgrade_plan_text
-from gpufleet.upgrade.subjects import Subject, WantedChange
+from gpufleet.upgrade.subjects import WantedChange
 from gpufleet.verify.inventory import Target as InventoryHost
 
 UPGRADE_DEPLOY = "upgrade_driver"

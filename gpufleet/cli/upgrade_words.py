@@ -12,13 +12,12 @@ from pydantic import TypeAdapter, ValidationError
 
 from gpufleet.cli.pyinfra_options import parse_options
 from gpufleet.core.load_settings import problem_of
-from gpufleet.core.settings import RoleSettings
 from gpufleet.core.visible import one_line
 from gpufleet.driver.settings import RequestedBranch, RequestedDriver
 from gpufleet.gpu_stack.settings import ROLES
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.toolkit.settings import RequestedToolkit
-from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.subjects import Subject, WantedChange
+from gpufleet.upgrade.subjects import WantedChange
 
 COMMAND_SIMILARITY = 0.75  # similarity of a misspelt command
 EXCLUDE_REFUSED = (
@@ -49,8 +48,7 @@ INSTEAD = {
     "--chdir": "start gpufleet in that folder",
     "--json": "use `gpufleet upgrade status --json`",
 }
-MODELS: tuple[type[RoleSettings], ...] = (*ROLES, UpgradeSettings)
-KEY_PREFIXES = tuple(sorted({model.prefix for model in MODELS}))  # prefixes of keys
+KEY_PREFIXES = tuple(sorted({model.prefix for model in ROLES}))  # prefixes of keys
 # Arguments of all operations that data may set: how to become root. The rest decides which steps
 # run, for example _ignore_errors and _run_once.
 RIGHTS = frozenset(

@@ -178,13 +178,15 @@ def signal_running(number: int) -> None:
         process.send(number)
 
 
-def run_in_front(command: Sequence[str], environment: Mapping[str, str]) -> int:
+def run_in_front(
+    command: Sequence[str], environment: Mapping[str, str], output: IO[str] | None = None
+) -> int:
     """Run a program in the foreground of our terminal. Returns its exit status, or 128 plus the
-    number of the signal that ended it.
+    number of the signal that ended it. `output`: takes its standard output instead of the terminal.
 
     SIGTERM is passed on. The terminal's SIGINT reaches both: only the program acts on it.
     """
-    child = subprocess.Popen(command, env=dict(environment))
+    child = subprocess.Popen(command, env=dict(environment), stdout=output)
 
     def pass_on(number: int, frame: FrameType | None) -> None:
         child.send_signal(number)

@@ -15,6 +15,7 @@ from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
 from gpufleet.helm.settings import ClusterAccess, Name, Values
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_settings
 
@@ -85,7 +86,12 @@ CLUSTER_ROLES: tuple[type[RoleSettings], ...] = (
     GpuOperatorSettings,
 )
 # a misspelt key is reported wherever it is set
-ROLES: tuple[type[RoleSettings], ...] = (*node_settings(), *CLUSTER_ROLES, AcceptedFindings)
+ROLES: tuple[type[RoleSettings], ...] = (
+    *node_settings(),
+    *CLUSTER_ROLES,
+    UpgradeSettings,
+    AcceptedFindings,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +114,7 @@ def load_cluster_settings(
     device_plugin = load_role(DevicePluginSettings, data, problems)
     monitoring = load_role(MonitoringSettings, data, problems)
     gpu_operator = load_role(GpuOperatorSettings, data, problems)
+    load_role(UpgradeSettings, data, problems)
     load_role(AcceptedFindings, data, problems)
     problems += _contradictions(cluster) if cluster else []
     if problems or not (cluster and device_plugin and monitoring and gpu_operator):

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import choose_hosts, is_missing, refuse_unprintable_names
+from gpufleet.core.python import error_place
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.visible import printed_value
 from gpufleet.facts.model import NodeFacts
@@ -148,7 +149,8 @@ def _load(inventory: str, cwd: str) -> Any:
         return make_inventory(inventory, cwd=cwd)
     except Exception as error:
         cause = getattr(error, "exception", error)  # pyinfra wraps it
-        named = f"{type(cause).__name__}: {printed_value(cause, str)}"
+        place = "" if isinstance(cause, SyntaxError) else error_place(cause)  # its text has it
+        named = f"{type(cause).__name__}: {printed_value(cause, str)}{place}"
         why = cause.message if isinstance(cause, ClickException) else named
         raise NoInventory(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
 

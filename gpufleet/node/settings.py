@@ -14,6 +14,7 @@ from gpufleet.core.secrets import register_secrets_of
 from gpufleet.core.settings import RoleSettings
 from gpufleet.gpu_stack.settings import ROLES, load_cluster_settings
 from gpufleet.host.settings import HostSettings
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Role, SettingsOf
 
@@ -35,6 +36,7 @@ def load_node_settings(data: Mapping[str, Any]) -> tuple[NodeSettings | None, li
     register_secrets_of(data)
     problems = unknown_keys(data, ROLES)
     host = load_role(HostSettings, data, problems)
+    load_role(UpgradeSettings, data, problems)
     load_role(AcceptedFindings, data, problems)
     loaded = {role: load_role(role.settings, data, problems) for role in node_roles()}
     by_role = {role.name: settings for role, settings in loaded.items() if settings}

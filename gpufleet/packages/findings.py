@@ -125,8 +125,7 @@ REPOSITORY_UNREADABLE = blocker(
     "Repository metadata cannot be read",
     "The metadata of {url} cannot be read, or is not signed by a trusted key; no package was "
     "changed.",
-    "Check that the host reaches the repository and that it is complete. The package manager's "
-    "output follows.",
+    "Check that the host reaches the repository and that it is complete.",
 )
 
 SOURCES_UNREADABLE = blocker(

@@ -14,6 +14,7 @@ from getpass import getpass
 from typing import Any
 
 import paramiko
+import pyinfra
 from paramiko.ssh_exception import BadHostKeyException, NoValidConnectionsError
 from pyinfra.api import Config, Host
 from pyinfra.api.exceptions import ConnectError, PyinfraError
@@ -26,7 +27,7 @@ from gpufleet.core.secrets import register_secret, register_secrets_of, take_sud
 from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 
-_connect = SSHConnector.connect
+_connect, _connect_once = SSHConnector.connect, SSHConnector._connect
 _WHY = "gpufleet_unreached"  # key in pyinfra's connector_data: a finding
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
 _SILENCE = 1.0  # seconds between paramiko's checks for a keepalive or the end
@@ -181,8 +182,14 @@ def _said(error: Exception) -> str:
 
 
 def quiet_paramiko() -> None:
-    """Suppress the stack traces that paramiko logs for exceptions that it also raises."""
+    """Suppress the stack traces that paramiko logs for exceptions that it also raises, and the
+    lines of pyinfra about a changed host key, which GF018 explains."""
     logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+    pyinfra.logger.addFilter(_without_key_warning)
+
+
+def _without_key_warning(line: logging.LogRecord) -> bool:
+    return (line.levelno, line.funcName) != (logging.WARNING, _connect_once.__name__)
 
 
 def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:

@@ -22,7 +22,7 @@ REPORT_LOST = blocker(
 PLAN_DIFFERS = blocker(
     "GF019",
     "The plan is another one now",
-    "{host}: planned: {planned}; now: {now}. Nothing was done on any host.",
+    "planned: {planned}; now: {now}. Nothing was done on any host.",
     "Review the plan of now (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
 )
 

@@ -33,7 +33,9 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
     if clusters:
         console.print(_clusters(clusters, dry=dry))
     if dry:
-        _show_steps(console, hosts)
+        _show_steps(console, "would", hosts)
+    elif is_quiet():  # otherwise the steps are shown while they run
+        _show_steps(console, "changed", [host for host in hosts if host.status == "changed"])
     found = (
         (host.name, finding)
         for host in hosts
@@ -61,7 +63,7 @@ def _show_impact(console: Console, hosts: list[HostReport]) -> None:
         console.print(Text(line, style="bold" if line == "Impact" else ""), highlight=False)
 
 
-def _show_steps(console: Console, hosts: list[HostReport]) -> None:
+def _show_steps(console: Console, word: str, hosts: list[HostReport]) -> None:
     """Print a line for each planned step, with its hosts. The order fits every host, except for
     repeated steps."""
     names = group_by_thing((host.name, step) for host in hosts for step in host.steps)
@@ -73,7 +75,7 @@ def _show_steps(console: Console, hosts: list[HostReport]) -> None:
                 order.insert(place, step)
             place = order.index(step) + 1
     for step in order:
-        _say(console, "would", "green", name_hosts(names[step]), step)
+        _say(console, word, "green", name_hosts(names[step]), step)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from gpufleet.core.names import count_noun
+from gpufleet.host.window import Window
 from gpufleet.upgrade.host_state import FAILING, OPEN, RETURNED, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Limits, list_names
-from gpufleet.upgrade.window import Window
 
 RECHECK_SECONDS = 60.0  # seconds until alerts and NotReady nodes are checked again
 

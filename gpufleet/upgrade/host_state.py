@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 from gpufleet.facts.files import HOME
-from gpufleet.upgrade.subjects import Subject
+from gpufleet.host.upgrade_settings import Subject
 
 STATE_FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1

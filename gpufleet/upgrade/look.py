@@ -14,6 +14,7 @@ from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import HOME
 from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, plan_node, plan_steps
 from gpufleet.node.settings import NodeSettings
@@ -23,7 +24,7 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.models import HostView, list_names
 from gpufleet.upgrade.plan import NEVER_A_GPU
-from gpufleet.upgrade.subjects import DISABLED, Subject
+from gpufleet.upgrade.subjects import DISABLED
 
 NO_GPU_NOW = "no GPU, though it has a driver or was a GPU node"
 

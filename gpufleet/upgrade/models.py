@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
-from gpufleet.upgrade.subjects import Subject
 
 
 @dataclass(frozen=True, slots=True)

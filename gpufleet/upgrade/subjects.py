@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gpufleet.core.versions import branch_of
+from gpufleet.host.upgrade_settings import Subject
 
-Subject = Literal["driver", "toolkit", "reboot"]
 DISABLED: dict[Subject, str] = {  # why a host is left out if a user disabled the role
     "driver": "driver_enabled is False",
     "toolkit": "toolkit_enabled is False",

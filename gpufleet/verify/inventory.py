@@ -23,7 +23,7 @@ from gpufleet.core.inventory import (
 )
 from gpufleet.core.names import fold_names
 from gpufleet.core.process import Process
-from gpufleet.core.python import python_module
+from gpufleet.core.python import error_place, python_module
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
@@ -99,14 +99,13 @@ def load_targets(inventory: str) -> list[Target]:
 
 
 def pyinfra_reason(printed: str) -> str:
-    """Why pyinfra failed: its last line, and the location of a syntax error. Other lines may come
+    """Why pyinfra failed: its last line, and the place in the user's file. Other lines may come
     from the inventory and contain secrets."""
     found = (line.strip() for line in printed.splitlines())
     lines = [line for line in found if line and not line.startswith("-->")]
     if not lines:
         return ""
-    place = next((line for line in reversed(lines) if line.startswith('File "')), "")
-    return lines[-1] + (f" ({place})" if place and ", in " not in place else "")
+    return lines[-1] + error_place(printed)
 
 
 def select_targets(

@@ -120,7 +120,7 @@ class HostProbe:
         except RuntimeError as error:  # testinfra's error if ssh itself failed (255)
             result = error.args[0] if error.args else None
             text = getattr(result, "stderr_bytes", b"").decode("utf-8", "replace").strip()
-            raise Unreachable(" / ".join(text.splitlines()) or str(error)) from error
+            raise Unreachable(ssh_reason(text) or str(error)) from error
         output = done.stdout_bytes + done.stderr_bytes
         return Output(done.rc, output.decode("utf-8", "replace"))
 
@@ -149,6 +149,13 @@ class HostProbe:
         if not sections:
             raise Unreachable(f"no answer from the shell: {output.last}")
         return sections
+
+
+def ssh_reason(text: str) -> str:
+    """ssh's error on one line. Of its 14 lines about a changed host key, two are kept."""
+    lines = text.splitlines()
+    of_key = [line for line in lines if line.startswith(("Offending ", "Host key verification"))]
+    return " / ".join(of_key if len(of_key) > 1 else lines)
 
 
 def parse_sections(text: str, mark: str) -> dict[str, Output]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.findings import CONNECTION_LOST
+from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.upgrade.host_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import Round
@@ -19,9 +20,7 @@ from gpufleet.upgrade.operations.planning import PlannedRun, begin_run
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.run import Timing, UpgradeRun
 from gpufleet.upgrade.plan import make_plan
-from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.show import Status
-from gpufleet.upgrade.subjects import Subject
 
 OLD, NEW = "580.1", "580.2"
 MONDAY = 1_780_000_000.0

@@ -54,12 +54,22 @@ def test_a_checked_plan_is_what_the_run_installs(bare_host: HostFactory, kind: s
 
 
 @pytest.mark.extended
-def test_a_change_of_the_driver_is_what_was_planned(bare_host: HostFactory) -> None:
+def test_a_change_of_the_driver_is_what_was_planned(
+    bare_host: HostFactory, mirror_host: Host
+) -> None:
     host = bare_host("ubuntu2204")
     data = {"toolkit_enabled": False, "exporter_enabled": False}
     assert run_deploy("gpu_node", [host], driver_version=OLD_580, **data).returncode == 0
     there = packages(host)
     data |= {"driver_version": NEWEST["580"], "driver_allow_change": True}
+    with mirror_host.fault("down"):
+        refused = run_deploy("check", [host], **data)
+    assert refused.returncode == 1
+    (found,) = (each for each in refused.report[host.name]["findings"] if each["code"] == "GF312")
+    assert found["message"].startswith("A server does not accept the connection (mirror:80)."), (
+        found
+    )
+    assert "curl -v" in found["remedy"]
     plan = run_deploy("check", [host], **data).report[host.name]["plan"]
     done = run_deploy("gpu_node", [host], **data)
     assert done.returncode == 0, done.output

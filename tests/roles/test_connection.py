@@ -125,8 +125,10 @@ def reached(monkeypatch: pytest.MonkeyPatch, known: Path, **data: Any) -> Findin
 
 @pytest.mark.parametrize(("state", "code"), [("unknown", "GF017"), ("changed", "GF018")])
 def test_the_key_of_a_host_that_is_not_the_known_one(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str, code: str
-) -> None:
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture,
+    state: str, code: str,
+) -> None:  # fmt: skip
+    connection.quiet_paramiko()
     known = tmp_path / "known_hosts"
     with ssh_server() as server:
         other = paramiko.ECDSAKey.generate()
@@ -141,3 +143,4 @@ def test_the_key_of_a_host_that_is_not_the_known_one(
         for key in (server.key, other):
             assert (key.fingerprint in found.message) is (state == "changed")  # type: ignore[attr-defined]
     assert server.users == []
+    assert "REMOTE HOST IDENTIFICATION" not in caplog.text

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.upgrade.operations.subject_steps import family_of
-from gpufleet.upgrade.subjects import Subject
 
 
 @pytest.mark.parametrize("subject", ["driver", "toolkit", "reboot"])

@@ -16,10 +16,12 @@ from typing import Any
 from pyinfra import host
 from pyinfra.api import FactBase, QuoteString, StringCommand
 
+from gpufleet.core.causes import find_cause
 from gpufleet.core.entries import PackageManager
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.visible import BAR
 from gpufleet.host.asking import frame_command, framed_answer, host_arguments
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.reading import FactReader, read_fact
@@ -27,11 +29,7 @@ from gpufleet.host.shell import as_lines, quote_command, script_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.packages import findings
 from gpufleet.packages.operations.fitting import fit_transaction
-from gpufleet.packages.operations.repository import (
-    METADATA_ARGUMENTS,
-    fetch_key,
-    sources_unreadable,
-)
+from gpufleet.packages.operations.repository import METADATA_ARGUMENTS, fetch_key
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, install_words
 from gpufleet.packages.trial import apt_download
@@ -92,7 +90,7 @@ def copied_sources(manager: PackageManager) -> Iterator[str]:
     ok, lines = _run(frame_command(script_command("packages/make_copy", *COPIED_FOLDERS[manager])))
     made = framed_answer(lines) if ok else None
     if not made:
-        raise Stopped(findings.NOT_ASKED(problem=quote_last_line("\n".join(lines))))
+        raise _not_asked(lines)
     try:
         yield made[0]
     finally:
@@ -133,7 +131,7 @@ def _put(copy: str, file: FileWrite) -> None:
     )  # fmt: skip
     ok, output = _run(received, _stdin=as_lines(file.data))
     if not ok:
-        raise Stopped(findings.NOT_ASKED(problem=quote_last_line("\n".join(output))))
+        raise _not_asked(output)
 
 
 def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]) -> None:
@@ -146,7 +144,26 @@ def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]
         in_copy(copy, script_command(f"packages/refresh_{'apt' if apt else 'rpm'}", *how))
     )
     if not ok:
-        raise Stopped(sources_unreadable(manager, quote_last_line("\n".join(lines))))
+        problem, remedy = _explain_failure(lines)
+        urls = ", ".join(each.url for each in known)
+        found = findings.REPOSITORY_UNREADABLE(url=urls)
+        raise Stopped(
+            replace(found, message=f"{problem}. {found.message}", remedy=remedy or found.remedy)
+        )
+
+
+def _not_asked(lines: Sequence[str]) -> Stopped:
+    """The warning that a command failed on the host, with these lines of output."""
+    problem, remedy = _explain_failure(lines)
+    found = findings.NOT_ASKED(problem=problem)
+    return Stopped(replace(found, remedy=remedy or found.remedy))
+
+
+def _explain_failure(lines: Sequence[str]) -> tuple[str, str]:
+    """The cause that an output names and its remedy, or the last line and ""."""
+    output = [line.removeprefix(BAR) for line in lines]
+    cause = find_cause(output)
+    return (cause.text, cause.remedy) if cause else (quote_last_line("\n".join(output)), "")
 
 
 def _run(asked: StringCommand, **how: Any) -> tuple[bool, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.decide import Do
@@ -16,7 +17,6 @@ from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
 from gpufleet.upgrade.pods import Policy
-from gpufleet.upgrade.settings import UpgradeSettings
 
 PASSING_CONDITIONS = ("disk", "later")  # conditions that may end within minutes
 

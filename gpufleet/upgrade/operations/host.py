@@ -9,11 +9,11 @@ from pyinfra import host
 from gpufleet.core.entries import PackageManager
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import explain_finding, script_command
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.packages.operations.locks import wait_for_lock
 from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.look import KEPT_FOLDER
-from gpufleet.upgrade.settings import UpgradeSettings
 
 
 @host_operation

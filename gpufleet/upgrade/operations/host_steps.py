@@ -17,12 +17,13 @@ from gpufleet.host.lock import HostLock, holder_name, is_our_lock, lock_of, reme
 from gpufleet.host.shell import script_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.host.trouble import explain_failed_command
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.upgrade.findings.hosts import STATE_UNREADABLE
 from gpufleet.upgrade.host_state import STATE_FILE, HostState, parse_state, state_text
 from gpufleet.upgrade.operations.result import StepResult, step_result
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import Status
-from gpufleet.upgrade.subjects import Subject, data_of
+from gpufleet.upgrade.subjects import data_of
 
 HARMLESS = ("look", "prepare", "take")  # steps that do not affect the running driver
 WRITING, READING = "while its state was written", "while its state was read"

@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.settings import HostSettings
+from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
@@ -24,9 +25,9 @@ from gpufleet.upgrade.plan import (
     views_to_return,
     without_downgrade,
 )
-from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings, of_run
+from gpufleet.upgrade.settings import load_upgrade_settings, of_run
 from gpufleet.upgrade.show import Status
-from gpufleet.upgrade.subjects import Subject, WantedChange
+from gpufleet.upgrade.subjects import WantedChange
 
 LOOKS, PAUSE = 6, 1.0  # tries at a lock whose process may have just ended; seconds between them
 

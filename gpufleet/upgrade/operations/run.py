@@ -14,6 +14,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
@@ -24,7 +25,6 @@ from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from gpufleet.upgrade.operations.result import StepResult
-from gpufleet.upgrade.settings import UpgradeSettings
 
 NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
 

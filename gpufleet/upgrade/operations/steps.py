@@ -16,6 +16,7 @@ from gpufleet.host import lock as host_lock
 from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import script_command
+from gpufleet.host.upgrade_settings import Step, UpgradeSettings
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.operations.node import (
     RunNode,
@@ -44,7 +45,7 @@ from gpufleet.upgrade.operations.subject_steps import (
     family_of,
     installed_of,
 )
-from gpufleet.upgrade.settings import Step, UpgradeSettings, load_upgrade_settings
+from gpufleet.upgrade.settings import load_upgrade_settings
 
 Known = tuple[NodeSettings, NodeFacts]
 NO_LOGINS_BY_ROLE: Mapping[str, Logins] = {}

@@ -13,6 +13,7 @@ from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import quote_command
+from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.node.operations.node import RunNode
 from gpufleet.node.plan import NodePlan
 from gpufleet.packages.operations import archives, repository
@@ -21,8 +22,6 @@ from gpufleet.packages.transaction import PackageTransaction
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.look import KEPT_FOLDER
 from gpufleet.upgrade.operations import host as on_host
-from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.subjects import Subject
 
 Install = Callable[[RunNode], None]
 

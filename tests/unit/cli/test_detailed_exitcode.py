@@ -25,7 +25,7 @@ def inventory(monkeypatch: pytest.MonkeyPatch) -> None:
 def planned(monkeypatch: pytest.MonkeyPatch, status: int, steps: dict[str, list[str]]) -> None:
     """pyinfra's preview ends with `status`, and its report has these steps."""
 
-    def runs(words: list[str], environment: dict[str, str]) -> int:
+    def runs(words: list[str], environment: dict[str, str], output: object = None) -> int:
         hosts = {name: {"plan": {"steps": done}} for name, done in steps.items()}
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
         return status

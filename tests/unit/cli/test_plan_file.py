@@ -38,7 +38,7 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """The hosts in the report of the next preview. A test may change them."""
     now: dict[str, dict[str, Any]] = {"gpu-1": node(), "lab": LAB}
 
-    def runs(words: list[str], environment: dict[str, str]) -> int:
+    def runs(words: list[str], environment: dict[str, str], output: Any = None) -> int:
         report = {"hosts": now}
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps(report))
         return 0
@@ -82,9 +82,9 @@ def test_a_checked_plan_is_checked_again_before_it_is_applied(
     path, previews = str(tmp_path / "fleet.plan"), []
     run = preview.run_in_front
 
-    def runs(words: list[str], environment: dict[str, str]) -> int:
+    def runs(words: list[str], environment: dict[str, str], output: Any = None) -> int:
         previews.append(Path(words[-1]).name)
-        return run(words, environment)
+        return run(words, environment, output)
 
     monkeypatch.setattr(preview, "run_in_front", runs)
     assert call("plan", "inv.py", "--check", "--out", path).exit_code == 0
@@ -145,8 +145,10 @@ def test_a_host_whose_plan_differs_stops_all(
     plans |= {"gpu-1": now} if now else {}
     done = call("apply", "inv.py", "--plan", str(file))
     assert (done.exit_code, became) == (1, [])
-    assert ("GF019 gpu-1: " in done.stderr, said in done.stderr) == (True, True), done.stderr
-    assert "GF019 lab" not in done.stderr
+    assert ("GF019 blocker gpu-1: " in done.stderr, said in done.stderr) == (True, True), (
+        done.stderr
+    )
+    assert "lab" not in done.stderr
 
 
 def test_a_new_host_is_not_in_the_plan(
@@ -155,7 +157,7 @@ def test_a_new_host_is_not_in_the_plan(
     plans["gpu-2"] = node()
     done = call("apply", "inv.py", "--plan", str(file), "--yes")
     assert (done.exit_code, became) == (1, [])
-    assert "GF019 gpu-2: planned: not in the plan; now: driver: install" in done.stderr
+    assert "GF019 blocker gpu-2: planned: not in the plan; now: driver: install" in done.stderr
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"gpufleet_plan": 2, "hosts": {}}', "secret"])
@@ -178,7 +180,7 @@ def test_no_other_file_is_replaced(tmp_path: Path) -> None:
 def test_a_plan_that_could_not_be_made_leaves_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plans: dict[str, dict[str, Any]]
 ) -> None:
-    monkeypatch.setattr(preview, "run_in_front", lambda words, environment: 130)
+    monkeypatch.setattr(preview, "run_in_front", lambda words, environment, output: 130)
     path = tmp_path / "fleet.plan"
     assert call("plan", "inv.py", "--out", str(path)).exit_code == 130
     assert not path.exists()

@@ -55,6 +55,15 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
         ("E: Failed to fetch https://m/ubuntu2004/x86_64/Packages.gz  File has unexpected size "
          "(1503986 != 1514203). Mirror sync in progress? [IP: x]", "mirror", "1503986 != 1514203"),
         ("W: Failed to fetch https://m/Packages.gz  Hash Sum mismatch", "mirror", ""),
+        ("W: Failed to fetch http://m/InRelease  Could not connect to m.corp:80 (10.0.0.5). - "
+         "connect (111: Connection refused)", "connect", "m.corp:80"),
+        ("E: Failed to fetch http://m/InRelease  Cannot initiate the connection to m:80 "
+         "(fd00::1). - connect (101: Network is unreachable)", "connect", "m:80"),
+        ('[Errno 14] curl#7 - "Failed connect to m.corp:80; Connection refused"', "connect",
+         "m.corp:80"),
+        ("curl: (28) Connection timed out after 30001 milliseconds", "connect", ""),
+        ('Get "https://a/index.yaml": dial tcp 10.0.0.1:443: i/o timeout', "connect",
+         "10.0.0.1:443"),
     ],
 )  # fmt: skip
 def test_a_cause_is_known_by_its_line(line: str, name: str, what: str) -> None:

@@ -177,6 +177,8 @@ def test_keys_of_others_are_theirs(key: Any) -> None:
         ("driver_version", "580.95.05\n", "such as 580.95.05"),
         ("driver_repo_key_fingerprint", "D42D0685", "40 hexadecimal digits"),
         ("driver_repo_url", "mirror", "such as https://"),
+        ("upgrade_canaries", "yes", "a whole number"),
+        ("upgrade_window", "at night", "Mon-Thu 09:00-16:30"),
         ("exporter_image", "An image", "such as registry.example.com/"),
         ("toolkit_runtimes", "podman", "docker"),
         ("toolkit_runtimes", "docker,", "docker"),

@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.live import QUIET
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.driver.findings import host as findings
 from gpufleet.node.findings import HOST_WITHOUT_GPU
@@ -212,6 +213,15 @@ def test_infos_of_a_converged_host_are_in_the_plan_alone() -> None:
     changed = HostReport("a", status="changed", changed=1, findings=[HOST_WITHOUT_GPU()])
     assert "GF501 info a" in of(changed, dry=False)
     assert "GF501 info gpu-02" in shown()  # of a host that failed
+
+
+def test_a_quiet_run_names_what_it_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the steps are named while they run."""
+    changed = HostReport("a", status="changed", changed=1, plan={"steps": ["driver: hold it"]})
+    failed = HostReport("b", status="failed", failed=True, plan={"steps": ["driver: hold it"]})
+    assert "driver: hold it" not in of(changed, dry=False)
+    monkeypatch.setenv(QUIET, "1")
+    assert "changed a: driver: hold it" in of(changed, failed, dry=False)
 
 
 def test_versions_are_whole_at_80_columns() -> None:

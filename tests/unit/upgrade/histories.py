@@ -13,8 +13,8 @@ import time
 
 import click
 
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.host_state import FINAL_PHASES, RETURNED, Phase
-from gpufleet.upgrade.settings import UpgradeSettings
 from tests.fakes.upgrade_fleet import NEW, OLD, Killed, Machine, Workers, World
 
 MOST_KILLS, MOST_PROCESSES = 12, 60

@@ -14,9 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.operations import alert_gate, loop
 from gpufleet.upgrade.operations.alert_gate import QUERY, alerts_of, firing_alerts
-from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings
+from gpufleet.upgrade.settings import load_upgrade_settings
 from tests.fakes.upgrade_fleet import World, fleet_of
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from gpufleet.facts.model import DkmsModule, GpuProcess, ModuleOnDisk, NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
+from gpufleet.host.upgrade_settings import Subject
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import NO_PLACE
 from gpufleet.upgrade.look import NO_GPU_NOW, LookedHost, view_of
 from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.subjects import Subject
 
 OLD, NEW = "580.159.03", "580.178.04"
 DATA = {"toolkit_enabled": False, "driver_hold": True}

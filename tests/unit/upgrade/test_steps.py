@@ -9,11 +9,11 @@ import pytest
 
 from gpufleet.facts.model import GpuProcess
 from gpufleet.host.findings import REBOOT_FAILED
+from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.run.report import HostReport
 from gpufleet.upgrade.operations import steps, subject_steps
 from gpufleet.upgrade.operations.result import step_result
-from gpufleet.upgrade.settings import UpgradeSettings
-from gpufleet.upgrade.subjects import Subject, data_of
+from gpufleet.upgrade.subjects import data_of
 
 SETTINGS = UpgradeSettings.model_validate({})
 PLANS = {

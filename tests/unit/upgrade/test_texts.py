@@ -7,8 +7,8 @@ import re
 import pytest
 
 from gpufleet.core.findings import Kind
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.findings import hosts, nodes, runs
-from gpufleet.upgrade.settings import UpgradeSettings
 from tests.unit.documentation.documents import ROOT
 
 KINDS = [each for module in (hosts, nodes, runs) for each in vars(module).values()

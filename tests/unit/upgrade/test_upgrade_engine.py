@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
@@ -15,7 +16,6 @@ from gpufleet.upgrade.host_state import Phase, parse_state
 from gpufleet.upgrade.operations import planning
 from gpufleet.upgrade.operations.loop import carry_on
 from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_run_hosts
-from gpufleet.upgrade.settings import UpgradeSettings
 from gpufleet.upgrade.subjects import WantedChange
 from tests.fakes.upgrade_fleet import MONDAY, NEW, OLD, Killed, Machine, Pull, World, fleet_of
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.look import NO_GPU_NOW
 from gpufleet.upgrade.models import HostView, Plan
@@ -19,7 +20,7 @@ from gpufleet.upgrade.plan import (
     views_to_return,
     without_downgrade,
 )
-from gpufleet.upgrade.settings import UpgradeSettings, load_upgrade_settings, of_run
+from gpufleet.upgrade.settings import load_upgrade_settings, of_run
 from gpufleet.upgrade.subjects import DISABLED
 
 A100, L40S = "1 x A100", "1 x L40S"

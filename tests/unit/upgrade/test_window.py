@@ -7,8 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gpufleet.upgrade.settings import check_share, share_of_hosts
-from gpufleet.upgrade.window import Window
+from gpufleet.host.upgrade_settings import check_share
+from gpufleet.host.window import Window
+from gpufleet.upgrade.settings import share_of_hosts
 
 BERLIN = "Europe/Berlin"
 

@@ -31,14 +31,16 @@ CAUSE = "\nThe above exception was the direct cause of the following exception:\
 @pytest.mark.parametrize(
     ("printed", "why"),
     [
-        (TRACEBACK + "ValueError\n\n", "ValueError"),
-        (TRACEBACK + "RuntimeError: two\n\nlines\n  of it\n", "of it"),
-        (TRACEBACK + "OSError: such host\nGF999 x\n", "GF999 x"),
-        (TRACEBACK + f"KeyError: 'a'\n{CAUSE}RuntimeError: no a\n", "RuntimeError: no a"),
-        (f"{TRACEBACK}KeyError: 'a'\n{CAUSE}{TRACEBACK}OSError: no a\n", "OSError: no a"),
+        (TRACEBACK + "ValueError\n\n", "ValueError (inv.py, line 6)"),
+        (TRACEBACK + "RuntimeError: two\n\nlines\n  of it\n", "of it (inv.py, line 6)"),
+        (TRACEBACK + "OSError: such host\nGF999 x\n", "GF999 x (inv.py, line 6)"),
+        (TRACEBACK + f"KeyError: 'a'\n{CAUSE}RuntimeError: no a\n",
+         "RuntimeError: no a (inv.py, line 6)"),
+        (f"{TRACEBACK}KeyError: 'a'\n{CAUSE}{TRACEBACK}OSError: no a\n",
+         "OSError: no a (inv.py, line 6)"),
         (
             f'{TRACEBACK}  File "b.py", line 2\n    x = "{SECRET}\n        ^\nSyntaxError: open\n',
-            'SyntaxError: open (File "b.py", line 2)',
+            'SyntaxError: open (b.py, line 2)',
         ),
         ("--> Loading\nno such host\n    more\n", "more"),
         ("--> pyinfra error: No such connector\n", ""),
@@ -81,6 +83,11 @@ MUTE = "class Mute(Exception):\n    def __str__(self):\n        raise ValueError
     [
         (OPEN, of_a_run, "SyntaxError: unterminated string literal"),
         (OPEN, of_a_table, "SyntaxError: unterminated string literal"),
+        (
+            "import json\ngpu_nodes = json.loads('[')\n",
+            of_a_table,
+            "JSONDecodeError: Expecting value: line 1 column 2 (char 1) (inv.py, line 2)",
+        ),
         pytest.param(RAISED, of_a_run, "GF999 all fine", marks=MORE),
         pytest.param(RAISED, of_a_table, "RuntimeError: no such host\\nGF999 all fine", marks=MORE),
         pytest.param(MUTE, of_a_run, "Mute: <exception str() failed>", marks=MORE),

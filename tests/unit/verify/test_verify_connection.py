@@ -17,6 +17,7 @@ from gpufleet.verify.inventory import (
     parse_targets,
     select_targets,
 )
+from gpufleet.verify.probe import ssh_reason
 
 SOCKET = Path("/tmp/gfv-x/0.s")
 
@@ -123,6 +124,20 @@ def test_unknown_limit_names_what_there_is() -> None:
         select_targets([*FLEET, target("@local", "@local")], ["c"], "x.py")
     with pytest.raises(VerifyError, match=r"Correct the name: did you mean canary\?$"):
         select_targets(FLEET, ["canaries"], "x.py")
+
+
+def test_a_changed_host_key_is_two_lines_of_ssh() -> None:
+    frame = "@" * 59
+    text = f"""{frame}
+@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @
+{frame}
+IT IS POSSIBLE THAT SOMEONE IS DOING SOMETHING NASTY!
+Offending ED25519 key in /home/ops/.ssh/known_hosts:3
+Host key for gpu-1 has changed and you have requested strict checking.
+Host key verification failed."""
+    where = "Offending ED25519 key in /home/ops/.ssh/known_hosts:3"
+    assert ssh_reason(text) == f"{where} / Host key verification failed."
+    assert ssh_reason("Host key verification failed.") == "Host key verification failed."
 
 
 def test_inventory_that_is_not_there(tmp_path: Path) -> None:
