@@ -78,7 +78,7 @@ def heartbeat_line(progress: RunProgress) -> str:
 
 def step_line(step: str, changed: Sequence[str], failed: Sequence[str], seconds: float) -> str:
     """One line for a finished step, or "" if it changed nothing and did not fail."""
-    parts = [f"changed {name_hosts(changed)}"] if changed else []
+    parts = [f"done on {name_hosts(changed)}"] if changed else []
     parts += [f"failed on {name_hosts(failed)}"] if failed else []
     return f"{_step(step)}: {', '.join(parts)}, {format_elapsed(seconds)}" if parts else ""
 

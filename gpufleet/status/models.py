@@ -25,7 +25,7 @@ Flag = Literal[
     "reboot",
     "vulnerable",
     "end-of-life",
-    "behind",
+    "version",
     "outlier",
     "busy",
 ]
@@ -41,7 +41,7 @@ MEANINGS: Mapping[Flag, str] = {
     "reboot": "an installed driver or kernel is not in use yet",
     "vulnerable": "has known vulnerabilities",
     "end-of-life": "gets no fixes any more",
-    "behind": "a newer version is in the settings or in the catalog",
+    "version": "the settings select another version, or the catalog has a newer one",
     "outlier": "differs from most hosts with the same GPUs",
     "busy": "another run or a package manager is active",
 }

@@ -160,7 +160,7 @@ def _by_settings(
         blockers += plan.blockers
         kept = [each for each in plan.all_findings if each.code in KEPT_CODES]
         warned = (each for each in kept if each.severity is Severity.WARNING)
-        yield from (Note("behind", finding) for finding in warned)
+        yield from (Note("version", finding) for finding in warned)
     yield from (Note("blocked", finding) for finding in blockers)
     if row.steps:
         shown = "; ".join(row.steps[:MAX_SHOWN_STEPS])

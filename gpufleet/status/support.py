@@ -107,7 +107,7 @@ def about_driver(
     if newest and numbers < version_tuple(newest):
         remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest))
         newer = findings.BEHIND(what="Driver", version=version, newest=newest, remedy=remedy)
-        yield Note("behind", newer)
+        yield Note("version", newer)
 
 
 def _planned_remedies(
@@ -182,7 +182,7 @@ def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[
         remedy = NEWER_TOOLKIT.format(newest=choice.version)
         what = "Container toolkit"
         newer = findings.BEHIND(what=what, version=version, newest=choice.version, remedy=remedy)
-        yield Note("behind", newer)
+        yield Note("version", newer)
 
 
 def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:

@@ -41,7 +41,8 @@ def upgrade_plan_text(
     for group in plan.groups:
         members = [state for state in plan.hosts.values() if state.group == group]
         moves = Counter(f"{state.before} -> {state.target}" for state in members)
-        lines.append(f"  {group}: {', '.join(f'{n} x {m}' for m, n in moves.items())}")
+        shown = (f"{move} on {count_noun(hosts, 'host')}" for move, hosts in moves.items())
+        lines.append(f"  {group}: {', '.join(shown)}")
     for number, hosts in enumerate(plan.waves, 1):
         canaries = "canary" if len(hosts) == 1 else "canaries"
         first = number == 1 and plan.kind == "upgrade"
@@ -121,7 +122,7 @@ def _status_of(host: Status) -> dict[str, Any]:
 
 
 def status_text(inventory: str, hosts: Sequence[Status]) -> str:
-    """The hosts as a table, after the number of hosts in each state."""
+    """The hosts as a table, between the number of hosts in each state and the reasons."""
     counts = Counter(host.state.phase for host in hosts if host.state)
     total = ", ".join(f"{counts[each]} {each.value}" for each in Phase if counts[each])
     lines = [f"{inventory}: {total or 'no upgrade has been here'}"]
@@ -133,17 +134,17 @@ def status_text(inventory: str, hosts: Sequence[Status]) -> str:
             state.phase.value,
             "yes" if state.out_of_service else "",
             f"{state.subject} {state.target}",
-            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.since)),
-            state.why,
+            time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(state.since)),
         )
         for host in hosts
         if (state := host.state)
     ]
-    rows += [(host.name, "", "", "", "", host.problem) for host in hosts if host.problem]
     if rows:
-        table = [("HOST", "STATE", "OUT", "TARGET", "SINCE", "REASON"), *rows]
-        widths = [max(len(row[column]) for row in table) for column in range(5)]
-        lines += ["  ".join([*map(str.ljust, row[:5], widths), row[5]]).rstrip() for row in table]
+        table = [("HOST", "STATE", "OUT", "TARGET", "SINCE (UTC)"), *rows]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+    reasons = ((host.name, host.state.why if host.state else host.problem) for host in hosts)
+    lines += [f"{name}: {reason}" for name, reason in reasons if reason]
     return "\n".join(map(one_line, lines))
 
 

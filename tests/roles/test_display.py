@@ -140,7 +140,7 @@ def test_a_run_that_config_py_began_is_registered_once(
 def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) -> None:
     carry_out(state)
     assert [line.rpartition(",")[0].strip() for line in lines] == [
-        "Say hello: changed 2 hosts (@fake/one, @fake/broken)",
+        "Say hello: done on 2 hosts (@fake/one, @fake/broken)",
         "Say false: changed @fake/one, failed on @fake/broken",
     ]
 

@@ -8,8 +8,8 @@ CONFIG_INVALID = blocker(
     "GF401",
     "Invalid runtime configuration",
     "{file} cannot be used: {reason}. It was not changed.",
-    "Repair it, then run again: a regular file of UTF-8 text that root can read (`iconv -f UTF-16 "
-    "-t UTF-8` converts UTF-16). Another main file of containerd: toolkit_containerd_config.",
+    "Repair the file, a regular one with UTF-8 text, then run again. If containerd uses another "
+    "main file, set toolkit_containerd_config.",
 )
 
 DUPLICATE_KEYS = warning(

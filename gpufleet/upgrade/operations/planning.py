@@ -92,10 +92,10 @@ def read_run_hosts(
         reader.subject = "toolkit"
     subject = reader.subject
     settings = {target.name: _settings(target, subject) for target in targets}
-    general, differing = of_run(settings)
+    skipped = {name for name in settings if settings[name].skip and name not in states}
+    general, differing = of_run({n: settings[n] for n in settings if n not in skipped})
     if differing:
         raise Stopped(differing)
-    skipped = {name for name in settings if settings[name].skip and name not in states}
     there = [n for n in settings if n not in skipped and not statuses[n].problem]
     seen = reader.each(lambda name: reader.look(name, wanted.version, wanted.branch), there)
     views = [_view(statuses[name], seen.get(name)) for name in settings]

@@ -101,6 +101,6 @@ def test_hostile_text_is_one_visible_line_of_the_width(
 
 def test_the_result_of_a_step() -> None:
     assert step_line(INSTALL, ["gpu-1", "gpu-2"], ["gpu-7"], 65.2) == (
-        "NVIDIA driver: Install the packages: changed 2 hosts (gpu-[1-2]), failed on gpu-7, 65 s"
+        "NVIDIA driver: Install the packages: done on 2 hosts (gpu-[1-2]), failed on gpu-7, 65 s"
     )
     assert step_line(INSTALL, [], [], 3.0) == ""

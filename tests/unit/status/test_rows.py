@@ -60,7 +60,7 @@ def test_a_host_at_its_newest_has_what_it_has_and_no_flag_of_age() -> None:
     found = row(healthy())
     assert (found.model, found.gpus, found.gpu_text) == ("A100 SXM4 80GB", 1, "1 x A100 SXM4 80GB")
     assert (found.driver, found.loaded, found.os) == (NEWEST, True, "ubuntu2204")
-    assert not {"vulnerable", "behind", "end-of-life", "reboot", "gpu-fault"} & set(found.flags)
+    assert not {"vulnerable", "version", "end-of-life", "reboot", "gpu-fault"} & set(found.flags)
 
 
 def test_a_host_differs_from_its_settings_by_the_steps_of_its_plan() -> None:
@@ -81,7 +81,7 @@ def test_a_driver_that_is_kept_is_behind_and_no_drift() -> None:
     facts = healthy()
     found = row(facts, driver_version="580.95.05")
     assert found.steps == row(facts).steps
-    assert codes(found, "behind") == ["GF149"]
+    assert codes(found, "version") == ["GF149"]
     assert "drift" in row(facts, driver_version="580.95.05", driver_allow_change=True).flags
 
 
@@ -144,7 +144,7 @@ def test_a_damaged_state_of_an_upgrade_is_said() -> None:
     ("version", "flags"),
     [
         (NEWEST, ()),
-        ("580.173.02", ("vulnerable", "behind")),
+        ("580.173.02", ("vulnerable", "version")),
         ("595.91.07", ()),
         ("570.211.01", ("vulnerable", "end-of-life")),
         ("999.1", ()),
@@ -155,14 +155,14 @@ def test_a_driver_is_judged_by_the_version_that_is_there(
     version: str, flags: tuple[str, ...]
 ) -> None:
     found = row(bare(modules={"nvidia": version}))
-    assert tuple(f for f in found.flags if f in ("vulnerable", "end-of-life", "behind")) == flags
+    assert tuple(f for f in found.flags if f in ("vulnerable", "end-of-life", "version")) == flags
 
 
 @pytest.mark.parametrize("version", ["580.173.02", "570.211.01"])
 def test_no_upgrade_is_advised_for_a_driver_that_came_without_packages(version: str) -> None:
     found = row(bare(modules={"nvidia": version}, foreign_driver="/usr/local/nvidia/lib"))
     remedies = [note.finding.remedy for note in found.notes
-                if note.flag in ("vulnerable", "end-of-life", "behind")]  # fmt: skip
+                if note.flag in ("vulnerable", "end-of-life", "version")]  # fmt: skip
     assert len(remedies) == 2
     assert not [remedy for remedy in remedies if "`gpufleet upgrade" in remedy]
 
@@ -178,9 +178,9 @@ def test_the_toolkit_and_the_distribution_are_judged() -> None:
     found = row(bare(packages={package.name: package}))
     assert found.toolkit == "1.17.4"
     assert codes(found, "vulnerable") == ["GF161"]
-    assert "1.17.4 is installed; the newest in the catalog is 1.20.1" in text(found, "behind")
+    assert "1.17.4 is installed; the newest in the catalog is 1.20.1" in text(found, "version")
     newest = Package(package.name, "1.20.1-1", "amd64")
-    assert codes(row(bare(packages={package.name: newest})), "behind") == []
+    assert codes(row(bare(packages={package.name: newest})), "version") == []
     old = row(bare(os=OsRelease("ubuntu", "18.04")))
     assert codes(old, "end-of-life") == ["GF103"]
 
