@@ -1,4 +1,4 @@
-"""The roles of a node, in the order in which they run."""
+"""Runs the roles of a node, in the order of `NODE_ROLES` in gpufleet/core/node_roles.py."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.python import python_code, python_module
-from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST as LIMIT_MATCHES_NOTHING
+from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
 CONFIG = "config.py"

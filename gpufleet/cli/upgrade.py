@@ -54,9 +54,9 @@ def upgrade() -> None:
     """Change the driver of hosts, canaries first, then in waves.
 
     With --toolkit it changes the container toolkit instead, with --reboot it only reboots. A host
-    that fails gets its earlier packages back. The same command continues an
-    interrupted run, from any machine with the inventory. Ctrl-C pauses: it finishes the hosts at
-    work. A second one ends at once.
+    that fails gets its earlier packages back. The same command continues an interrupted run, from
+    any machine with the inventory. Ctrl-C pauses the run after the hosts in progress are finished;
+    a second one ends it at once.
     """
 
 

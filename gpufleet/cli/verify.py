@@ -18,7 +18,7 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.visible import printed_value
 from gpufleet.node.settings import settings_problems
-from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST, NO_CHECK
+from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING, NO_CHECK
 from gpufleet.verify.inventory import Target, VerifyError
 from gpufleet.verify.progress import CheckProgress
 
@@ -54,7 +54,7 @@ class Refusal:
     def status(self, code: int) -> ExitStatus:
         """gpufleet's exit status for pytest's `code`."""
         cause = self.cause
-        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT_WITHOUT_HOST.code:
+        if isinstance(cause, VerifyError) and cause.finding.code == LIMIT_MATCHES_NOTHING.code:
             return ExitStatus.NOTHING
         return VERIFY_STATUSES.get(pytest.ExitCode(code), ExitStatus.FAILED)
 

@@ -46,7 +46,8 @@ def _module_faults(facts: NodeFacts, gpus: tuple[PciDevice, ...]) -> Iterator[Fi
         yield findings.NOT_LOADED(version=versions[0], kernel=facts.kernel.release)
     elif loaded and any(version != loaded for version in versions):
         other = next(version for version in versions if version != loaded)
-        yield findings.VERSION_MISMATCH(loaded=loaded, installed=other)
+        remedy = findings.REMOVE_PACKAGES if facts.operator_driver else findings.LOAD_MATCHING
+        yield findings.VERSION_MISMATCH(loaded=loaded, installed=other, remedy=remedy)
     unbound = [gpu.slot for gpu in gpus if gpu.driver is None and gpu.answers]
     if loaded and unbound:
         are = f"{Count(len(unbound)):GPU is|GPUs are}"

@@ -41,7 +41,7 @@ def unload_modules(
 
 
 @host_operation
-def require_built(
+def require_module(
     needed: bool, module: str, flavour: str, build: str, version: Version
 ) -> Commands:
     """

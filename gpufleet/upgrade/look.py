@@ -152,7 +152,7 @@ def _obstacles(seen: LookedHost, there: Versions, subject: Subject) -> list[Find
         return found
     gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
     if seen.listed < len(gpus):
-        found.append(findings.GPUS_MISSING_AFTER(found=seen.listed, wanted=len(gpus)))
+        found.append(findings.GPUS_MISSING_BEFORE(found=seen.listed, wanted=len(gpus)))
     left = plan_steps(seen.at(subject, there.before)) if subject != "reboot" else []
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=list_names(left)))

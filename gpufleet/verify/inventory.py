@@ -27,7 +27,7 @@ from gpufleet.core.python import error_place, python_module
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
-from gpufleet.verify.findings.hosts import LIMIT_WITHOUT_HOST
+from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 
 
 class VerifyError(Exception):
@@ -142,7 +142,7 @@ def unmatched_limit(wrong: str, path: str, hosts: Sequence[str], groups: Iterabl
     groups are left out, as users do not know them."""
     own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
     near = get_close_matches(wrong.split(" ")[1], [*hosts, *own], n=1)
-    return LIMIT_WITHOUT_HOST(
+    return LIMIT_MATCHES_NOTHING(
         wrong=wrong,
         path=path,
         hosts=", ".join(fold_names(hosts)),

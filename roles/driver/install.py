@@ -67,7 +67,7 @@ def _apply(node: RunNode, plan: DriverPlan) -> None:
         return found.value.version if found.value else plan.target
 
     node.driver = version
-    driver.require_built(
+    driver.require_module(
         "Check that the module is built for the running kernel",
         wanted.needed,
         plan.modules[0],

@@ -25,7 +25,13 @@ from gpufleet.upgrade.nodes import (
     taints_of,
     taken_of,
 )
-from gpufleet.upgrade.operations.cordon import CordonNotKept, cordon_node, swap_taint, uncordon_node
+from gpufleet.upgrade.operations.cordon import (
+    CordonNotKept,
+    cordon_node,
+    remove_taint,
+    set_taint,
+    uncordon_node,
+)
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
@@ -253,10 +259,11 @@ def test_the_taint_and_a_writer_that_never_rests(
     thread.start()
     try:
         for number in range(ROUNDS):
-            run = f"run-{number}" if number % 2 == 0 else None
-            swap_taint(api, node(), run)
+            set_taint(api, node(), f"run-{number}")
             ours = [taint.get("value") for taint in taints_of(node()) if taint["key"] == TAINT]
-            assert ours == ([run] if run else [])
+            assert ours == [f"run-{number}"]
+            remove_taint(api, node())
+            assert TAINT not in [taint["key"] for taint in taints_of(node())]
     finally:
         ends.set()
         thread.join(60)

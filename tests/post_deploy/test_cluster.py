@@ -80,7 +80,9 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
         wanted = max(capacity, int(physical) * shares if physical else 0)
         if offered == 0 or offered < wanted:
             wrong.append(f"{node.metadata.name} advertises {offered} of {wanted}")
-    cluster.expect(not wrong, kinds.GPUS_MISSING, "all GPUs of every node", ", ".join(wrong))
+    cluster.expect(
+        not wrong, kinds.FEWER_GPUS_ADVERTISED, "all GPUs of every node", ", ".join(wrong)
+    )
 
 
 def test_charts_are_of_the_versions_wanted(cluster: CheckedCluster) -> None:

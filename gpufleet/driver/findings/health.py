@@ -9,8 +9,18 @@ VERSION_MISMATCH = warning(
     "Loaded and installed driver differ",
     "The loaded nvidia module is {loaded}, {installed} is installed. NVML and CUDA fail where "
     "module and library differ.",
+    "{remedy}",
+    advice="Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one "
+    "in use. With driver_enabled = False, reboot the host. If the GPU Operator's container loaded "
+    "the module, remove the driver's packages from the host.",
+)
+LOAD_MATCHING = (
     "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use. "
-    "With driver_enabled = False, reboot the host.",
+    "With driver_enabled = False, reboot the host."
+)
+REMOVE_PACKAGES = (
+    "The GPU Operator's container loaded the module. Remove the driver's packages from the host, and "
+    "keep unattended upgrades from installing them again."
 )
 
 GPU_LOST = warning(

@@ -28,7 +28,7 @@ NOT_KEPT = blocker(
     "a mirror (driver_repo_url, toolkit_repo_url).",
 )
 
-GPUS_MISSING_AFTER = blocker(
+GPUS_MISSING_BEFORE = blocker(
     "GF052",
     "GPUs are missing before the change",
     "nvidia-smi lists {found:GPU|GPUs}; the PCI bus has {wanted}.",

@@ -239,19 +239,13 @@ def _without_image(run: UpgradeRun, name: str) -> str | None:
     try:
         pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
     except ClusterProblem as error:
-        return (
-            None
-            if run.waits(name, passing_reason(error), run.silence(name))
-            else passing_reason(error)
-        )
+        reason = passing_reason(error)
+        return None if run.waits(name, reason, run.silence(name)) else reason
     if pull.came == "there":
         return ""
     wait = min(settings.wait, run.timing.silence)
-    return (
-        None
-        if pull.came in PASSING_CONDITIONS and run.waits(name, pull.reason, wait)
-        else pull.reason
-    )
+    passes = pull.came in PASSING_CONDITIONS and run.waits(name, pull.reason, wait)
+    return None if passes else pull.reason
 
 
 def leave_act(run: UpgradeRun, name: str) -> None:

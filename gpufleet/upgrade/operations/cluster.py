@@ -33,17 +33,13 @@ from gpufleet.upgrade.nodes import (
     why_not_ours,
 )
 from gpufleet.upgrade.operations import check
-from gpufleet.upgrade.operations.check import (
-    CHECK_POLL_SECONDS,
-    NODE_OFFERS_NO_GPU,
-    Pull,
-    why_not_as_before,
-)
+from gpufleet.upgrade.operations.check import NODE_OFFERS_NO_GPU, Pull, why_not_as_before
 from gpufleet.upgrade.operations.cordon import (
     CordonNotKept,
     NotOurs,
     cordon_node,
-    swap_taint,
+    remove_taint,
+    set_taint,
     uncordon_node,
 )
 from gpufleet.upgrade.operations.drain import Evictions, Round, every_node, of_node, side_by_side
@@ -159,7 +155,7 @@ class ClusterNodes:
                 leaving = sort_pods(of_node(self.api, self.nodes[host]), policy)
                 if leaving.empty and (done := self._without_clients(node, leaving)).drained:
                     return done
-                if time.monotonic() > ends or self.stopping.wait(CHECK_POLL_SECONDS):
+                if time.monotonic() > ends or self.stopping.wait(check.CHECK_POLL_SECONDS):
                     there = [*map(name_of, (*leaving.evict, *leaving.clients))]
                     return Round(reasons=[*there, *leaving.waited, *leaving.going])
         except NotOurs as error:
@@ -172,7 +168,7 @@ class ClusterNodes:
         if not clients <= {*taken.clients}:
             known = tuple(sorted(clients.union(taken.clients)))
             node = cordon_node(self.api, node, replace(taken, run=self.run, clients=known))
-        swap_taint(self.api, node, self.run)
+        set_taint(self.api, node, self.run)
         self.evictions.delete_clients(leaving.clients)
         return Round(drained=not leaving.clients)
 
@@ -206,7 +202,7 @@ class ClusterNodes:
         while True:
             silent: ClusterProblem | None = None
             try:
-                node = swap_taint(self.api, self._ours(host), None)
+                node = remove_taint(self.api, self._ours(host))
                 problem = why_not_as_before(self.api, node, offering=host in self.offering)
             except NotOurs as error:
                 self.unchecked[host] = f"no GPU pod ran: {error}"
@@ -215,7 +211,11 @@ class ClusterNodes:
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
                 problem, silent = "; ".join(each.message for each in error.findings), error
-            if not problem or time.monotonic() >= ends or self.stopping.wait(CHECK_POLL_SECONDS):
+            if (
+                not problem
+                or time.monotonic() >= ends
+                or self.stopping.wait(check.CHECK_POLL_SECONDS)
+            ):
                 break
         if silent and not is_final(silent):
             raise silent
@@ -234,7 +234,7 @@ class ClusterNodes:
             node = self._find(host)
         except NotOurs as error:
             return str(error)
-        node = uncordon_node(self.api, swap_taint(self.api, node, None))
+        node = uncordon_node(self.api, remove_taint(self.api, node))
         self._cordoned.discard(host)
         if is_other(node, self.machines.get(host, "")):
             return OTHER_MACHINE
@@ -246,7 +246,7 @@ class ClusterNodes:
         try:
             node = self._ours(host)
             if not is_left_behind(node):  # else a user may be working on it
-                node = swap_taint(self.api, node, self.run)
+                node = set_taint(self.api, node, self.run)
                 cordon_node(self.api, node, taken_of(node), reason)
         except CordonNotKept:
             return  # it stays cordoned and tainted, without the reason
@@ -295,6 +295,6 @@ class ClusterNodes:
         if self.stopping.wait(seconds):
             return True
         now = time.monotonic()
-        if now - self._asked >= CHECK_POLL_SECONDS:
+        if now - self._asked >= check.CHECK_POLL_SECONDS:
             self._asked, self._aborted = now, self.is_aborted()
         return self._aborted

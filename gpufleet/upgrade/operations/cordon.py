@@ -90,12 +90,20 @@ def _path(node: Node) -> str:
     return f"/api/v1/nodes/{node['metadata']['name']}"
 
 
-def swap_taint(api: ClusterApi, node: Node, run: str | None) -> Node:
-    """Add a run's taint to a node, or remove it if `run` is None. Writes the list of taints if it
-    is unchanged, else reads it again. Raises ApiError, also for a node that was deleted or
-    registered again since."""
+def set_taint(api: ClusterApi, node: Node, run: str) -> Node:
+    """Give a node the taint of a run. Raises ApiError as `_swap_taint`."""
+    return _swap_taint(api, node, [{"key": TAINT, "value": run, "effect": "NoSchedule"}])
+
+
+def remove_taint(api: ClusterApi, node: Node) -> Node:
+    """Remove the taint of any run from a node. Raises ApiError as `_swap_taint`."""
+    return _swap_taint(api, node, [])
+
+
+def _swap_taint(api: ClusterApi, node: Node, ours: list[dict[str, str]]) -> Node:
+    """Write the list of taints if it is unchanged, else read it again. Raises ApiError, also for a
+    node that was deleted or registered again since."""
     uid = node["metadata"]["uid"]
-    ours = [] if run is None else [{"key": TAINT, "value": run, "effect": "NoSchedule"}]
     for attempt in range(1, MAX_CORDON_TRIES + 1):
         there = taints_of(node)
         if [each for each in there if each["key"] == TAINT] == ours:

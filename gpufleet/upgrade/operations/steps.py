@@ -157,7 +157,7 @@ def change_step(settings: UpgradeSettings, install: Install) -> None:
 def _nothing_to_change(node: RunNode) -> None:
     """The finding of a host that lost its driver or GPUs after planning, which is a failure."""
     wanted = len(node.facts.gpus)
-    RunReport.of(state).block(host, [findings.GPUS_MISSING_AFTER(found=0, wanted=wanted)])
+    RunReport.of(state).block(host, [findings.GPUS_MISSING_BEFORE(found=0, wanted=wanted)])
 
 
 def restore_step(settings: UpgradeSettings) -> None:

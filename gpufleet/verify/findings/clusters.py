@@ -18,7 +18,7 @@ GPU_NODES_EXPECTED = check(
     "Check that nodes have GPUs and that the device plugin runs on them; run "
     "`gpufleet apply` for this cluster.",
 )
-GPUS_MISSING = check(
+FEWER_GPUS_ADVERTISED = check(
     "GF792",
     "Node advertises fewer GPUs than it has",
     "Allocatable nvidia.com/gpu of each node must equal its capacity, and the count of GPU feature "

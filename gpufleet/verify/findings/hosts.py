@@ -8,7 +8,7 @@ from __future__ import annotations
 from gpufleet.core.findings import blocker
 from gpufleet.verify.findings import check
 
-LIMIT_WITHOUT_HOST = blocker(
+LIMIT_MATCHES_NOTHING = blocker(
     "GF702",
     "--limit matches no host",
     "{wrong} of {path}. Hosts: {hosts}. Groups: {groups}.",

@@ -41,7 +41,6 @@ LOST = ClusterProblem(LEASE_LOST(holder="another"))
 @pytest.fixture(autouse=True)
 def _no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "LEAVES", -1.0)
-    monkeypatch.setattr(cluster, "CHECK_POLL_SECONDS", 0.0)
     monkeypatch.setattr(check, "CHECK_POLL_SECONDS", 0.0)
 
 

@@ -387,9 +387,11 @@ def test_a_fleet_is_read_with_its_settings() -> None:
     fleet = Reading({n: Machine(n, job=n == "b") for n in ("a", "b", "s", "away")})
     fleet.machines["away"].silent = 10**6
     targets = [
-        target("a", node_reboot="if_needed"), target("b"), target("s", upgrade_skip=True, upgrade_soak=9),
+        target("a", node_reboot="if_needed"),
+        target("b"),
+        target("s", upgrade_skip=True, upgrade_soak=9),
         target("away"),
-    ]  # fmt: skip
+    ]
     found = read_run_hosts(targets, fleet, WantedChange(version=NEW), [], name="r")
     assert list(found.plan.hosts) == ["a", "b"]
     assert found.plan.unreached == ("away",)
