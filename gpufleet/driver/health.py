@@ -46,12 +46,25 @@ def _module_faults(facts: NodeFacts, gpus: tuple[PciDevice, ...]) -> Iterator[Fi
         yield findings.NOT_LOADED(version=versions[0], kernel=facts.kernel.release)
     elif loaded and any(version != loaded for version in versions):
         other = next(version for version in versions if version != loaded)
-        remedy = findings.REMOVE_PACKAGES if facts.operator_driver else findings.LOAD_MATCHING
+        remedy = _remedy_of_mismatch(facts, other)
         yield findings.VERSION_MISMATCH(loaded=loaded, installed=other, remedy=remedy)
     unbound = [gpu.slot for gpu in gpus if gpu.driver is None and gpu.answers]
     if loaded and unbound:
         are = f"{Count(len(unbound)):GPU is|GPUs are}"
         yield findings.GPU_UNBOUND(count=are, slots=", ".join(unbound))
+
+
+def _remedy_of_mismatch(facts: NodeFacts, installed: str) -> str:
+    """What makes module and library one version. `installed`: the version that is not loaded."""
+    if facts.operator_driver:
+        return findings.REMOVE_PACKAGES
+    known = facts.provenance.entry(DriverEntry).packages
+    others = [name for name, package in facts.packages.items()
+              if package.upstream == installed and name not in known]  # fmt: skip
+    kept = facts.module_on_disk is not None and facts.module_on_disk.version == facts.loaded_driver
+    if known and kept and others:
+        return findings.REMOVE_LIBRARY.format(packages=", ".join(others), version=installed)
+    return findings.LOAD_MATCHING
 
 
 def _lost(facts: NodeFacts) -> Iterator[Finding]:

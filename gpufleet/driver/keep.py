@@ -3,10 +3,13 @@ Pure."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.driver.action import SOURCES, of_another_source
 from gpufleet.driver.findings import host as findings
+from gpufleet.driver.findings.choice import NOT_IN_CATALOG
 from gpufleet.driver.plan import DriverPlan, branch_and_modules, our_packages, plan_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.settings import DriverSettings
@@ -33,7 +36,8 @@ def keep_driver(
     if not same.choice.blocked and (
         same.action == "none" or (same.action == "repair" and not foreign)
     ):
-        return same, _kept(settings, asked, same)
+        known = tuple(each for each in same.findings if each.code != NOT_IN_CATALOG.code)
+        return replace(same, findings=known), _kept(settings, asked, same)
     return (None, _kept(settings, asked, None)) if works else (asked, ())
 
 

@@ -11,16 +11,20 @@ VERSION_MISMATCH = warning(
     "module and library differ.",
     "{remedy}",
     advice="Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one "
-    "in use. With driver_enabled = False, reboot the host. If the GPU Operator's container loaded "
-    "the module, remove the driver's packages from the host.",
+    "in use. With driver_enabled = False, reboot the host. If packages of another source brought "
+    "the library, remove them.",
 )
 LOAD_MATCHING = (
     "Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one in use. "
     "With driver_enabled = False, reboot the host."
 )
+REMOVE_LIBRARY = (
+    "Remove {packages} from the host, which brought the library of {version}, then run "
+    "`gpufleet apply`."
+)
 REMOVE_PACKAGES = (
-    "The GPU Operator's container loaded the module. Remove the driver's packages from the host, and "
-    "keep unattended upgrades from installing them again."
+    "The GPU Operator's container loaded the module. Remove the driver's packages from the host, "
+    "and keep unattended upgrades from installing them again."
 )
 
 GPU_LOST = warning(

@@ -68,6 +68,16 @@ def test_nothing_is_said_where_nothing_else_is_wanted(converged: NodeFacts) -> N
     assert not kept(converged_host("595.58.03"))  # newer than the default
 
 
+def test_a_kept_version_that_the_catalog_lacks_is_no_typing_error() -> None:
+    """No setting names it: there is nothing to correct."""
+    unknown = converged_host("580.159.99")
+    found = {each.code for each in planned(unknown, driver_branch="595").all_findings}
+    assert "GF149" in found
+    assert "GF111" not in found
+    named = planned(unknown, driver_version="580.178.99").all_findings
+    assert "GF149" in {each.code for each in named}
+
+
 def test_an_older_branch_than_the_default_is_only_noted() -> None:
     (finding,) = kept(converged_host("550.163.01"))
     assert finding.severity.value == "info"

@@ -11,7 +11,7 @@ from gpufleet.core.findings import Severity
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.role import conclude_driver
 from gpufleet.facts.gpu import Listed
-from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, PciDevice
+from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, Package, PciDevice
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_node_settings
@@ -60,6 +60,24 @@ def test_a_run_puts_a_driver_right_that_is_not_loaded(
     facts = converged_host(**changes)
     assert codes(facts) == (repaired, [])
     assert codes(facts, driver_enabled=False) == ([], repaired)
+
+
+def test_no_reboot_repairs_packages_beside_the_operators_driver() -> None:
+    """Unattended upgrades moved the host's library: github.com/pando85/homelab/pull/4110."""
+    facts = converged_host(library="570.211.01", operator_driver=True)
+    (fault,) = planned(facts, driver_enabled=False).faults.left
+    assert fault.code == "GF520"
+    assert "Remove the driver's packages" in fault.remedy
+    assert "reboot" not in fault.remedy
+
+
+def test_a_library_of_another_package_is_named_for_removal() -> None:
+    """https://github.com/Syllo/nvtop/issues/125: a tool's dependency brought a second library."""
+    facts = converged_host(library="535.183.01")
+    package = Package("libnvidia-compute-535", "535.183.01-0ubuntu0.22.04.1", "amd64")
+    facts = replace(facts, packages={**facts.packages, package.name: package})
+    (fault,) = planned(facts).faults.repaired
+    assert "Remove libnvidia-compute-535 from the host" in fault.remedy
 
 
 @pytest.mark.parametrize(
