@@ -51,8 +51,8 @@ class AcceptedFindings(RoleSettings):
 
     findings: Annotated[dict[str, str], AfterValidator(_check)] = Field(
         default_factory=dict,
-        description="Warnings and infos not to show until a day: code of the finding, then "
-        "`until YYYY-MM-DD`, with a comma and a note behind it if you like.",
+        description="Warnings and infos to hide until a date: code of the finding -> "
+        "`until YYYY-MM-DD`, optionally with a comma and a note.",
     )
 
 
