@@ -122,8 +122,8 @@ def await_cluster(targets: Sequence[Target], seconds: float) -> View:
         time.sleep(CLUSTER_POLL_SECONDS)
 
 
-def not_one_cluster(targets: Sequence[Target]) -> str:
-    """Why the inventory's cluster is not the cluster of its hosts, or "" if it is or is missing."""
+def not_one_cluster(targets: Sequence[Target]) -> str | None:
+    """Why the inventory's cluster is not that of its hosts, or None if it is or is missing."""
     created = kubeconfig_of(targets)
     for target in targets:
         used = str(target.data.get("cluster_kubeconfig") or "")
@@ -133,7 +133,7 @@ def not_one_cluster(targets: Sequence[Target]) -> str:
                 f"{KUBECONFIG_KEY} of the control plane ({created or 'not set'}): "
                 "the GPU stack goes to the new cluster."
             )
-    return ""
+    return None
 
 
 def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str:

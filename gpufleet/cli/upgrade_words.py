@@ -104,13 +104,13 @@ def wanted_of(
     return WantedChange(subject, version or "", branch or "", downgrade)
 
 
-def _problem(kind: Any, value: str) -> str:
-    """Why a text is not a value of this type, or ""."""
+def _problem(kind: Any, value: str) -> str | None:
+    """Why a text is not a value of this type, or None."""
     try:
         TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
         return problem_of(error.errors()[0])
-    return ""
+    return None
 
 
 def check_options(options: Sequence[str]) -> None:

@@ -32,11 +32,11 @@ def cluster_named_twice(name: str, groups: Collection[str]) -> bool:
     return found.count(CLUSTERS) > usual
 
 
-def refuse_unprintable_names(names: Iterable[str]) -> str:
-    """Why an inventory with these hosts is refused, or "". pyinfra prints names unescaped, so a
+def refuse_unprintable_names(names: Iterable[str]) -> str | None:
+    """Why an inventory with these hosts is refused, or None. pyinfra prints names unescaped, so a
     name with a line break could forge a line of output."""
     odd = next((name for name in names if not name.isprintable()), None)
-    return "" if odd is None else f"the name {odd!r} has characters that cannot be printed"
+    return None if odd is None else f"the name {odd!r} has characters that cannot be printed"
 
 
 def misspelt_cluster_group(groups: Collection[str], keys: Collection[object]) -> str | None:

@@ -33,8 +33,8 @@ def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
-def metrics_refusal(path: Path, prefix: str) -> str:
-    """Why metrics of that prefix cannot or must not replace a file, or ""."""
+def metrics_refusal(path: Path, prefix: str) -> str | None:
+    """Why metrics of that prefix cannot or must not replace a file, or None."""
     if path.suffix != SUFFIX:
         return f"its name does not end in {SUFFIX}"
     if not path.parent.is_dir():
@@ -42,14 +42,14 @@ def metrics_refusal(path: Path, prefix: str) -> str:
     first = f"# HELP {prefix}_".encode()
     try:
         if not path.exists():
-            return ""
+            return None
         if not path.is_file():
             return "it is not a regular file"
         with path.open("rb") as file:
             start = file.read(len(first))
     except OSError as error:
         return error.strerror or str(error)
-    return "" if start in (b"", first) else f"the file there has no metrics of {prefix}"
+    return None if start in (b"", first) else f"the file there has no metrics of {prefix}"
 
 
 def write_metrics(path: Path, text: str, prefix: str) -> None:

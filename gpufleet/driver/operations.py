@@ -164,7 +164,7 @@ def forget_devices(
     yield frame_command(script_command("driver/remove_devices", *words, *prerequisites))
 
 
-def reboot_reason(output: list[str]) -> str:
-    """Why a reboot is needed, from the output of `load_modules`, or ""."""
+def reboot_reason(output: list[str]) -> str | None:
+    """Why a reboot is needed, from the output of `load_modules`, or None."""
     said = framed_answer(output) or []
-    return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), "")
+    return next((line.removeprefix(REBOOT) for line in said if line.startswith(REBOOT)), None)

@@ -77,14 +77,14 @@ class HostRecord(RecordPart):
         """True if the record has a part of a role."""
         return bool((self.model_extra or {}).get(role))
 
-    def trouble(self, kinds: Iterable[type[RoleEntry]]) -> str:
-        """Why the part of one of these roles cannot be used, or "" if all are usable."""
+    def trouble(self, kinds: Iterable[type[RoleEntry]]) -> str | None:
+        """Why the part of one of these roles cannot be used, or None if all are usable."""
         for kind in kinds:
             try:
                 self.entry(kind)
             except ValidationError as error:
                 return _first(error, kind.role)
-        return ""
+        return None
 
 
 EMPTY_RECORD = HostRecord()

@@ -30,15 +30,15 @@ def fitting_nodes(placement: Placement, nodes: Iterable[ClusterNode]) -> list[Cl
     return [node for node in nodes if not why_not(placement, node)]
 
 
-def why_not(placement: Placement, node: ClusterNode) -> str:
-    """Why one node gets no pod, as a clause, or ""."""
+def why_not(placement: Placement, node: ClusterNode) -> str | None:
+    """Why one node gets no pod, as a clause, or None."""
     if not _labels_fit(placement, node):
         selector = placement.node_selector
         missing = {key: value for key, value in selector.items() if node.labels.get(key) != value}
         terms = () if missing else placement.terms
         return f"it does not have {_required(Placement(missing, terms))}"
     taints = [str(taint) for taint in node.taints if not _tolerated(taint, placement)]
-    return f"its taint {', '.join(sorted(taints))} is not tolerated" if taints else ""
+    return f"its taint {', '.join(sorted(taints))} is not tolerated" if taints else None
 
 
 def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:

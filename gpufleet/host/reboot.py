@@ -33,14 +33,14 @@ CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends duri
 
 @host_operation
 def reboot_if_needed(
-    reason: Callable[[], str], allowed: bool, timeout: int, end_work: bool
+    reason: Callable[[], str | None], allowed: bool, timeout: int, end_work: bool
 ) -> Commands:
     """
     Reboot the host if there is a reason and it is allowed, and wait until it is up again.
 
     The command checks again for work on the GPUs, because the facts are outdated.
 
-    + reason: the reason, known only during the run, or "" for no reboot
+    + reason: the reason, known only during the run, or None for no reboot
     + allowed: node_reboot says so, and the host is not the machine that gpufleet runs on
     + timeout: seconds until it must report a new boot ID
     + end_work: kill work on the GPUs; otherwise stop the host

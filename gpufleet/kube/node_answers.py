@@ -27,10 +27,10 @@ class NodeKinds(Entry):
 load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
-def foreign_node(labels: Mapping[str, str]) -> str:
-    """Why a node with these labels never runs pods of Linux DaemonSets, or ""."""
+def foreign_node(labels: Mapping[str, str]) -> str | None:
+    """Why a node with these labels never runs pods of Linux DaemonSets, or None."""
     kinds = load_node_kinds().foreign
-    return next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), "")
+    return next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), None)
 
 
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
@@ -55,8 +55,8 @@ def parse_node(answer: Answer) -> ClusterNode:
     )
 
 
-def _down(answer: Answer) -> str:
-    """Why no pod can start on a node now, or ""."""
+def _down(answer: Answer) -> str | None:
+    """Why no pod can start on a node now, or None."""
     if answer["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     conditions = (answer.get("status") or {}).get("conditions") or ()
@@ -64,7 +64,7 @@ def _down(answer: Answer) -> str:
     if ready is None:
         return "its kubelet has never reported"
     if ready["status"] == "True":
-        return ""
+        return None
     return f"not Ready: {ready.get('message') or ready.get('reason') or ready['status']}"
 
 

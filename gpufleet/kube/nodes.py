@@ -23,7 +23,7 @@ class Taint:
 class ClusterNode:
     """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
 
-    `down`: why no pod can start on it now, or "". `foreign`: why it never runs pods of a Linux
+    `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
     DaemonSet, or "".
     """
 
@@ -32,8 +32,8 @@ class ClusterNode:
     taints: tuple[Taint, ...]
     capacity: Mapping[str, int]
     allocatable: Mapping[str, int]
-    down: str = ""
-    foreign: str = ""
+    down: str | None = None
+    foreign: str | None = None
 
     @property
     def usable(self) -> bool:

@@ -193,10 +193,10 @@ class Context:
         return posixpath.normpath(posixpath.join(posixpath.dirname(path), link)) if link else path
 
     @property
-    def pending(self) -> str:
-        """Why the unit needs a restart since an earlier run; "" once it was restarted."""
+    def pending(self) -> str | None:
+        """Why the unit needs a restart since an earlier run; None once it was restarted."""
         toolkit = self.facts.provenance.entry(ToolkitEntry)
         entry = toolkit.pending.get(self.runtime.unit, PendingPart())
         same_start = entry.started == self.service.started
         same_boot = entry.boot_id == self.facts.boot_id
-        return entry.reason if same_boot and same_start else ""
+        return entry.reason if same_boot and same_start else None

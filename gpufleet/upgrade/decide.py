@@ -126,8 +126,8 @@ def _is_canary(state: HostState) -> bool:
     return state.wave == 0 and state.kind == "upgrade"
 
 
-def _spent(hosts: Sequence[Host], limits: Limits) -> str:
-    """Why the failure budget allows no further host, or ""."""
+def _spent(hosts: Sequence[Host], limits: Limits) -> str | None:
+    """Why the failure budget allows no further host, or None."""
     failing = [host for host in hosts if host.state.phase in FAILING]
     if len(failing) >= limits.max_failed:
         return f"{count_noun(len(failing), 'host')} failed (upgrade_max_failed)"
@@ -137,7 +137,7 @@ def _spent(hosts: Sequence[Host], limits: Limits) -> str:
         row = row + 1 if host in failing else 0
     if row >= limits.max_failed_in_a_row:
         return f"{count_noun(row, 'host')} failed in a row (upgrade_max_failed_in_a_row)"
-    return ""
+    return None
 
 
 def _of_first_wave(

@@ -95,8 +95,8 @@ def machine_of(node: Node) -> str:
     return str(((node.get("status") or {}).get("nodeInfo") or {}).get("machineID") or "")
 
 
-def why_not_begun(node: Node, machine: str = "") -> str:
-    """Why a run must not cordon a node, or "". A node that gpufleet has cordoned may be taken.
+def why_not_begun(node: Node, machine: str = "") -> str | None:
+    """Why a run must not cordon a node, or None. A node that gpufleet has cordoned may be taken.
     `machine`: the machine id of its host when the run was planned."""
     if is_other(node, machine):
         return OTHER_MACHINE
@@ -104,14 +104,14 @@ def why_not_begun(node: Node, machine: str = "") -> str:
         return CORDONED
     if labels_of(node).get(SKIP_LABEL) == "true":
         return SKIPPED_BY_LABEL
-    return "" if is_node_ready(node) else "the node is not Ready"
+    return None if is_node_ready(node) else "the node is not Ready"
 
 
-def why_not_ours(node: Node, machine: str = "") -> str:
-    """Why gpufleet's cordon is no longer on a node, or "". `machine`: see `why_not_begun`."""
+def why_not_ours(node: Node, machine: str = "") -> str | None:
+    """Why gpufleet's cordon is no longer on a node, or None. `machine`: see `why_not_begun`."""
     if is_other(node, machine):
         return OTHER_MACHINE
-    return "" if is_our_cordon(node) else UNCORDONED
+    return None if is_our_cordon(node) else UNCORDONED
 
 
 def labels_of(node: Node) -> Mapping[str, str]:
@@ -146,12 +146,12 @@ def gpu_of(offered: Iterable[str]) -> str:
     return next(iter(found), "")
 
 
-def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """The GPU resources of which a node offers less than before, as text, or "". More is no
+def missing_resources(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    """The GPU resources of which a node offers less than before, as text, or None. More is no
     problem: a new driver may find a GPU that the old one had lost."""
     lacking = [f"{name}: {now.get(name, '0')} of {count}" for name, count in before.items()
                if _is_less(now.get(name, "0"), count)]  # fmt: skip
-    return ", ".join(lacking)
+    return ", ".join(lacking) or None
 
 
 def _is_less(now: str, before: str) -> bool:

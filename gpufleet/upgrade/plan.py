@@ -75,7 +75,7 @@ def make_plan(
         ]
     else:
         reasons = {view.name: _reason(view, unwanted) for view in views}
-        left = [_left_out(v, reasons[v.name], spared) for v in views if reasons[v.name]]
+        left = [_left_out(v, why, spared) for v in views if (why := reasons[v.name])]
         names_left = {each.name for each in left}
         chosen = [view for view in views if view.name not in names_left]
         hosts = _new_hosts(chosen, settings, run, subject, kind)
@@ -169,8 +169,8 @@ def _left_out(view: HostView, reason: str, spared: frozenset[str]) -> LeftOut:
     return LeftOut(view.name, reason, _is_blocked(view, spared))
 
 
-def _reason(host: HostView, unwanted: frozenset[str]) -> str:
-    """Why a host is left out, or "" if it is part of the run. A host that an earlier run left out
+def _reason(host: HostView, unwanted: frozenset[str]) -> str | None:
+    """Why a host is left out, or None if it is part of the run. A host that an earlier run left out
     of service is part of the run even at the target version: it is checked and returned."""
     if host.name in unwanted:
         return SKIP_REASON
@@ -178,7 +178,7 @@ def _reason(host: HostView, unwanted: frozenset[str]) -> str:
         return SAME.format(target=host.target)
     if host.refusals:
         return list_names(host.refusals, 3)
-    return "" if host.before and host.target else NOTHING_THERE
+    return None if host.before and host.target else NOTHING_THERE
 
 
 def _is_blocked(host: HostView, spared: frozenset[str]) -> bool:

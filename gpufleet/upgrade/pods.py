@@ -81,8 +81,8 @@ def sort_pods(pods: Iterable[Pod], policy: Policy) -> Leaving:
     return found
 
 
-def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
-    """Why an eviction would lose something that the policy keeps, or "". A GPU pod of an unknown
+def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str | None:
+    """Why an eviction would lose something that the policy keeps, or None. A GPU pod of an unknown
     controller, such as PyTorchJob or RayCluster, may be a training run."""
     lost = owner == "Job" or (uses and owner and owner not in REPLACING_CONTROLLERS)
     if lost and policy.jobs == "wait":
@@ -92,7 +92,7 @@ def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str:
     volumes = pod["spec"].get("volumes") or ()
     if not policy.empty_dir and any("emptyDir" in volume for volume in volumes):
         return "it has data in an emptyDir (upgrade_evict_empty_dir)"
-    return ""
+    return None
 
 
 def unreplaced_pods(pods: Iterable[Pod], policy: Policy) -> list[str]:

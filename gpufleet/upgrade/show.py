@@ -41,8 +41,8 @@ def upgrade_plan_text(
     for group in plan.groups:
         members = [state for state in plan.hosts.values() if state.group == group]
         moves = Counter(f"{state.before} -> {state.target}" for state in members)
-        shown = (f"{move} on {count_noun(hosts, 'host')}" for move, hosts in moves.items())
-        lines.append(f"  {group}: {', '.join(shown)}")
+        changes = (f"{move} on {count_noun(hosts, 'host')}" for move, hosts in moves.items())
+        lines.append(f"  {group}: {', '.join(changes)}")
     for number, hosts in enumerate(plan.waves, 1):
         canaries = "canary" if len(hosts) == 1 else "canaries"
         first = number == 1 and plan.kind == "upgrade"

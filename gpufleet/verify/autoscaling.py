@@ -116,8 +116,8 @@ def _text(labels: Mapping[str, str]) -> str:
     return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
 
 
-def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) -> str:
-    """Why an autoscaler's metric has no value, or "" if it has one."""
+def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) -> str | None:
+    """Why an autoscaler's metric has no value, or None if it has one."""
     group = GROUPS[metric.kind]
     offered = cluster.get(f"/apis/{group}/v1beta1")
     if not isinstance(offered, dict):
@@ -129,7 +129,7 @@ def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) 
         there = ", ".join(names) or "none: Prometheus has no series that its rules take"
         return f"no metric is named {metric.name!r}{meant}; available: {there}"
     if _has_value(cluster, scaler, metric):
-        return ""
+        return None
     if metric.selector and _has_value(cluster, scaler, Metric(metric.kind, metric.name, "")):
         return f"{metric.name} has no series with the labels {metric.selector}"
     if metric.kind == "Pods" and _has_value(cluster, scaler, metric, everywhere=True):
@@ -163,8 +163,8 @@ def _has_value(
     return isinstance(answer, dict) and bool(answer.get("items"))
 
 
-def explain_unavailable_api(cluster: CheckedCluster, group: str) -> str:
-    """Why the API does not serve a group of metrics, or ""."""
+def explain_unavailable_api(cluster: CheckedCluster, group: str) -> str | None:
+    """Why the API does not serve a group of metrics, or None."""
     name = f"v1beta1.{group}"
     found = cluster.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}")
     if not isinstance(found, dict):

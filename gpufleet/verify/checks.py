@@ -73,10 +73,12 @@ class Subject:
     def fail(self, kind: Kind, expected: str, found: str, **details: str) -> NoReturn:
         raise CheckFailed(self.name, kind(None, expected=expected, found=found, **details))
 
-    def expect(self, ok: bool, kind: Kind, expected: str, found: str, **details: str) -> None:
+    def expect(
+        self, ok: bool, kind: Kind, expected: str, found: str | None, **details: str
+    ) -> None:
         """Fail with this kind unless `ok`. `expected` and `found` are text for the user."""
         if not ok:
-            self.fail(kind, expected, found, **details)
+            self.fail(kind, expected, found or "", **details)
 
     def expect_settings(self, kind: Kind) -> None:
         """Fail with this kind if a deploy would stop because of the settings."""

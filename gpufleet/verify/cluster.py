@@ -136,19 +136,19 @@ class CheckedCluster(Subject):
         except HTTPError as error:
             raise self.gone(error) from error
 
-    def delete(self, call: Any, name: str, *arguments: Any, **more: Any) -> str:
-        """Why the API did not delete an object of that name, or "" if it is gone. Sends the request
-        even if the API did not answer before."""
+    def delete(self, call: Any, name: str, *arguments: Any, **more: Any) -> str | None:
+        """Why the API did not delete an object of that name, or None if it is gone. Sends the
+        request even if the API did not answer before."""
         try:
             answer = call(name, *arguments, _request_timeout=VERIFY_API_TIMEOUT, **more)
         except ApiException as error:
             if error.status == 404 and is_object_gone(error.body, name):
-                return ""
+                return None
             return f"{error.status} {error.reason}" if error.status else _cause(error)
         except Exception as error:  # noqa: BLE001 a boundary: a proxy's answer may be anything
             return _cause(error)
         is_object = isinstance(answer, Mapping) or hasattr(answer, "kind")
-        return "" if is_object else NOT_ITS_ANSWER
+        return None if is_object else NOT_ITS_ANSWER
 
     def listed(
         self, call: Any, *arguments: Any, is_missing: Callable[[Any], bool] = lambda body: False

@@ -88,8 +88,8 @@ def load_targets(inventory: str) -> list[Target]:
         raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why)) from error
     if not targets:
         raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "it has no hosts"))
-    if why := refuse_unprintable_names(target.name for target in targets):
-        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why))
+    if refused := refuse_unprintable_names(target.name for target in targets):
+        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=refused))
     for target in targets:
         if cluster_named_twice(target.name, target.groups):
             raise VerifyError(NAMED_TWICE(name=target.name))

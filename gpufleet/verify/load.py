@@ -57,11 +57,11 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The result of the Job. `trouble`: why it did not succeed, or ""."""
+    """The result of the Job. `trouble`: why it did not succeed, or None."""
 
     job: str
     gpus: int
-    trouble: str
+    trouble: str | None
 
 
 def count_free_gpus(nodes: Iterable[Any], pods: Iterable[Any]) -> int:
@@ -140,8 +140,8 @@ def _wait(
     gpus: int,
     request: LoadRequest,
     report: Callable[[str], None],
-) -> str:
-    """Wait until the Job ends. Returns why it did not succeed, or ""."""
+) -> str | None:
+    """Wait until the Job ends. Returns why it did not succeed, or None."""
     end, reported = time.monotonic() + request.deadline, 0.0
     while True:
         job = cluster.find(cluster.batch.read_namespaced_job, name, LOAD_NAMESPACE)
@@ -149,7 +149,7 @@ def _wait(
             return "another user deleted the Job"
         done = job.status.succeeded or 0
         if done >= gpus:
-            return ""
+            return None
         failed = [each for each in job.status.conditions or () if each.type == "Failed"]
         left = end - time.monotonic()
         if failed or left <= 0:

@@ -49,8 +49,8 @@ class CheckedNode(Subject):
     # The state of the host.
 
     @cached_property
-    def trouble(self) -> str:
-        """Why the host cannot be read, or ""."""
+    def trouble(self) -> str | None:
+        """Why the host cannot be read, or None."""
         try:
             self._sections = self.probe.script("host.sh")
         except Unreachable as error:
@@ -60,10 +60,10 @@ class CheckedNode(Subject):
             return error.finding.message
         return self._without_root()
 
-    def _without_root(self) -> str:
+    def _without_root(self) -> str | None:
         uid = self._sections.get("uid", COMMAND_MISSING)
         if not uid.ok or uid.last == "0":
-            return ""
+            return None
         finding = NEEDS_ROOT(None, expected="root", found=f"user ID {uid.last}")
         self._refusal = CheckFailed(self.name, finding)
         return finding.message

@@ -93,13 +93,13 @@ class CheckedRuntime:
         return json_mapping(section.text) if self.name == "docker" else toml_values(section.text)
 
     @cached_property
-    def refusal(self) -> str:
-        """Why the runtime's own parser rejects the configuration, or ""."""
+    def refusal(self) -> str | None:
+        """Why the runtime's own parser rejects the configuration, or None."""
         if self.name == "docker":
             return self._docker_refusal()
         parser = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
         section = self.section(parser)
-        return "" if section.ok else section.last
+        return None if section.ok else section.last
 
     def _docker_refusal(self) -> str:
         file, verdict = self.section("docker-config"), self.section("docker-validate")
@@ -155,14 +155,15 @@ class CheckedRuntime:
         return str(next((name for name in names if name), "runc"))
 
     @property
-    def ignorance(self) -> str:
-        """Why the running daemon lacks the nvidia runtime, or ""."""
+    def ignorance(self) -> str | None:
+        """Why the running daemon lacks the nvidia runtime, or None."""
         if self.name == "docker":
             known = json_mapping(self.section("docker-info").text).get("Runtimes") or {}
-            return "" if "nvidia" in known else f"`docker info` lists {', '.join(known) or 'none'}"
+            names = ", ".join(known) or "none"
+            return None if "nvidia" in known else f"`docker info` lists {names}"
         if self.name == "crio":
             status = self.section("crio-status")
-            return "" if "runtimes.nvidia]" in status.text else "`crio status config` has none"
+            return None if "runtimes.nvidia]" in status.text else "`crio status config` has none"
         if self.cri_disabled:
             return "the CRI plugin is in disabled_plugins"
         written, started = self.section("containerd-written"), self.section("containerd-started")
@@ -170,7 +171,7 @@ class CheckedRuntime:
             return f"its age is not known: {written.last}, {started.last}"
         # containerd reads its files only when it starts.
         older = int(written.text) > int(started.text)
-        return "started before its configuration was last written" if older else ""
+        return "started before its configuration was last written" if older else None
 
     @property
     def cri_faults(self) -> list[str]:

@@ -82,8 +82,8 @@ def _apply(node: RunNode, plan: DriverPlan) -> None:
         "Load the NVIDIA modules", plan.modules, version, plan.choice.modules, RIVALS, load
     )
 
-    def reboot_reason() -> str:
-        node.reboot = driver.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else ""
+    def reboot_reason() -> str | None:
+        node.reboot = driver.reboot_reason(loaded.stdout_lines) if loaded.is_complete() else None
         return node.reboot
 
     reboot.reboot_if_needed(
@@ -106,7 +106,7 @@ def _apply(node: RunNode, plan: DriverPlan) -> None:
     )
 
     def result() -> RoleResult:
-        reboot = node.reboot if node.waits_for_reboot else ""
+        reboot = (node.reboot or "") if node.waits_for_reboot else ""
         return conclude_driver(settings, node.facts, plan, found.value, reboot)
 
     provenance.record_role("Record what was installed", node, result)

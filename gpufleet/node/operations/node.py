@@ -46,7 +46,7 @@ class RunNode:
     report: HostReport
     record: HostRecord = EMPTY_RECORD  # the current record on the host
     driver: Callable[[], str | None] = lambda: None  # version to load, as far as known
-    reboot: str = ""  # why a reboot is needed, once known
+    reboot: str | None = None  # why a reboot is needed, once known
     prepared: bool = False  # an earlier process fetched this transaction's lists and packages
 
     @property

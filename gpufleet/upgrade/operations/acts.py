@@ -61,8 +61,8 @@ def prepare_act(run: UpgradeRun, name: str) -> None:
         pass_over(run, name, result.reason)
 
 
-def _check_refused(run: UpgradeRun, name: str) -> str:
-    """Why the node could not be checked after its change, or "" if no reason is known. Before a
+def _check_refused(run: UpgradeRun, name: str) -> str | None:
+    """Why the node could not be checked after its change, or None if no reason is known. Before a
     roll-back only a fault of the image counts: the roll-back may repair whatever else keeps the pod
     from starting. Raises ClusterProblem."""
     cluster, settings = run.clusters[name], run.settings[name]
@@ -72,7 +72,7 @@ def _check_refused(run: UpgradeRun, name: str) -> str:
         refuses = ("image",) if run.goes_back else ("image", "node", "disk")
         problem = pull.reason if pull.came in refuses else ""
     if not problem:
-        return ""
+        return None
     return CHECK_REFUSED(problem=problem).text
 
 

@@ -43,8 +43,8 @@ FILLED, FULL_DISK = "ephemeral-storage", "DiskPressure"  # by its image; before 
 OverIn = Callable[[float], bool]  # sleeps for these seconds; True if the run ends
 
 
-def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
-    """Why a node is not as before its cordon, or "". `offering`: it offered GPUs when the run was
+def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str | None:
+    """Why a node is not as before its cordon, or None. `offering`: it offered GPUs when the run was
     planned. Its annotation may lack them if a restart preceded the cordon."""
     if not is_node_ready(node):
         return "the node is not Ready"
@@ -55,20 +55,20 @@ def why_not_as_before(api: ClusterApi, node: Node, *, offering: bool) -> str:
         return f"pods that are not Ready on the node: {one_line(', '.join(lacking))}"
     if gone := missing_resources(taken.gpus, gpus):
         return f"the node offers less: {one_line(gone)}"
-    return NODE_OFFERS_NO_GPU if offering and not gpu_of(gpus) else ""
+    return NODE_OFFERS_NO_GPU if offering and not gpu_of(gpus) else None
 
 
-def why_refused(api: ClusterApi, node: Node, image: str) -> str:
-    """Why the API would refuse the GPU pod (a quota, a webhook), or "", also if the node offers no
-    GPU. Creates nothing."""
+def why_refused(api: ClusterApi, node: Node, image: str) -> str | None:
+    """Why the API would refuse the GPU pod (a quota, a webhook), or None, also if the node offers
+    no GPU. Creates nothing."""
     gpu = gpu_of(gpus_of(node))
     if not gpu:
-        return ""
+        return None
     try:
         api.try_create(PODS, _gpu_pod(api, node, image, gpu))
     except ApiError as error:
         return _final(error)
-    return ""
+    return None
 
 
 def _final(error: ApiError) -> str:
@@ -144,8 +144,8 @@ def _state_of(pod: Pod) -> tuple[Mapping[str, Any], str]:
 
 def run_pod(
     api: ClusterApi, node: Node, image: str, gpu: str, seconds: float, over_in: OverIn
-) -> str:
-    """Run a pod that uses a GPU, and delete it. Returns why it failed, or ""."""
+) -> str | None:
+    """Run a pod that uses a GPU, and delete it. Returns why it failed, or None."""
     remove_pods(api, node["metadata"]["name"])
     ends = time.monotonic() + seconds
     pod: Pod | None = None
@@ -165,7 +165,7 @@ def run_pod(
             pod = found
             phase = pod["status"].get("phase")
             if phase in ("Succeeded", "Failed"):
-                return "" if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
+                return None if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
         return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
     finally:
         _delete(api, pod)

@@ -172,8 +172,8 @@ class ClusterNodes:
         self.evictions.delete_clients(leaving.clients)
         return Round(drained=not leaving.clients)
 
-    def check_refused(self, host: str, image: str) -> str:
-        """Why the pod that checks the node would be refused, or "". Creates nothing."""
+    def check_refused(self, host: str, image: str) -> str | None:
+        """Why the pod that checks the node would be refused, or None. Creates nothing."""
         try:
             return check.why_refused(self.api, self._find(host), image)
         except NotOurs as error:
@@ -192,11 +192,11 @@ class ClusterNodes:
             self.has_image.add(host)
         return found
 
-    def check(self, host: str, image: str, seconds: float) -> str:
+    def check(self, host: str, image: str, seconds: float) -> str | None:
         """Wait until clients are back and the node offers its GPUs again, and run a pod that sees
-        one. Returns why that failed, or "". The node stays cordoned. If another user uncordoned it,
-        nothing is checked. Raises ClusterProblem if the API does not answer at the end, which says
-        nothing about the host."""
+        one. Returns why that failed, or None. The node stays cordoned. If another user uncordoned
+        it, nothing is checked. Raises ClusterProblem if the API does not answer at the end, which
+        says nothing about the host."""
         self.unchecked.pop(host, None)
         ends = time.monotonic() + seconds
         while True:
@@ -206,7 +206,7 @@ class ClusterNodes:
                 problem = why_not_as_before(self.api, node, offering=host in self.offering)
             except NotOurs as error:
                 self.unchecked[host] = f"no GPU pod ran: {error}"
-                return ""
+                return None
             except ClusterProblem as error:  # the API may run on this host
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
@@ -224,7 +224,7 @@ class ClusterNodes:
         gpu = gpu_of(taken_of(node).gpus) or gpu_of(gpus_of(node))
         if not gpu:
             self.unchecked[host] = "no GPU pod ran on the node: it offers no GPU"
-            return ""
+            return None
         return check.run_pod(self.api, node, image, gpu, seconds, self.stopping.wait)
 
     def give_back(self, host: str) -> str:

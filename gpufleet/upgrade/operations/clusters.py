@@ -48,7 +48,7 @@ class NodeAt:
     offers: bool = False  # GPUs
     ours: bool = False  # it has our cordon
     uid: str = ""
-    reason: str = ""
+    reason: str | None = None
 
 
 def find_nodes(

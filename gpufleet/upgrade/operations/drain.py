@@ -101,8 +101,8 @@ class Evictions:
         why = turn.reason
         return gone, [(node, f"{name_of(pod)}: {why}" if why else "") for node, pod in waiting]
 
-    def _why_refused(self, pod: Pod, pause: float) -> str:
-        """Request one eviction. Returns why it is refused, or "" if the pod leaves or is gone."""
+    def _why_refused(self, pod: Pod, pause: float) -> str | None:
+        """Request one eviction. Returns why it is refused, or None if the pod leaves or is gone."""
         about = pod["metadata"]
         path = f"/api/v1/namespaces/{about['namespace']}/pods/{about['name']}/eviction"
         body: dict[str, Any] = {"apiVersion": self._policy, "kind": "Eviction"}
@@ -111,22 +111,22 @@ class Evictions:
             self.api.attempt(path, body | {"deleteOptions": this_pod(pod)})
         except ApiError as error:
             if error.is_missing or error.status == CONFLICT:  # another pod has its name
-                return ""
+                return None
             said = one_line("; ".join(error.causes) or error.message or error.reason)
             if error.status != LATER:
                 return f"{error.status} {said}"
-            hint = self._hint(pod) if pause >= PATIENT else ""
+            hint = self._hint(pod) if pause >= PATIENT else None
             return f"{said}; {hint}" if hint else said
-        return ""
+        return None
 
-    def _hint(self, pod: Pod) -> str:
-        """Why a budget may never allow the eviction, or "": the pod's successor fits no node."""
+    def _hint(self, pod: Pod) -> str | None:
+        """Why a budget may never allow the eviction, or None: the pod's successor fits no node."""
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
         for other in self.api.list(path, fieldSelector="status.phase=Pending"):
             for condition in (other.get("status") or {}).get("conditions") or ():
                 if condition.get("reason") == "Unschedulable" and owner_of(other) == owner_of(pod):
                     return f"{name_of(other)} has no node: {one_line(condition.get('message', ''))}"
-        return ""
+        return None
 
     def delete_clients(self, clients: Sequence[Pod]) -> None:
         """Delete pods of DaemonSets: budgets would only count their eviction. Raises ApiError."""

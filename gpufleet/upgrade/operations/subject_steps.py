@@ -109,11 +109,11 @@ def change_subject(settings: UpgradeSettings, node: RunNode, install: Install) -
     on_host.compare_health("Check driver, GPUs and services", settings, driver, wanted)
 
 
-def _reboot_reason(node: RunNode) -> str:
-    """Why the host is rebooted. "" if it was rebooted since the change began: by a killed process,
-    or by a boot that took longer than node_reboot_timeout."""
+def _reboot_reason(node: RunNode) -> str | None:
+    """Why the host is rebooted. None if it was rebooted since the change began: by a killed
+    process, or by a boot that took longer than node_reboot_timeout."""
     noted = read_fact(NotedBoot)
-    return "it was requested" if noted in ("", node.facts.boot_id) else ""
+    return "it was requested" if noted in ("", node.facts.boot_id) else None
 
 
 def driver_version(subject: Subject, node: RunNode) -> str | None:

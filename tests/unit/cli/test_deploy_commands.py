@@ -182,7 +182,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     previews: list[list[str]] = []
     monkeypatch.setattr(deploy, "load_targets", lambda inventory: [NODE])
     monkeypatch.setattr(deploy, "require_confirmation", lambda yes, options: None)
-    monkeypatch.setattr(preview, "run_in_front", lambda words, env: previews.append([*words]) or 0)
+    monkeypatch.setattr(
+        preview, "run_in_front", lambda words, env, output: previews.append([*words]) or 0
+    )
     return previews
 
 
@@ -230,7 +232,7 @@ def test_a_permission_reaches_the_preview_and_the_run(
 def planning(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """The preview plans `steps[n]` steps on host n."""
 
-    def runs(words: list[str], environment: dict[str, str]) -> int:
+    def runs(words: list[str], environment: dict[str, str], output: object) -> int:
         hosts = {f"gpu-{at}": {"plan": {"steps": ["x"] * each}} for at, each in enumerate(steps)}
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
         return 0
@@ -293,7 +295,7 @@ def test_another_answer_than_yes_changes_nothing(
 def test_a_plan_that_could_not_be_made_is_the_end(
     monkeypatch: pytest.MonkeyPatch, asked: list[list[str]], status: int, runs: int
 ) -> None:
-    monkeypatch.setattr(preview, "run_in_front", lambda words, env: status)
+    monkeypatch.setattr(preview, "run_in_front", lambda words, env, output: status)
     done, became = answered(monkeypatch, "y\n", "apply", "inv.py")
     assert (done.exit_code, len(became)) == (0 if runs else status, runs)
 

@@ -53,7 +53,7 @@ def test_the_status_says_whether_apply_has_changes(
 
 
 def test_a_plan_without_a_report_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preview, "run_in_front", lambda words, environment: 0)
+    monkeypatch.setattr(preview, "run_in_front", lambda words, environment, output: 0)
     assert CliRunner().invoke(main, ["plan", "inv.py", "--detailed-exitcode"]).exit_code == 1
 
 

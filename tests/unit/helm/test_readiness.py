@@ -144,10 +144,10 @@ def test_a_node_that_runs_no_daemonsets_does_not_count(label: dict[str, str]) ->
          "not Ready: KubeletNotReady"),
         ([{"type": "Ready", "status": "True"}], {"deletionTimestamp": "2026-11-27T00:00:00Z"},
          "it is being deleted"),
-        ([{"type": "Ready", "status": "True"}], {}, ""),
+        ([{"type": "Ready", "status": "True"}], {}, None),
     ],
 )  # fmt: skip
-def test_why_a_node_is_down(conditions: list[Any], meta: dict[str, str], down: str) -> None:
+def test_why_a_node_is_down(conditions: list[Any], meta: dict[str, str], down: str | None) -> None:
     found = parse_node({"metadata": {"name": "c", **meta}, "status": {"conditions": conditions}})
     assert found.down == down
 

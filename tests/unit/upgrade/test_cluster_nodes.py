@@ -76,7 +76,7 @@ def test_a_node_is_drained_checked_and_free_again() -> None:
     assert keys(taken) == [TAINT]
     assert nodes.clear("h", Policy()).drained
     api.pods = [make_pod("plugin-2", "DaemonSet", owner="plugin")]
-    assert nodes.check("h", "image", 60.0) == ""
+    assert nodes.check("h", "image", 60.0) is None
     assert not keys(api.nodes["n"])
     assert is_our_cordon(api.get("/api/v1/nodes/n"))
     assert not nodes.unchecked
@@ -150,7 +150,7 @@ def test_a_node_that_a_user_uncordons_is_theirs(again: bool) -> None:
     for each in (nodes, nodes_of(api)):
         assert drain(each).given_up == UNCORDONED
         assert each.clear("h", Policy()).given_up == UNCORDONED
-        assert each.check("h", "image", 0.0) == ""
+        assert each.check("h", "image", 0.0) is None
         assert UNCORDONED in each.unchecked["h"]
     assert nodes.give_back("h") == (STAYS_CORDONED if again else "")
     assert bool(api.nodes["n"]["spec"].get("unschedulable")) is again
@@ -224,7 +224,7 @@ def test_a_node_without_gpus_is_not_said_to_be_checked() -> None:
     api = FakeClusterApi(make_node(gpus={}))
     nodes = ClusterNodes(cast(ClusterApi, api), RUN, {"h": "n"})
     assert drain(nodes).drained
-    assert nodes.check("h", "image", 0.0) == ""
+    assert nodes.check("h", "image", 0.0) is None
     assert "offers no GPU" in nodes.unchecked["h"]
 
 
@@ -233,7 +233,7 @@ def test_a_roll_back_takes_a_node_without_its_plugin() -> None:
     nodes = nodes_of(api)
     nodes.goes_back = True
     assert drain(nodes).drained
-    assert nodes.check("h", "image", 0.0) == ""
+    assert nodes.check("h", "image", 0.0) is None
     nodes.goes_back = False
     assert nodes.check("h", "image", 0.0) == NODE_OFFERS_NO_GPU
 
@@ -257,7 +257,7 @@ def test_a_node_that_is_gone() -> None:
     del api.nodes["n"]
     assert drain(nodes).given_up == GONE
     assert nodes.clear("h", Policy()).given_up == GONE
-    assert nodes.check("h", "image", 0.0) == ""
+    assert nodes.check("h", "image", 0.0) is None
     assert GONE in nodes.unchecked["h"]
     nodes.leave_behind("h", "why")
     assert nodes.give_back("h") == GONE
