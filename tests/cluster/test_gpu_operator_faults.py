@@ -8,8 +8,8 @@ import pytest
 from kubernetes import client
 
 from tests.cluster.fake_operator import PLURAL, FakeOperator
+from tests.cluster.gpu_operator_setup import POLICY, deploy, message
 from tests.cluster.stacking import REAL_CHARTS, Bench
-from tests.cluster.test_gpu_operator import POLICY, deploy, message
 
 CRD = "clusterpolicies.nvidia.com"
 

@@ -11,12 +11,10 @@ from pyinfra.api.connect import connect_all
 from pyinfra.api.deploy import add_deploy
 from pyinfra.api.exceptions import PyinfraError
 
-from gpufleet.host.boundary import one_host
-from gpufleet.node.operations.node import current_node
-from gpufleet.roles.node import install_roles
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of
-from tests.roles.test_host_boundary import CAPTURE, MIRROR, with_contents
+from tests.roles.blocked_beforehand_setup import deploy
+from tests.roles.host_boundary_setup import CAPTURE, MIRROR, with_contents
 
 BROKEN_JSON = with_contents("/etc/docker/daemon.json", '{"log-driver": "json-file",}')
 # Facts and data of a host whose driver requires a change -> the blocker of another role.
@@ -25,14 +23,6 @@ IN_THE_WAY: dict[str, tuple[str, dict[str, Any], str]] = {
     "an exporter of an unknown version": (
         CAPTURE, {"exporter_enabled": True, "exporter_version": "9.9.9"}, "GF585"),
 }  # fmt: skip
-
-
-def deploy() -> None:
-    """The steps of deploys/gpu_node.py."""
-    with one_host():
-        node = current_node()
-        if node and node.has_work:
-            install_roles(node)
 
 
 def blockers(facts: str, data: dict[str, Any]) -> list[str]:

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 from cluster_bench import ClusterBench, install, take_away
 from memory_cluster import DAEMONS
-from test_steps_of_clusters import RICH, WRITES
 
 from gpufleet.helm.operations import release_wait
 from gpufleet.helm.release import CrdStep
 from gpufleet.kube.facts import ObjectRef
+from tests.roles.steps_of_clusters_setup import RICH, WRITES
 
 LIST = "namespaces/monitoring/configmaps/gpufleet-exporter-counters-sha256-…"
 MORE = {**RICH, "monitoring_exporter_memory": "3Gi"}

@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.containerd import operations as containerd
 from gpufleet.host.operation import Later
-from tests.unit.containerd.test_containerd_plan import host, plan_of
+from tests.unit.containerd.containerd_plan_setup import host, plan_of
 
 
 @pytest.mark.parametrize(("version", "stops"), [("1.2.0", True), ("99.0", False), ("", False)])

@@ -18,7 +18,7 @@ from gpufleet.core.paths import shipped_path
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of
-from tests.roles.test_host_boundary import CAPTURE
+from tests.roles.host_boundary_setup import CAPTURE
 
 ALONE = {"driver_enabled": False, "toolkit_enabled": False}
 

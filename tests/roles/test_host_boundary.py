@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -31,11 +30,8 @@ from gpufleet.packages.operations.reading import LockHolder
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
+from tests.roles.host_boundary_setup import CAPTURE
 
-CAPTURE = (
-    Path(__file__).parents[1] / "unit/facts/captures/ubuntu2204-sandbox.txt"
-).read_text("utf-8")  # fmt: skip
-MIRROR = {"driver_repo_url": "http://mirror/compute/cuda/repos"}  # as in its source file
 SECRET = "hunter2secret"
 HOSTS = [f"gpu-{number}" for number in range(1, 7)]
 BROKEN = "gpu-3"
@@ -126,23 +122,6 @@ def with_file(path: str, content: str) -> str:
     all_of_it = base64.b64encode(base64.b64decode(old) + data).decode()
     listed = f"{listed}file {len(data)} 600 root {path}\n".replace(f"absent {path}\n", "")
     return f"{head}@@files\n{listed}base64 {all_of_it}\n{tail}"
-
-
-def with_contents(path: str, content: str) -> str:
-    """The captured facts with other contents of an existing file."""
-    head, _, rest = CAPTURE.partition("@@files\n")
-    listed, _, encoded = rest.partition("base64 ")
-    old, _, tail = encoded.partition("\n")
-    everything, before = base64.b64decode(old), 0
-    for line in listed.splitlines():
-        words = line.split(" ")
-        size = int(words[1]) if words[0] == "file" else 0
-        if words[0] == "file" and words[-1] == path:
-            data = everything[:before] + content.encode() + everything[before + size :]
-            listed = listed.replace(line, line.replace(f" {size} ", f" {len(content.encode())} "))
-            return f"{head}@@files\n{listed}base64 {base64.b64encode(data).decode()}\n{tail}"
-        before += size
-    raise LookupError(path)
 
 
 def with_line(section: str, line: str) -> str:

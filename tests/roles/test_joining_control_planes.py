@@ -31,8 +31,8 @@ from tests.roles.calls import Calls
 from tests.unit.hosts import bare_host
 from tests.unit.kubernetes.cluster_hosts import host as facts_of_host
 from tests.unit.kubernetes.cluster_hosts import joined, plan_of
-from tests.unit.kubernetes.test_kubeadm_files import settings_of
-from tests.unit.kubernetes.test_several_control_planes import ENDPOINT, PLANES, place
+from tests.unit.kubernetes.kubeadm_files_setup import settings_of
+from tests.unit.kubernetes.several_control_planes_setup import ENDPOINT, PLANES, place
 
 SETTINGS = settings_of(endpoint=ENDPOINT)
 ANSWER = f"endpoint {ENDPOINT}\nversion 1.36.3\ntoken abcdef.0123456789abcdef\nhash sha256:00"

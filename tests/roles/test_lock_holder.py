@@ -27,8 +27,8 @@ from gpufleet.roles.removal.remove import remove
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host
-from tests.unit.node.test_removal_plan import host as recorded_host
-from tests.unit.node.test_removal_plan import plan as removal_plan
+from tests.unit.node.removal_plan_setup import host as recorded_host
+from tests.unit.node.removal_plan_setup import plan as removal_plan
 
 HOLDER = """
 import fcntl, sys

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpufleet.packages.logins import RepositoryLogin, apt_file
-from tests.roles.test_fetched_key import APT, BASIC, serve
+from tests.roles.fetched_key_setup import APT, BASIC, serve
 
 pytestmark = pytest.mark.skipif(not Path(APT).exists(), reason="this machine has no apt")
 

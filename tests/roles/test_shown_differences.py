@@ -13,8 +13,8 @@ from gpufleet.host.boundary import one_host
 from gpufleet.node.operations.preview import preview_host
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
-from tests.roles.test_blocked_beforehand import deploy
-from tests.roles.test_host_boundary import MIRROR, with_contents
+from tests.roles.blocked_beforehand_setup import deploy
+from tests.roles.host_boundary_setup import MIRROR, with_contents
 
 DAEMON = '{"log-driver": "json-file", "registry-token": "hunter2hunter2"}'
 FACTS = with_contents("/etc/docker/daemon.json", DAEMON)

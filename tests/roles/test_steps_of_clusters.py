@@ -9,16 +9,8 @@ from memory_cluster import CRDS, NAMESPACES
 from gpufleet.gpu_stack.operations.stack import current_stack
 from gpufleet.roles.cluster import apply_roles
 from gpufleet.run.reporting import RunReport
+from tests.roles.steps_of_clusters_setup import RICH, WRITES
 
-RICH = {
-    "device_plugin_runtime_class": "nvidia",
-    "device_plugin_label_nodes": True,
-    "monitoring_alert_receivers": "pager",
-    "monitoring_autoscaling": True,
-    "monitoring_node_problems": True,
-    "monitoring_exporter_values": {"arguments": ["--debug"]},
-}
-WRITES = ("  create", "  apply", "  merge", "  delete", "  helm")
 INSTALLED = """\
 Monitoring | Create Grafana's password
   create namespaces/monitoring

@@ -19,7 +19,7 @@ from gpufleet.roles.node import install_roles
 from gpufleet.roles.removal.remove import remove
 from gpufleet.run.reporting import RunReport
 from tests.unit.hosts import bare_host
-from tests.unit.node.test_removal_plan import host as recorded_host
+from tests.unit.node.removal_plan_setup import host as recorded_host
 
 RUNTIMES = {
     "docker": Runtime("docker", "25.0.0", "docker.service", "/etc/docker/daemon.json", True),

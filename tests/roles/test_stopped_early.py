@@ -25,7 +25,7 @@ from gpufleet.roles.removal.remove import remove
 from gpufleet.run.report import RunFacts, report_json
 from gpufleet.run.reporting import RunReport
 from tests.roles.answers import facts_of, framed_lines
-from tests.roles.test_host_boundary import CAPTURE, with_contents
+from tests.roles.host_boundary_setup import CAPTURE, with_contents
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "gpufleet/run/report.schema.json").read_text("utf-8")

@@ -24,6 +24,21 @@ from tests.selection import some
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def test_no_test_module_imports_another() -> None:
+    """What several modules need is in a module `*_setup`, `conftest` or tests/fakes."""
+    shipped = "tests.post_deploy"  # the checks are the product
+    found = [
+        f"{path.relative_to(ROOT)}: {node.module}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.rpartition(".")[2].startswith("test_")
+        and not node.module.startswith(shipped)
+    ]
+    assert found == []
+
+
 def test_long_files_exist() -> None:
     assert [name for name in LONG if not (ROOT / name).exists()] == []
 

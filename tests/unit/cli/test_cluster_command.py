@@ -14,7 +14,7 @@ from gpufleet.cli import cluster, cluster_view
 from gpufleet.cli.cluster_phases import ClusterPhase
 from gpufleet.core.names import count_noun
 from gpufleet.verify.inventory import Target
-from tests.unit.kubernetes.test_members import PODS, node
+from tests.unit.kubernetes.members_setup import PODS, node
 
 Invoke = Callable[..., Result]
 

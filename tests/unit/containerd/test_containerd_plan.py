@@ -11,12 +11,10 @@ from gpufleet.containerd.plan import (
     CONTAINERD_BEGUN_PATH,
     PACKAGED,
     PLAIN,
-    ContainerdPlan,
     disables_cri,
 )
 from gpufleet.containerd.role import ROLE
 from gpufleet.facts.model import (
-    ClusterHost,
     ManagedFile,
     NodeFacts,
     OsRelease,
@@ -25,18 +23,21 @@ from gpufleet.facts.model import (
 )
 from gpufleet.kubernetes.role import ROLE as KUBERNETES
 from gpufleet.node.catalog import load_catalog
-from gpufleet.node.plan import NodePlan, plan_again, plan_node, plan_steps
+from gpufleet.node.plan import plan_again, plan_node, plan_steps
 from gpufleet.node.removal import plan_removal
-from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.packages.transaction import PackageTransaction, resolve_transaction
-from gpufleet.role.place import Place
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from tests.unit.hosts import bare_host, record_of
+from tests.unit.containerd.containerd_plan_setup import (
+    CONFIG,
+    ROOM,
+    host,
+    node_of,
+    plan_of,
+    settings,
+)
+from tests.unit.hosts import record_of
 
-CONFIG = "/etc/containerd/config.toml"
 STUB = '#comment\ndisabled_plugins = ["cri"]\n'
-ROOM = ClusterHost(name="gpu-01", cgroups=2, processors=16, memory=64 * 2**20)
-PLACE = Place(frozenset({"control_plane"}), ("gpu-01",))
 DEBIAN_11 = OsRelease("debian", "11", (), "bullseye", "Debian 11")
 AMAZON = OsRelease("amzn", "2023", ("fedora",), "", "Amazon Linux 2023")
 ROCKY_9 = OsRelease("rocky", "9.4", ("rhel", "centos"), "", "Rocky Linux 9.4")
@@ -45,29 +46,6 @@ ENTRY = {
     "packages": {"containerd": "1.7.28-1"},
     "added": ["containerd", "runc"],
 }
-
-
-def host(**changes: Any) -> NodeFacts:
-    """A host without any container runtime."""
-    file = ManagedFile(CONFIG, None)
-    usual: dict[str, Any] = {"cluster_host": ROOM, "files": {CONFIG: file}}
-    return bare_host(**{**usual, **changes})
-
-
-def settings(**data: Any) -> NodeSettings:
-    found, problems = load_node_settings({"kubernetes_enabled": True, **data})
-    assert found, problems
-    return found
-
-
-def node_of(facts: NodeFacts, **data: Any) -> NodePlan:
-    return plan_node(settings(**data), facts, load_catalog(), facts.clock, place=PLACE)
-
-
-def plan_of(facts: NodeFacts, **data: Any) -> ContainerdPlan:
-    plan = node_of(facts, **data).of(ROLE)
-    assert plan
-    return plan
 
 
 def installed(package: str, version: str, **changes: Any) -> NodeFacts:

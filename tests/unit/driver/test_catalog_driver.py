@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import pytest
 
@@ -12,31 +11,23 @@ from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.node.catalog import load_catalog
+from tests.unit.driver.catalog_driver_setup import (
+    A100,
+    B200,
+    GB200,
+    GH200,
+    H100,
+    K80,
+    L4,
+    M60,
+    P100,
+    T4,
+    V100,
+    choose,
+)
 
-K80, M60, P100, V100 = 0x102D, 0x13F2, 0x15F8, 0x1DB4
-T4, A100, H100, L4, B200, GH200, GB200 = 0x1EB8, 0x20B0, 0x2330, 0x27B8, 0x2901, 0x2342, 0x2941
 UNKNOWN = 0x4001
-TODAY = date(2026, 11, 20)
 FINGERPRINT = "0123456789ABCDEF0123456789ABCDEF01234567"
-
-
-def choose(distribution: str, *devices: int, **settings: Any) -> DriverChoice:
-    place = {
-        key: settings.pop(key, default)
-        for key, default in (
-            ("architecture", "x86_64"),
-            ("kernel", "6.8.0-40-generic"),
-            ("nvswitch", False),
-        )
-    }
-    return resolve_driver(
-        load_catalog(),
-        distribution=load_catalog().distribution(distribution) or distribution,
-        devices=devices,
-        settings=DriverSettings(**settings),
-        today=TODAY,
-        **place,
-    )
 
 
 def codes(choice: DriverChoice, severity: Severity | None = None) -> list[str]:

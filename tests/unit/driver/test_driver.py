@@ -23,11 +23,11 @@ from gpufleet.facts.model import (
     Package,
 )
 from gpufleet.facts.record import EMPTY_RECORD
-from gpufleet.host.file_write import FileWrite
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import inspect_host
 from gpufleet.node.settings import load_node_settings
-from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for, record_of
+from tests.unit.driver.driver_setup import managed
+from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for
 
 OLD = "550.163.01"
 
@@ -38,24 +38,6 @@ def codes(plan: object) -> set[str]:
 
 def blocking(facts: NodeFacts, **data: object) -> set[str]:
     return {finding.code for finding in plan_for(facts, **data).findings if finding.blocks}
-
-
-def managed(facts: NodeFacts, version: str = "580.159.03") -> NodeFacts:
-    """A converged host with gpufleet's files and the repository on it."""
-    plan = plan_for(facts, driver_version=version)
-    wanted = [*plan.wanted_files, *plan.transaction.pins(version)]
-    assert plan.repository.source
-    files = {file.path: as_managed(file) for file in [*wanted, plan.repository.source]}
-    assert plan.repository.repository
-    keyring = Keyring(plan.repository.repository.keyring,
-                      plan.repository.repository.key_fingerprints)  # fmt: skip
-    record = record_of(**{**facts.provenance.as_json(), "files": dict.fromkeys(files, "sha256")})
-    return replace(facts, files=files, keyrings=(keyring,), provenance=record)
-
-
-def as_managed(file: FileWrite) -> ManagedFile:
-    assert isinstance(file.content, str)
-    return ManagedFile(file.path, file.content)
 
 
 def test_a_bare_host_gets_a_driver_of_the_long_term_branch(bare: NodeFacts) -> None:

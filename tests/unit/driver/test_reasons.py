@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.driver.test_catalog_driver import A100, GB200, H100, K80, T4, V100, choose
+from tests.unit.driver.catalog_driver_setup import A100, GB200, H100, K80, T4, V100, choose
 
 VOLTA = "Tesla V100 PCIe 16GB (Volta)"
 

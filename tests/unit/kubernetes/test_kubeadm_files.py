@@ -9,20 +9,11 @@ import yaml
 
 from gpufleet.kubernetes.access import administrator_kubeconfig, may_replace
 from gpufleet.kubernetes.kubeadm import OLD_API, JoinToken, init_configuration, join_configuration
-from gpufleet.kubernetes.role import ROLE
-from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.node.settings import load_node_settings
+from tests.unit.kubernetes.kubeadm_files_setup import API, settings_of
 
 TOKEN = JoinToken("10.0.0.1:6443", "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.36.3")
-API = "kubeadm.k8s.io/v1beta4"
 CONTROL_PLANE = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-
-
-def settings_of(**data: Any) -> KubernetesSettings:
-    keys = {f"kubernetes_{key}": value for key, value in data.items()}
-    settings, problems = load_node_settings({"kubernetes_enabled": True, **keys})
-    assert settings is not None, problems
-    return settings.of(ROLE)
 
 
 def documents(text: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from tests.unit.kubernetes.cluster_hosts import (
     node_of,
     plan_of,
 )
-from tests.unit.kubernetes.test_kubeadm_files import settings_of
+from tests.unit.kubernetes.kubeadm_files_setup import settings_of
 
 GOLDEN = Path(__file__).parent / "golden"
 KNOWN = load_catalog().kubernetes

@@ -34,22 +34,12 @@ from gpufleet.node.settings import load_node_settings
 from gpufleet.role.place import Place, PlaceQuestion
 from tests.unit.hosts import record_of
 from tests.unit.kubernetes.cluster_hosts import ROOM, codes, host, joined, node_of, plan_of
-from tests.unit.kubernetes.test_kubeadm_files import API, settings_of
+from tests.unit.kubernetes.kubeadm_files_setup import API, settings_of
+from tests.unit.kubernetes.several_control_planes_setup import ENDPOINT, PLANES, place
 
 ROOT = Path(__file__).resolve().parents[3]
-PLANES = ("cp-1", "cp-2", "cp-3")
-ENDPOINT = "k8s.lab:6443"
 KEY = "ab" * 32
 TOKEN = JoinToken(ENDPOINT, "abcdef.0123456789abcdef", "sha256:" + "0" * 64, "1.36.3", KEY)
-
-
-def place(
-    position: int | None, planes: tuple[str, ...] = PLANES, endpoint: str = ENDPOINT, **changes: Any
-) -> Place:
-    """The Place of a control plane, or of a worker if `position` is None."""
-    groups = {"gpu_nodes"} if position is None else {"control_plane"}
-    data = {"kubernetes_enabled": True, "kubernetes_endpoint": endpoint}
-    return Place(frozenset(groups), planes, position or 0, data, **changes)
 
 
 def found_of(facts: NodeFacts, where: Place, endpoint: str | None = ENDPOINT) -> list[str]:

@@ -16,7 +16,7 @@ from gpufleet.node.settings import load_node_settings
 from gpufleet.role.impact import Impact
 from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
 from tests.unit.hosts import bare_host, record_of
-from tests.unit.run.test_report import SCHEMA
+from tests.unit.run.report_setup import SCHEMA
 
 MIRROR = "http://mirror.example/cuda/"
 LIST = "/etc/apt/sources.list.d/cuda-ubuntu2204-x86_64.list"

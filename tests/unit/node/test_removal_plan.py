@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufleet.driver.files import MODPROBE_FILE
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package, Runtime
+from gpufleet.facts.model import GpuProcess, ManagedFile, NodeFacts, Package
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.kubernetes.notes import (
     MODULES,
@@ -22,46 +22,8 @@ from gpufleet.node.unfinished import NOTHING_LEFT, Unfinished
 from gpufleet.role.listing import node_roles
 from gpufleet.role.protocol import Removal
 from gpufleet.toolkit.role import ROLE as TOOLKIT
-from tests.unit.hosts import bare_host, record_of
-
-DAEMON = "/etc/docker/daemon.json"
-RUNTIME = {
-    "config": DAEMON,
-    "changes": {"created": True, "skeleton": "", "edits": []},
-}
-RECORD: dict[str, Any] = {
-    "driver": {"packages": {"a": "1", "b": "1"}, "added": ["a", "lib"], "held": True},
-    "toolkit": {
-        "packages": {"t": "1"},
-        "added": ["t"],
-        "held": False,
-        "cdi": {"path": "/etc/cdi/nvidia.yaml", "created": True},
-        "runtimes": {"docker": RUNTIME},
-    },
-    "files": {MODPROBE_FILE: hashlib.sha256(b"ours").hexdigest()},
-}
-
-
-def host(**changes: Any) -> NodeFacts:
-    docker = Runtime("docker", "27.5.1", "docker.service", DAEMON, running=True)
-    facts = bare_host(
-        provenance=record_of(**RECORD),
-        modules={"nvidia": "580.159.03"},
-        runtimes={"docker": docker},
-        files={DAEMON: ManagedFile(DAEMON, None)},
-        packages={name: Package(name, "1", "amd64") for name in ("a", "b", "lib", "t")},
-    )
-    return replace(facts, **changes)
-
-
-def plan(facts: NodeFacts, left: Unfinished = NOTHING_LEFT, **data: Any) -> RemovalPlan:
-    settings, problems = load_node_settings(data)
-    assert settings is not None, problems
-    return plan_removal(settings, facts, load_catalog(), left)
-
-
-def codes(done: RemovalPlan) -> set[str]:
-    return {finding.code for finding in done.findings}
+from tests.unit.hosts import record_of
+from tests.unit.node.removal_plan_setup import RECORD, codes, host, plan
 
 
 def test_what_the_record_names_goes_and_nothing_else() -> None:

@@ -16,7 +16,7 @@ from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.unfinished import Unfinished, parse_unfinished
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import record_of
-from tests.unit.node.test_removal_plan import RECORD, codes, host, plan
+from tests.unit.node.removal_plan_setup import RECORD, codes, host, plan
 
 DRIVER = "580.159.03"
 DCGM = "datacenter-gpu-manager-exporter"

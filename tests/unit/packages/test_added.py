@@ -6,7 +6,7 @@ from gpufleet.facts.model import Package
 from gpufleet.facts.record import RoleEntry
 from gpufleet.packages.trial import apt_added, read_rpm_trial
 from tests.unit.hosts import bare_host, resolved_transaction
-from tests.unit.packages.test_rpm_trial import YUM
+from tests.unit.packages.rpm_trial_setup import YUM
 
 
 def test_what_apt_would_add() -> None:

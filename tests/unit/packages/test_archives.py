@@ -10,35 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufleet.facts.model import Kernel, Keyring, ManagedFile, NodeFacts, OsRelease, PciDevice
+from gpufleet.facts.model import Keyring, ManagedFile, NodeFacts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_node_settings
 from gpufleet.packages.archives import ARCHIVES_FILE, ArchivesPlan, plan_archives
 from gpufleet.packages.yum_files import switch_off
 from tests.unit.hosts import bare_host
+from tests.unit.packages.archives_setup import STOCK, el7
 
 BASE = "/etc/yum.repos.d/CentOS-Base.repo"
-STOCK = """\
-# CentOS-Base.repo
-[base]
-name=CentOS-$releasever - Base
-mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=os&infra=$infra
-#baseurl=http://mirror.centos.org/centos/$releasever/os/$basearch/
-gpgcheck=1
-gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-CentOS-7
-
-[updates]
-name=CentOS-$releasever - Updates
-mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=updates
-gpgcheck=1
-enabled = 1
-
-[centosplus]
-name=CentOS-$releasever - Plus
-mirrorlist=http://mirrorlist.centos.org/?release=$releasever&arch=$basearch&repo=centosplus
-enabled=0
-"""
 OWN = "[own]\nname=own\nbaseurl=http://repo.example.org/el7/\n"
 EPEL = (
     "[epel]\nname=EPEL 7\nmetalink=https://mirrors.fedoraproject.org/metalink?repo=epel-7&arch=x\n"
@@ -46,20 +27,6 @@ EPEL = (
 OLD_EPEL = "[epel]\nname=EPEL 7\nbaseurl=http://download.fedoraproject.org/pub/epel/7/$basearch\n"
 EPEL_KEY = "91E97D7C4A5E96F17F3E888F6A2FAEA2352C64E5"
 EPEL_KEYRING = "/etc/pki/rpm-gpg/RPM-GPG-KEY-gpufleet-EPEL-7"
-
-
-def el7(os: str = "centos", **repositories: str) -> NodeFacts:
-    """A bare EL 7 host with these .repo files: name -> text."""
-    paths = {
-        f"/etc/yum.repos.d/{name.replace('_', '-')}.repo": t for name, t in repositories.items()
-    }
-    return bare_host(
-        os=OsRelease(os, "7", ("rhel", "fedora")),
-        package_manager="yum",
-        kernel=Kernel("3.10.0-1160.119.1.el7.x86_64", "x86_64", headers=False),
-        pci=(PciDevice("0000:3b:00.0", 0x1EB8, 0x030200),),
-        files={path: ManagedFile(path, text, sha256="0") for path, text in paths.items()},
-    )
 
 
 def plan_for(facts: NodeFacts, lacking: Any = ("dkms",), **data: Any) -> ArchivesPlan:

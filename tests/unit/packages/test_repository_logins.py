@@ -19,7 +19,7 @@ from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from tests.unit.hosts import bare_host
-from tests.unit.packages.test_archives import STOCK, el7
+from tests.unit.packages.archives_setup import STOCK, el7
 
 LOGIN = RepositoryLogin("me", "s3cret")
 LOGINS = {

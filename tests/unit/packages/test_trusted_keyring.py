@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.core.openpgp import UNKNOWN_KEY_ID
 from gpufleet.facts.model import Keyring
-from tests.unit.driver.test_driver import managed
+from tests.unit.driver.driver_setup import managed
 from tests.unit.hosts import converged_host, plan_for
 
 ROGUE = "B" * 40

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import get_args
 
 import jsonschema
@@ -19,6 +18,7 @@ from gpufleet.driver.findings import host as findings
 from gpufleet.node.findings import HOST_WITHOUT_GPU
 from gpufleet.run.report import HostReport, RunFacts, report_json
 from gpufleet.run.report_table import show_report
+from tests.unit.run.report_setup import ROOT, SCHEMA
 
 RUN = RunFacts(
     "inventories/prod.py",
@@ -28,8 +28,6 @@ RUN = RunFacts(
     dry=False,
     exit_status=1,
 )
-ROOT = Path(__file__).resolve().parents[3]
-SCHEMA = json.loads((ROOT / "gpufleet/run/report.schema.json").read_text())
 
 
 def hosts() -> list[HostReport]:

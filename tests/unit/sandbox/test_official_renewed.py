@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from gpufleet_sandbox.cluster import build, cli, official
 from gpufleet_sandbox.cluster.cached import is_verified, mark_verified
 from gpufleet_sandbox.cluster.official import Limits, NotFetched, fetch
-from tests.unit.sandbox.test_official import PATH, PROGRAM, Site, binary
-from tests.unit.sandbox.test_official import site as site  # a fixture
+from tests.unit.sandbox.official_setup import PATH, PROGRAM, Site, binary
+from tests.unit.sandbox.official_setup import site as site  # a fixture
 
 NEWER = PROGRAM + b"# corrected\n"
 

@@ -12,7 +12,7 @@ import pytest
 
 from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet.toolkit.config.tables import parse_tables
-from tests.unit.toolkit.test_runtime_result import (
+from tests.unit.toolkit.runtime_result_setup import (
     BINARY,
     CRIO_D,
     PACKAGED,

@@ -9,9 +9,9 @@ import pytest
 from gpufleet.toolkit.config import containerd_layers
 from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES
-from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal
-from tests.unit.toolkit.test_runtime_result import codes_of, planned
-from tests.unit.toolkit.test_toolkit import CONFIG, containerd_host
+from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal
+from tests.unit.toolkit.runtime_result_setup import codes_of, planned
+from tests.unit.toolkit.toolkit_setup import CONFIG, containerd_host
 
 FILES = sorted((Path(__file__).parent / "defaults").glob("containerd-*.toml"))
 NVIDIA = (*RUNTIME_PLACES["containerd"].runtimes, "nvidia")

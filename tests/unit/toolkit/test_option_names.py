@@ -14,9 +14,8 @@ import pytest
 from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.verify.runtimes import CheckedRuntime
-from tests.unit.toolkit.test_runtime_result import (
+from tests.unit.toolkit.runtime_result_setup import (
     BINARY,
-    CONFIG,
     DEFAULT_FILE,
     NEW,
     OLD,
@@ -29,7 +28,7 @@ from tests.unit.toolkit.test_runtime_result import (
     table,
     written,
 )
-from tests.unit.toolkit.test_toolkit import carried_out, plan
+from tests.unit.toolkit.toolkit_setup import CONFIG, carried_out, plan
 
 LOWER_SYSTEMD = "systemdCgroup = true"
 LOWER_RUNC = 'binaryName = "/usr/local/bin/runc"'

@@ -9,12 +9,9 @@ from typing import Any
 import pytest
 
 from gpufleet.facts.model import ManagedFile, NodeFacts, Service
-from gpufleet.node.catalog import load_catalog
-from gpufleet.toolkit.runtime_model import RuntimePlan
-from gpufleet.toolkit.runtime_removal import plan_runtime_removal
-from gpufleet.toolkit.settings import ToolkitSettings
 from tests.unit.hosts import bare_host, record_of
-from tests.unit.toolkit.test_toolkit import (
+from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal, reported
+from tests.unit.toolkit.toolkit_setup import (
     CONFIG,
     CRI_1,
     DAEMON,
@@ -32,23 +29,6 @@ OTHER = "/srv/containerd.toml"
 CRI = '[plugins."io.containerd.grpc.v1.cri".containerd'
 NAMED = f'{CRI}]\ndefault_runtime_name = "nvidia"\n'
 KATA = f'{CRI}.runtimes.kata]\nruntime_type = "io.containerd.kata.v2"\n'
-
-
-def removal(facts: NodeFacts, **settings: Any) -> RuntimePlan:
-    (done,) = plan_runtime_removal(ToolkitSettings(**settings), facts, load_catalog())
-    return done
-
-
-def reported(done: RuntimePlan) -> list[tuple[str, bool]]:
-    return [(finding.code, finding.blocks) for finding in done.findings]
-
-
-def edited(facts: NodeFacts, path: str, text: str | None) -> NodeFacts:
-    return replace(facts, files=facts.files | file(path, text))
-
-
-def provisioned(facts: NodeFacts, **settings: Any) -> NodeFacts:
-    return carried_out(facts, plan(facts, **settings))
 
 
 class TestDefaultOfTheUsers:

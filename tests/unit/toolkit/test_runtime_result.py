@@ -6,75 +6,42 @@ The inputs are rewritten from public reports; each test names its source.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
-from gpufleet.core.findings import Finding
-from gpufleet.facts.model import NodeFacts, Service
-from gpufleet.toolkit.runtime_model import RuntimePlan
-from tests.unit.hosts import bare_host
-from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal, reported
-from tests.unit.toolkit.test_toolkit import (
+from gpufleet.facts.model import Service
+from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal, reported
+from tests.unit.toolkit.runtime_result_setup import (
+    BINARY,
+    CONF_D,
+    CRIO_D,
+    DEFAULT_FILE,
+    IMPORTS,
+    MAIN,
+    NEW,
+    OLD,
+    PACKAGED,
+    SYSTEMD,
+    binary,
+    codes_of,
+    crio_host,
+    host,
+    only,
+    planned,
+    table,
+    written,
+)
+from tests.unit.toolkit.toolkit_setup import (
     CONFIG,
     DAEMON,
     codes,
-    containerd_host,
     docker_host,
-    file,
     plan,
-    runtime,
 )
 
 TOOLKIT = "/etc/nvidia-container-runtime/config.toml"
-CONF_D = "/etc/containerd/conf.d"
 NVIDIA_CTK = f"{CONF_D}/99-nvidia.toml"  # the name that nvidia-ctk gives its drop-in
-IMPORTS = f'imports = ["{CONF_D}/*.toml"]\n'
-OLD = "io.containerd.grpc.v1.cri"
-NEW = "io.containerd.cri.v1.runtime"
-BINARY = "/usr/bin/nvidia-container-runtime"
-
-
-def table(plugin: str, name: str, *options: str, kind: str = "io.containerd.runc.v2") -> str:
-    """A runtime of containerd with these options."""
-    head = f"[plugins.'{plugin}'.containerd.runtimes.{name}"
-    lines = "".join(f"{option}\n" for option in options)
-    return f"{head}]\nruntime_type = '{kind}'\n{head}.options]\n{lines}"
-
-
-def binary(path: str = BINARY) -> str:
-    return f'BinaryName = "{path}"'
-
-
-SYSTEMD = "SystemdCgroup = true"
-# The output of `containerd config default` of 2.2 and newer, shortened: it has two CRI tables.
-DEFAULT_FILE = (
-    f"version = 3\n{IMPORTS}[plugins.'{OLD}']\nstream_server_address = '127.0.0.1'\n"
-    f"[plugins.'{NEW}'.containerd]\ndefault_runtime_name = 'runc'\n"
-)
-
-
-def host(version: str, files: dict[str, str]) -> NodeFacts:
-    """A containerd host with the main file and drop-ins."""
-    facts = containerd_host(files.pop(CONFIG, None), version)
-    for path, text in files.items():
-        facts = edited(facts, path, text)
-    return facts
-
-
-def planned(facts: NodeFacts, **settings: Any) -> RuntimePlan:
-    (only,) = plan(facts, **settings).runtimes
-    return only
-
-
-def written(done: RuntimePlan) -> str:
-    assert done.change is not None
-    return done.change.after or ""
-
-
-def only(done: RuntimePlan) -> Finding:
-    (finding,) = done.findings
-    return finding
 
 
 class TestTheTableOfTheFilesVersion:
@@ -151,10 +118,6 @@ class TestTheTableOfTheFilesVersion:
         done = planned(host("1.7.24", files))
         assert codes_of(done) == ["GF409"]
         assert f"{CONF_D}/a.toml" in only(done).message
-
-
-def codes_of(done: RuntimePlan) -> list[str]:
-    return [finding.code for finding in done.findings]
 
 
 class TestCdiIsAnExtra:
@@ -296,25 +259,6 @@ class TestALaterFileSetsTheDefault:
         done = planned(crio_host(files), default_runtime=True)
         assert codes_of(done) == ["GF442"]
         assert later in only(done).remedy
-
-
-MAIN = "/etc/crio/crio.conf"
-CRIO_D = "/etc/crio/crio.conf.d"
-# The file that CRI-O's packages install (github.com/cri-o/packaging, 2026-11).
-PACKAGED = """[crio.runtime]
-default_runtime = "crun"
-[crio.runtime.runtimes.crun]
-runtime_path = "/usr/libexec/crio/crun"
-runtime_root = "/run/crun"
-monitor_path = "/usr/libexec/crio/conmon"
-"""
-
-
-def crio_host(files: dict[str, str]) -> NodeFacts:
-    contents = file(MAIN, None) | file(f"{CRIO_D}/99-nvidia.toml", None)
-    for path, text in files.items():
-        contents |= file(path, text)
-    return bare_host(files=contents, runtimes=runtime("crio", "1.34.1"))
 
 
 class TestAdopted:

@@ -11,8 +11,8 @@ from gpufleet.facts.sections.services import parse_runtimes
 from gpufleet.toolkit.config.json_text import MAX_DEPTH
 from gpufleet.toolkit.runtime_result import find_undefined
 from tests.unit.hosts import bare_host
-from tests.unit.toolkit.test_runtime_removal_plan import edited, provisioned, removal, reported
-from tests.unit.toolkit.test_toolkit import (
+from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal, reported
+from tests.unit.toolkit.toolkit_setup import (
     CONFIG,
     DAEMON,
     codes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.toolkit.test_toolkit import containerd_host, docker_host, plan
+from tests.unit.toolkit.toolkit_setup import containerd_host, docker_host, plan
 
 DOCKER = '{"debug": true, "features": {"buildkit": true}, "default-runtime": "runc", "a.b": 1}'
 CONTAINERD = 'version = 2\noom_score = -999\n[plugins."io.containerd.gc.v1.scheduler"]\n'

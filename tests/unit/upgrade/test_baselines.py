@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.upgrade.test_scripts import CALLS, Run, fake, folder, rpm, run
+from tests.unit.upgrade.scripts_setup import CALLS, Run, fake, folder, rpm, run
 
 __all__ = ["folder", "run"]  # fixtures
 OLD = "gpus 8\nxids 0\nunit docker\n"

@@ -14,7 +14,7 @@ from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
 from gpufleet.upgrade.pods import Policy
-from tests.unit.upgrade.test_pods import pod
+from tests.unit.upgrade.pods_setup import pod
 
 
 def system(path: str) -> dict[str, Any]:

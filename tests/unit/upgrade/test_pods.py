@@ -15,15 +15,9 @@ from gpufleet.upgrade.pods import (
     unreplaced_pods,
     uses_gpu,
 )
+from tests.unit.upgrade.pods_setup import GPU, pod
 
 RUN = "run-1"
-GPU: dict[str, Any] = {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
-
-
-def pod(name: str, owner: str = "ReplicaSet", spec: Any = GPU, **metadata: Any) -> dict[str, Any]:
-    owners = [{"kind": owner, "name": "owner", "uid": "u", "controller": True}] if owner else []
-    about = {"name": name, "namespace": "ns", "uid": name, "ownerReferences": owners, **metadata}
-    return {"metadata": about, "spec": spec, "status": {"phase": "Running"}}
 
 
 def node(**metadata: Any) -> dict[str, Any]:
