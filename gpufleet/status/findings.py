@@ -37,8 +37,9 @@ OUTLIER = warning(
 RUNTIME_OLD = warning(
     "GF719",
     "Container runtime without fixes",
-    "{name} {version} {why}.",
-    "Upgrade the package to {fixed}.",
+    "{package} {version} {why}.",
+    "Upgrade the package to {fixed}. Packages of the distribution are not judged: it numbers its "
+    "fixes differently.",
     description="The minor version of a container runtime reached its end of life, or this version "
     "has known vulnerabilities.",
 )

@@ -9,13 +9,14 @@ from typing import Literal, get_args
 
 from gpufleet.status.models import FLAGS, Flag, FleetStatus, Row
 
-Property = Literal["model", "driver", "os", "kernel"]
+Property = Literal["model", "driver", "os", "kernel", "group"]
 PROPERTIES: tuple[Property, ...] = get_args(Property)
 _VALUES: Mapping[Property, Callable[[Row], str]] = {
     "model": lambda row: row.model,
     "driver": lambda row: row.driver,
     "os": lambda row: row.os,
     "kernel": lambda row: row.kernel,
+    "group": lambda row: ", ".join(row.groups),
 }
 
 

@@ -189,7 +189,8 @@ def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
     """Findings about container runtimes that come in their makers' packages."""
     for known in load_runtimes().runtimes:
         runtime = facts.runtimes.get(known.name)
-        if runtime is None or not any(name in facts.packages for name in known.packages):
+        package = next((name for name in known.packages if name in facts.packages), None)
+        if runtime is None or package is None:
             continue
         minor = known.minor_of(runtime.version)
         if minor is None:
@@ -197,13 +198,13 @@ def about_runtimes(facts: NodeFacts, today: date) -> Iterator[Note]:
         if minor.end_of_life and minor.end_of_life < today:
             why = f"reached its end of life on {minor.end_of_life.isoformat()}"
             newer = "a newer minor version, which gets fixes"
-            over = findings.RUNTIME_OLD(name=known.name, version=minor.minor, why=why, fixed=newer)
+            over = findings.RUNTIME_OLD(package=package, version=minor.minor, why=why, fixed=newer)
             yield Note("end-of-life", over)
         fixed = f"{minor.floor} or newer" if minor.floor else "a minor version that gets fixes"
         below = minor.floor and version_tuple(runtime.version) < version_tuple(minor.floor)
         if minor.insecure or below:
             finding = findings.RUNTIME_OLD(
-                name=known.name,
+                package=package,
                 version=runtime.version,
                 why="has known vulnerabilities",
                 fixed=fixed,
