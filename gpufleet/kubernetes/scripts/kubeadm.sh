@@ -5,6 +5,7 @@ message=$1 begun=$2 joined=$3 verb=$4 config=$5 ignored=$6
 shift 6
 done=$*
 trap 'rm -f "$config"' EXIT
+began=$(date +%s)
 out=$( (printf '' >"$begun") 2>&1) || fail "$message" "$out" # a full disk
 enable_units kubelet
 set --
@@ -22,6 +23,7 @@ logs=$(for log in /var/log/pods/kube-system_*/*/*.log; do
 done)
 # what kept pods from starting; the last lines of a kubelet that runs are about an API server that does not answer yet
 cause='StartContainer|CreatePodSandbox|ErrImage'
-systemctl is-active -q kubelet || cause='^[EF][0-9]|err='
-kubelet=$(journalctl -u kubelet --no-pager -o cat 2>/dev/null | grep -E "$cause" | tail -n 1 | cut -c 1-1000)
+# one that crashes at its start is active for a moment, each time systemd starts it again
+{ systemctl is-active -q kubelet && sleep 1 && systemctl is-active -q kubelet; } || cause='^[EF][0-9]|err='
+kubelet=$(journalctl -u kubelet --since "@$began" --no-pager -o cat 2>/dev/null | grep -E "$cause" | tail -n 1 | cut -c 1-1000)
 fail "$message" "$(printf '%s\n' "$out" | grep -viE 'token|certificate.?key|[0-9a-f]{64}' | tail -n 5)" "$kubelet" "$logs"
