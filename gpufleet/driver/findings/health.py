@@ -11,7 +11,7 @@ VERSION_MISMATCH = warning(
     "module and library differ.",
     "{remedy}",
     advice="Run `gpufleet apply`: it loads the matching module, or reports what keeps the old one "
-    "in use. With driver_enabled = False, reboot the host. If packages of another source brought "
+    "in use. With driver_enabled = False, reboot the host. If packages of another source installed "
     "the library, remove them.",
 )
 LOAD_MATCHING = (
@@ -19,7 +19,7 @@ LOAD_MATCHING = (
     "With driver_enabled = False, reboot the host."
 )
 REMOVE_LIBRARY = (
-    "Remove {packages} from the host, which brought the library of {version}, then run "
+    "Remove {packages} from the host, which installed the library of {version}, then run "
     "`gpufleet apply`."
 )
 REMOVE_PACKAGES = (

@@ -72,7 +72,7 @@ def test_no_reboot_repairs_packages_beside_the_operators_driver() -> None:
 
 
 def test_a_library_of_another_package_is_named_for_removal() -> None:
-    """https://github.com/Syllo/nvtop/issues/125: a tool's dependency brought a second library."""
+    """https://github.com/Syllo/nvtop/issues/125: a tool's dependency installed a second library."""
     facts = converged_host(library="535.183.01")
     package = Package("libnvidia-compute-535", "535.183.01-0ubuntu0.22.04.1", "amd64")
     facts = replace(facts, packages={**facts.packages, package.name: package})
