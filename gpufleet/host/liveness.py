@@ -7,6 +7,7 @@ SSH server itself is asked, as OpenSSH's client does with ServerAliveInterval.
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import gevent
 from gevent import Greenlet
@@ -51,12 +52,16 @@ def _watch(host: Host) -> None:
 
 
 def _await_answer(host: Host, transport: Transport) -> None:
+    """Return when any packet of the host has arrived, as OpenSSH's client counts it: under load, an
+    answer may be lost on a connection that works."""
+    heard = _count_packets(transport)
     began = time.monotonic()
     asked: Greenlet = gevent.spawn(_ask, transport)
     while True:
         asked.join(timeout=LIVENESS_INTERVAL)
         silent = time.monotonic() - began
-        if asked.ready():
+        if asked.ready() or heard[0]:
+            asked.kill(block=False)
             return
         if silent >= LIVENESS_TIMEOUT:
             break
@@ -67,6 +72,21 @@ def _await_answer(host: Host, transport: Transport) -> None:
     host.connector_data[_LOST] = silent
     asked.kill(block=False)
     transport.close()
+
+
+def _count_packets(transport: Transport) -> list[int]:
+    """The number of packets that the host sends from now on, as the only item of a list."""
+    heard = [0]
+    packetizer = transport.packetizer
+    read = type(packetizer).read_message
+
+    def read_message() -> Any:
+        message = read(packetizer)
+        heard[0] += 1
+        return message
+
+    packetizer.read_message = read_message  # type: ignore[method-assign]
+    return heard
 
 
 def _ask(transport: Transport) -> None:

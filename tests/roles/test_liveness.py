@@ -13,12 +13,18 @@ from gpufleet.host import liveness
 from gpufleet.host.trouble import explain_failed_command
 
 
+class Packetizer:
+    def read_message(self) -> str:
+        return "a packet"
+
+
 class Transport:
     """An SSH connection; its server responds after each of `delays`, then at once."""
 
     def __init__(self, *delays: float, error: Exception | None = None) -> None:
         self.delays, self.error = list(delays), error
         self.active, self.asked = True, 0
+        self.packetizer = Packetizer()
 
     def is_active(self) -> bool:
         return self.active
@@ -54,6 +60,22 @@ def watched(transport: Transport, seconds: float) -> Any:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "LIVENESS_INTERVAL", 0.05)
     monkeypatch.setattr(liveness, "LIVENESS_TIMEOUT", 0.25)
+
+
+def test_a_host_that_sends_anything_is_alive() -> None:
+    """Its answer may be lost under load, while steps go on over the same connection."""
+    transport = Transport(60)
+
+    def send() -> None:
+        while True:
+            gevent.sleep(0.02)
+            transport.packetizer.read_message()
+
+    sender = gevent.spawn(send)
+    host = watched(transport, 0.6)
+    sender.kill()
+    assert transport.active
+    assert liveness._LOST not in host.connector_data
 
 
 def test_a_host_that_hangs_is_lost_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
