@@ -56,7 +56,7 @@ def became(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def call(*words: str) -> Result:
-    return CliRunner().invoke(main, words)
+    return CliRunner(env={"COLUMNS": "200"}).invoke(main, words)
 
 
 @pytest.fixture
