@@ -35,7 +35,7 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
     if dry:
         _show_steps(console, "would", hosts)
     elif is_quiet():  # otherwise the steps are shown while they run
-        _show_steps(console, "changed", [host for host in hosts if host.status == "changed"])
+        _show_steps(console, "changed", [host for host in hosts if _did_all_steps(host)])
     found = (
         (host.name, finding)
         for host in hosts
@@ -49,6 +49,11 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
             word = host.status if host.status == "not reached" else "failed"
             _say(console, word, "bold red", host.name, error)
     console.print(_summary(nodes, clusters, dry=dry), highlight=False, markup=False)
+
+
+def _did_all_steps(host: HostReport) -> bool:
+    """True if the run changed as much as was planned: otherwise it is not known which steps did."""
+    return host.status == "changed" and host.changed >= len(host.steps)
 
 
 def _hides_infos(host: HostReport, *, dry: bool) -> bool:
