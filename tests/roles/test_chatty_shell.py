@@ -58,7 +58,7 @@ def test_only_what_is_framed_counts(carry_out: Callable[..., Any]) -> None:
 
 
 def test_a_banner_is_no_reason_for_a_reboot() -> None:
-    assert modules.reboot_reason(around("").splitlines()) == ""
+    assert modules.reboot_reason(around("").splitlines()) is None
     assert modules.reboot_reason(around("reboot nouveau stays").splitlines()) == "nouveau stays"
 
 

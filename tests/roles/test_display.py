@@ -141,7 +141,7 @@ def test_a_step_is_one_line_for_all_its_hosts(state: State, lines: list[str]) ->
     carry_out(state)
     assert [line.rpartition(",")[0].strip() for line in lines] == [
         "Say hello: done on 2 hosts (@fake/one, @fake/broken)",
-        "Say false: changed @fake/one, failed on @fake/broken",
+        "Say false: done on @fake/one, failed on @fake/broken",
     ]
 
 
