@@ -13,8 +13,8 @@ from types import ModuleType
 
 import gpufleet
 import gpufleet_sandbox
-from gpufleet.core.findings import Kind
 from gpufleet.core.findings import finding_modules as declare
+from gpufleet.core.findings import finding_rooms
 
 # room -> first and last number of each of its ranges; no two rooms share a number
 RANGES: dict[str, tuple[tuple[int, int], ...]] = {
@@ -52,13 +52,8 @@ def finding_modules() -> list[ModuleType]:
 
 def codes() -> dict[str, str]:
     """Code of every finding -> the room that declares it."""
-    found: dict[str, str] = {}
-    for module in finding_modules():
-        package, room = module.__name__.split(".")[:2]
-        for value in vars(module).values():
-            if isinstance(value, Kind):
-                found[value.code] = "sandbox" if package == "gpufleet_sandbox" else room
-    return found
+    sandbox = dict.fromkeys(finding_rooms(gpufleet_sandbox), "sandbox")
+    return {**finding_rooms(gpufleet), **sandbox}
 
 
 def next_free(room: str, taken: Mapping[str, str]) -> str:

@@ -182,7 +182,7 @@ def cluster_checks(folder: Path) -> str:
         for node in tree.body:
             if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
                 codes = sorted(set(re.findall(r"\bkinds\.([A-Z_]+)\b", ast.unparse(node))))
-                linked = [f"[{code}](findings.md#{code.lower()})" for code in map(kinds.get, codes)]
+                linked = [kinds[code] for code in codes]
                 what = " ".join((ast.get_docstring(node) or "").split()).rstrip(".")
                 check = node.name.removeprefix("test_")
                 rows.append(f"| `{check}` | {', '.join(linked) or '-'} | {_cell(what)} |")
@@ -190,9 +190,14 @@ def cluster_checks(folder: Path) -> str:
 
 
 def _imported_kinds(tree: ast.Module) -> dict[str, str]:
-    """Names of the module that a file of checks imports as `kinds` -> codes."""
+    """Names of the module that a file of checks imports as `kinds` -> links to their entries."""
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.names[0].asname == "kinds":
             module = importlib.import_module(f"{node.module}.{node.names[0].name}")
-            return {name: k.code for name, k in vars(module).items() if isinstance(k, Kind)}
+            room = str(node.module).split(".")[1]
+            return {
+                name: f"[{kind.code}](findings/{room}.md#{kind.code.lower()})"
+                for name, kind in vars(module).items()
+                if isinstance(kind, Kind)
+            }
     raise LookupError("no findings are imported")

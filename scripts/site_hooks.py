@@ -37,7 +37,7 @@ PAGES = {  # file of the repository -> page of the site
 }
 LISTS = {"docs/runbooks": "runbooks/index.md"}  # a folder of pages -> the page that lists them
 SOURCES = {page: source for source, page in PAGES.items()}
-WIDE = ("reference/findings.md", "reference/keys.md")  # with too many headings for a column
+WIDE = ("reference/keys.md",)  # with too many headings for a column
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:

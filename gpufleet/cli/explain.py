@@ -11,7 +11,7 @@ from difflib import get_close_matches
 import click
 
 import gpufleet
-from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_modules
+from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.settings import values_of
 from gpufleet.core.visible import one_line
@@ -34,7 +34,7 @@ def explain(codes: tuple[str, ...]) -> None:
 
     Exit status: 0 every code and key is known; 2 usage error.
     """
-    finding_modules(gpufleet)
+    rooms = finding_rooms(gpufleet)
     keys = _keys()
     wanted = [f"GF{code}" if _DIGITS.fullmatch(code) else code for code in codes]
     texts = []
@@ -43,7 +43,7 @@ def explain(codes: tuple[str, ...]) -> None:
         if word in keys:
             texts.append(keys[word])
         elif code in KNOWN_KINDS or code.startswith(SANDBOX):
-            texts.append(_entry(code))
+            texts.append(_entry(code, rooms))
         else:
             raise click.UsageError(_unknown(word, keys))
     click.echo("\n\n".join(texts))
@@ -88,19 +88,22 @@ def describe_kind(kind: Kind) -> tuple[str, str]:
     return message, remedy
 
 
-def _entry(code: str) -> str:
+def _entry(code: str, rooms: Mapping[str, str]) -> str:
     if code not in KNOWN_KINDS:
         return f"{code} is a finding of the sandbox: its text and remedy are in the output."
     kind = KNOWN_KINDS[code]
     body = "\n\n".join(textwrap.fill(text, EXPLAIN_WIDTH) for text in describe_kind(kind))
-    address = f"\n\n{address_of(code)}" if address_of(code) else ""
+    place = address_of(code, rooms[code])
+    address = f"\n\n{place}" if place else ""
     return f"{code} {kind.severity.value}: {kind.title}\n\n{body}{address}"
 
 
-def address_of(code: str) -> str:
-    """The address of a finding's page: on the site in GPUFLEET_DOCS, or in a checkout. "" if
-    neither exists; then this entry has the page's whole text."""
+def address_of(code: str, room: str) -> str | None:
+    """The address of a finding's entry: on the site in GPUFLEET_DOCS, or in a checkout.
+
+    None if neither exists; then `explain` has printed the whole entry.
+    """
     if site := os.environ.get("GPUFLEET_DOCS"):
-        return f"{site.rstrip('/')}/{FINDINGS}.html#{code.lower()}"
-    page = shipped_path("docs") / f"{FINDINGS}.md"
-    return f"{page}#{code.lower()}" if page.is_file() else ""
+        return f"{site.rstrip('/')}/{FINDINGS}/{room}.html#{code.lower()}"
+    page = shipped_path("docs") / FINDINGS / f"{room}.md"
+    return f"{page}#{code.lower()}" if page.is_file() else None

@@ -11,7 +11,13 @@ import pytest
 
 from scripts.browser import SERVED, Browser
 
-pytestmark = pytest.mark.extended
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "The site works in a browser without a network: search, pictures, links.",
+        level=7,
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 START = f"http://{SERVED}/index.html"

@@ -23,7 +23,14 @@ from gpufleet.status.rows import fleet_of
 from scripts.browser import Browser
 from tests.unit.status.fleets import HOSTILE, NOW, bare, fleet, healthy, seen, silent
 
-pytestmark = pytest.mark.extended
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "The page of `status --html` works in a browser without a network, and shows hostile "
+        "names as text.",
+        level=7,
+    ),
+]
 Image = pytest.importorskip("PIL.Image", reason="Pillow's pinned version needs Python 3.11")
 
 CAPTURES = sorted((Path(__file__).parents[1] / "unit/facts/captures").glob("*.txt"))

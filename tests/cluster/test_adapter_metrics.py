@@ -36,7 +36,13 @@ WANTED = {
 }
 TRAINER, PART = "trainer-1-a", "partitioned-1-a"
 
-pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True),
+    pytest.mark.claim(
+        "The adapter's values are right for pods with several GPUs and with a part of one.",
+        level=6,
+    ),
+]
 
 
 @pytest.fixture(params=some(["exported labels", "honored labels"], ["exported labels"]))

@@ -19,6 +19,11 @@ from tests.cluster.fake_charts import write_charts
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import Bench
 
+pytestmark = pytest.mark.claim(
+    "A metrics API that is already served stays with its owner.",
+    level=5,
+)
+
 WANTED = {
     "monitoring_autoscaling": True,
     "monitoring_prometheus": "none",

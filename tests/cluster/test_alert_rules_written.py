@@ -12,6 +12,11 @@ from kubernetes import client
 from gpufleet.monitoring.alert_models import load_alerts
 from tests.cluster.stacking import Bench
 
+pytestmark = pytest.mark.claim(
+    "Alerts reach the cluster once. Alertmanager gets the user's receivers, which no output shows.",
+    level=5,
+)
+
 GROUP = ("monitoring.coreos.com", "v1", "monitoring", "prometheusrules")
 NAME = "gpufleet-gpu"
 CONFIG = "gpufleet-alertmanager"

@@ -75,6 +75,11 @@ def autoscaled(loop: Loop, namespace: str) -> Callable[..., Watch]:
     return make
 
 
+@pytest.mark.claim(
+    "A Deployment grows from 1 to 6 pods under load and shrinks again, with real "
+    "Prometheus, adapter and autoscaler.",
+    level=6,
+)
 def test_a_deployment_grows_under_load_and_shrinks_again(
     loop: Loop,
     namespace: str,
@@ -113,6 +118,7 @@ WRONG = {  # Deployment -> metric and labels of its autoscaler, expected message
 }
 
 
+@pytest.mark.claim("An autoscaler that shows `<unknown>` is explained.", level=6)
 @pytest.mark.extended
 def test_an_unknown_metric_is_explained(
     loop: Loop, namespace: str, autoscaled: Callable[..., Watch]

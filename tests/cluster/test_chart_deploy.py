@@ -58,6 +58,10 @@ def test_a_chart_with_a_wrong_digest_stops_all(current: Bench, chosen: Path) -> 
     assert "monitoring" not in spaces
 
 
+@pytest.mark.claim(
+    "A missing helm is downloaded; another checksum is refused.",
+    level=5,
+)
 @pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
 def test_a_missing_helm_is_downloaded_and_used(
     place: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

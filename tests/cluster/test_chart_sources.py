@@ -19,7 +19,14 @@ from tests.cluster.tiny import Run, Site, archive
 from tests.selection import EXTENDED
 
 # sources of charts do not depend on the server's version
-pytestmark = pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True)
+pytestmark = [
+    pytest.mark.parametrize("cluster", KUBERNETES[:1], indirect=True),
+    pytest.mark.claim(
+        "Charts come from a repository over HTTP or a registry, once, and are kept by their "
+        "sha256.",
+        level=5,
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +222,10 @@ def test_a_login_does_not_go_to_another_host(
         assert other.requested == ["/tiny-1.0.0.tgz"]
 
 
+@pytest.mark.claim(
+    "Logins for charts come from a private file, and are in no command line.",
+    level=5,
+)
 def test_a_registry_that_requires_a_login(
     site: Site, tmp_path: Path, registry_program: Path, cache: Path
 ) -> None:

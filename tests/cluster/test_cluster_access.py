@@ -29,6 +29,12 @@ from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 from tests.cluster.users import Rules, kubeconfig_of
 
+pytestmark = pytest.mark.claim(
+    "API down, wrong context, expired certificate, missing permission: each is reported "
+    "with what is missing.",
+    level=5,
+)
+
 LOOPBACK = ip_address("127.0.0.1")
 Edit = Callable[[dict[str, Any]], None]
 

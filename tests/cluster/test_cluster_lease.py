@@ -15,6 +15,11 @@ from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet_sandbox.cluster import Cluster
 from tests.cluster.tiny import Site
 
+pytestmark = pytest.mark.claim(
+    "One run at a time changes a cluster; a killed one blocks no other.",
+    level=5,
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 # opens the cluster, reports it, and holds the lock until its input ends
 SCRIPT = """

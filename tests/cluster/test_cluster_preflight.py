@@ -15,6 +15,11 @@ from tests.cluster.conftest import KUBERNETES
 from tests.cluster.stacking import REAL_CHARTS, STACK, Bench, Outcome, choices_of
 from tests.cluster.users import READ_ALL, TOKEN, kubeconfig_of
 
+pytestmark = pytest.mark.claim(
+    "`preflight` of a cluster changes nothing, as a user who may only read.",
+    level=5,
+)
+
 # kinds that the control plane and the simulated nodes update continuously
 RESTLESS = {"Event", "Lease", "Node", "PodMetrics", "NodeMetrics", "APIService"}
 

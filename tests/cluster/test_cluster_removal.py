@@ -22,6 +22,12 @@ from tests.cluster.pods import SECONDS, pod
 from tests.cluster.pool import Pool
 from tests.cluster.stacking import STACK, Bench, Outcome
 
+pytestmark = pytest.mark.claim(
+    "A removal leaves a cluster as before the installation, but for objects whose "
+    "`kubectl delete` commands it prints.",
+    level=5,
+)
+
 ALL: dict[str, Any] = {
     "device_plugin_runtime_class": "nvidia",
     "monitoring_autoscaling": True,

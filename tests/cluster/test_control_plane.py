@@ -14,6 +14,11 @@ from tests.cluster.conftest import KUBERNETES
 from tests.cluster.pods import SECONDS, Pods, phases, pod, workload
 from tests.cluster.pool import Pool, groups
 
+pytestmark = pytest.mark.claim(
+    "Control planes of the sandbox have the version asked for and listen on loopback only.",
+    level=5,
+)
+
 
 def test_the_version_is_the_requested_one(cluster: Cluster) -> None:
     answer: Any = client.VersionApi(cluster.api).get_code()

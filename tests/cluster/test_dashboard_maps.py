@@ -10,6 +10,11 @@ import pytest
 from gpufleet.monitoring.models import load_grafana
 from tests.cluster.stacking import Bench
 
+pytestmark = pytest.mark.claim(
+    "Dashboards reach the cluster as ConfigMaps, are restored, and go when disabled.",
+    level=5,
+)
+
 NAMES = {f"gpufleet-dashboard-{name}" for name in ("capacity", "fleet", "gpu", "node", "workload")}
 
 

@@ -14,6 +14,11 @@ from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 
+pytestmark = pytest.mark.claim(
+    "The examples for users are accepted by 1.36 and 1.18, and their pods get a GPU.",
+    level=5,
+)
+
 FOLDER = Path(__file__).resolve().parents[2] / "templates" / "examples"
 EXAMPLES = sorted(path.name for path in FOLDER.glob("*.yaml"))
 SINCE = {"ttlSecondsAfterFinished": (1, 21)}  # fields that older servers may drop

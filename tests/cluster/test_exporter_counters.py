@@ -17,6 +17,11 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 from tests.cluster.stacking import Bench
 
+pytestmark = pytest.mark.claim(
+    "An exporter whose chart takes no list of counters is started with gpufleet's list.",
+    level=5,
+)
+
 OLD = "2.6.10"
 VOLUME, SPACE, RELEASE = "gpufleet-exporter-counters", "monitoring", "dcgm-exporter"
 FILE, PATH = "counters.csv", "/etc/gpufleet/counters.csv"

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from kubernetes import client
 
 from tests.cluster.fake_operator import PLURAL, FakeOperator
 from tests.cluster.gpu_operator_setup import OPERATOR, POLICY, deploy
 from tests.cluster.stacking import Bench
+
+pytestmark = pytest.mark.claim(
+    "The GPU Operator's release is done when its ClusterPolicy and operands are (the "
+    "operator is a fake).",
+    level=5,
+)
 
 OPERATOR |= {"device_plugin_enabled": True}
 

@@ -62,6 +62,10 @@ def test_a_deleted_crd_is_reported_and_restored(current: Bench) -> None:
     assert objects.get_cluster_custom_object(*PLURAL, POLICY)["status"]["state"] == "ready"
 
 
+@pytest.mark.claim(
+    "The GPU Operator is refused beside a device plugin and an exporter.",
+    level=5,
+)
 def test_it_is_refused_beside_plugin_and_exporter(current: Bench) -> None:
     assert current.deploy(monitoring_prometheus="none").returncode == 0
     before = current.releases()

@@ -14,6 +14,11 @@ from tests.cluster.stacking import STACK, Bench, choices_of
 CRD = "prometheuses.monitoring.coreos.com"
 
 
+@pytest.mark.claim(
+    "A bare cluster becomes a GPU cluster; a second run changes nothing within 5 seconds "
+    "(1.36 and 1.18).",
+    level=5,
+)
 def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_converged(bench: Bench) -> None:
     done = bench.deploy()
     assert done.returncode == 0, done.output
@@ -48,6 +53,10 @@ def test_a_bare_cluster_becomes_a_gpu_cluster_and_stays_converged(bench: Bench) 
     assert silent in checks["prometheus_scrapes_the_exporter"]["message"]
 
 
+@pytest.mark.claim(
+    "Grafana has no default password, and no output has the one it has.",
+    level=5,
+)
 @pytest.mark.extended
 def test_grafanas_password_is_neither_printed_nor_changed(current: Bench) -> None:
     done = current.deploy("-vv", monitoring_grafana_node_port=32322)
@@ -73,6 +82,10 @@ def test_a_dry_run_shows_all_changes_and_makes_none(current: Bench) -> None:
     assert "monitoring" not in namespaces
 
 
+@pytest.mark.claim(
+    "A chart version that cannot work is refused before any change.",
+    level=5,
+)
 @pytest.mark.extended
 def test_an_impossible_pin_stops_the_run_before_any_change(bench: Bench) -> None:
     pins = {"kube-prometheus-stack": "46.2.0", "dcgm-exporter": "3.1.5"}
@@ -130,6 +143,7 @@ UPGRADES = [  # gpufleet's choices, oldest first; at most the cluster's own
 ]  # fmt: skip
 
 
+@pytest.mark.claim("Each chart version upgrades to the next, CRDs first.", level=5)
 @pytest.mark.extended
 def test_every_choice_can_be_upgraded_to_the_next(current: Bench) -> None:
     before: dict[str, str] = {}

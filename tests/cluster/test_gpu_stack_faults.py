@@ -30,6 +30,10 @@ def test_an_unknown_value_of_a_chart_is_refused(current: Bench) -> None:
     assert "dcgm-exporter" not in current.releases()
 
 
+@pytest.mark.claim(
+    "A node has one exporter, whatever the other one is called.",
+    level=5,
+)
 def test_with_another_exporter_none_is_installed(current: Bench) -> None:
     labels = {"app": "starship"}
     container = {
@@ -124,6 +128,10 @@ def test_the_run_after_a_killed_one_converges(current: Bench, pool: Pool, tmp_pa
     assert current.deploy().report["changed"] == 0
 
 
+@pytest.mark.claim(
+    "Each check of a cluster finds its own fault, and no other check does.",
+    level=5,
+)
 @pytest.mark.extended
 @pytest.mark.parametrize(
     ("image", "check", "code"),

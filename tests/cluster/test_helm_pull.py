@@ -19,6 +19,11 @@ from gpufleet.core.limits import CHART_LIMIT, MIB
 from tests.cluster.serving import PASSWORD, USER
 from tests.cluster.tiny import archive
 
+pytestmark = pytest.mark.claim(
+    "gpufleet handles what `helm pull` does not promise of repositories over HTTP.",
+    level=5,
+)
+
 INDEX = """apiVersion: v1
 entries:
   tiny: [{name: tiny, version: 1.0.0, apiVersion: v2, urls: [tiny-1.0.0.tgz], digest: DIGEST}]

@@ -23,6 +23,11 @@ from tests.cluster.scraping import Site, local_addresses
 from tests.cluster.stacking import Bench
 from tests.monitoring.programs import Prometheus, start_prometheus
 
+pytestmark = pytest.mark.claim(
+    "The load test puts one pod on every free GPU, judges it by Prometheus, and removes it.",
+    level=6,
+)
+
 NODE, GPUS = "fake", 2
 SCRAPE = {"scrape_interval": "500ms", "scrape_timeout": "500ms"}
 SAMPLES = 4

@@ -58,6 +58,10 @@ def test_another_detector_is_left_alone(bench: Bench) -> None:
     assert wait_until(gone, SECONDS)
 
 
+@pytest.mark.claim(
+    "The real node-problem-detector writes conditions and events with our scripts.",
+    level=6,
+)
 def test_it_runs_on_every_gpu_node_and_a_second_run_changes_nothing(bench: Bench) -> None:
     done = bench.deploy(**WANTED)
     assert done.returncode == 0, done.output

@@ -12,6 +12,11 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS
 from tests.cluster.stacking import Bench, Outcome
 
+pytestmark = pytest.mark.claim(
+    "A node that is not Ready does not stop a run; the output names it.",
+    level=5,
+)
+
 FAILED = "sandbox.gpufleet/not-ready"  # annotation of a simulated node
 TAINT = "node.kubernetes.io/not-ready"
 
@@ -62,6 +67,7 @@ def test_a_narrowed_selector_is_no_failure(current: Bench, key: str) -> None:
     assert "gpu-2 (it does not have the label pool=inference), gpu-3 (" in message(done, "GF809")
 
 
+@pytest.mark.claim("A quota that rejects pods is found before any change.", level=5)
 @pytest.mark.extended
 def test_a_quota_is_found_before_anything_is_changed(current: Bench) -> None:
     core: Any = current.core

@@ -6,6 +6,7 @@ import os
 import subprocess
 from typing import Any
 
+import pytest
 from kubernetes import client
 
 from gpufleet_sandbox.cluster.snapshot import HEARTBEATS
@@ -47,6 +48,11 @@ def daemon(bench: Bench, name: str, container: dict[str, Any], **spec: Any) -> N
     client.AppsV1Api(bench.cluster.api).create_namespaced_daemon_set("kube-system", body)
 
 
+@pytest.mark.claim(
+    "Another team's Prometheus, device plugin and host engine stay as they are, byte by "
+    "byte in etcd.",
+    level=5,
+)
 def test_what_others_run_stays_as_it_is_and_the_rest_is_added(current: Bench) -> None:
     install_prometheus(current)
     sockets = {"name": "sockets", "hostPath": {"path": SOCKETS}}

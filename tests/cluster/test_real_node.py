@@ -155,6 +155,11 @@ def test_the_host_is_a_real_node(site: Site) -> None:
     assert site.gpus() == "None"
 
 
+@pytest.mark.claim(
+    "On a real kubelet and containerd with a simulated NVML, the device plugin advertises "
+    "the GPUs and a pod gets one.",
+    level=6,
+)
 def test_the_plugin_advertises_the_gpus_of_nvml(provisioned: Site) -> None:
     assert wait_until(lambda: provisioned.gpus() == "1", SECONDS)
     assert len(provisioned.host.output("nvidia-smi -L").splitlines()) == 1

@@ -23,6 +23,8 @@ from gpufleet.kube.operations.lease import LEASES, NAME
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site, archive
 
+pytestmark = pytest.mark.claim("The next run completes a release whose run was killed.", level=5)
+
 WAITING = "sandbox.gpufleet/waiting"
 # a run in a separate process, so that all of gpufleet is killed
 SCRIPT = """

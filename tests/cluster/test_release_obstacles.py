@@ -13,6 +13,8 @@ from gpufleet.helm.release import ChartSource, Readiness, Release
 from gpufleet.kube.facts import ReleaseRef
 from tests.cluster.tiny import Run, Site, archive
 
+pytestmark = pytest.mark.claim("Obstacles to a release are reported before any change.", level=5)
+
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 NODES = ("gpu-1", "gpu-2", "gpu-3")
 

@@ -15,6 +15,12 @@ from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.tiny import Site
 from tests.selection import some
 
+pytestmark = pytest.mark.claim(
+    "Releases: no changes, a diff without secrets, and a roll-back with its reason, with "
+    "helm 3 and 4.",
+    level=5,
+)
+
 WAITING = "sandbox.gpufleet/waiting"  # annotation: kwok holds the pod's containers in this state
 
 
@@ -209,6 +215,10 @@ def test_a_quota_is_the_reason(place: Site) -> None:
     place.core.delete_namespaced_resource_quota("none", place.namespace)
 
 
+@pytest.mark.claim(
+    "Values that were set by hand are named before they are replaced.",
+    level=5,
+)
 def test_values_set_by_hand_are_named_before_they_are_replaced(site: Site) -> None:
     """`helm upgrade --reuse-values --set`, as an engineer on call does it."""
     values = {"deployment": {"replicas": 2}}

@@ -86,6 +86,10 @@ def holds(labels: dict[str, str], part: dict[str, str]) -> bool:
     return part.items() <= labels.items()
 
 
+@pytest.mark.claim(
+    "The scrape job finds every exporter and nothing else, in a real Prometheus.",
+    level=6,
+)
 def test_every_exporter_is_a_target_and_nothing_else(site: Site, prometheus: Prometheus) -> None:
     found = {target["labels"]["node"]: target for target in targets(prometheus)}
     assert {name: (target["scrapeUrl"], target["labels"]) for name, target in found.items()} == {
@@ -168,6 +172,7 @@ def test_a_panel_shows_how_a_namespace_uses_its_gpus(prometheus: Prometheus) -> 
     assert (found["metric"], found["value"][1]) == ({"namespace": "research"}, "0.9")
 
 
+@pytest.mark.claim("A ServiceMonitor with our values gives the same labels.", level=6)
 @pytest.mark.extended
 def test_the_monitors_targets_have_the_labels_too(site: Site) -> None:
     """The other way to find exporters: a ServiceMonitor, as the operator would translate it."""
@@ -231,6 +236,7 @@ def verdicts(site: Site) -> list[tuple[str, str]]:
     return [(check["outcome"], check["code"] or check["message"]) for check in checks]
 
 
+@pytest.mark.claim("The checks ask a real Prometheus through the API server.", level=6)
 def test_the_checks_pass(site: Site, prometheus: Prometheus) -> None:
     assert verdicts(site) == [("passed", ""), ("passed", "")]
 

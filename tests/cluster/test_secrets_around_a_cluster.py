@@ -180,6 +180,10 @@ def offered(charts: Path, current: Bench, tmp_path: Path) -> Iterator[dict[str, 
         }
 
 
+@pytest.mark.claim(
+    "Secrets of charts and kubeconfigs are in nothing that a run prints, writes or starts.",
+    level=5,
+)
 def test_a_stack_shows_no_secret(
     access: Bench,
     offered: dict[str, Any],

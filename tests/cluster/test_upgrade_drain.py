@@ -17,6 +17,12 @@ from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, workload
 
+pytestmark = pytest.mark.claim(
+    "Drains evict within disruption budgets. Cordons, labels and taints of other users "
+    "stay (1.36 and 1.18).",
+    level=5,
+)
+
 HOST = "h"
 GPU = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
 

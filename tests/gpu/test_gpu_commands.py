@@ -20,7 +20,14 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.verify.node import PROVENANCE_PATH
 from tests.gpu.conftest import VERSION, gather, smi
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.claim(
+        "`doctor`, `plan`, `verify`, the health that an upgrade reads and the "
+        "node-problem-detector's scripts work on a real GPU.",
+        level=8,
+    ),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEMS = ROOT / "templates" / "monitoring" / "node-problems"
@@ -144,6 +151,10 @@ def test_the_checks_of_a_driver_pass(inventory: Path, tmp_path: Path) -> None:
     assert outcomes == dict.fromkeys(OF_A_DRIVER, "passed"), found
 
 
+@pytest.mark.claim(
+    "The CDI spec of the real nvidia-ctk has the loaded driver's libraries and every GPU.",
+    level=8,
+)
 def test_a_cdi_spec_has_the_driver_and_every_gpu(
     spec: Path, inventory: Path, tmp_path: Path
 ) -> None:

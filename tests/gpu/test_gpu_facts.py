@@ -13,7 +13,14 @@ from gpufleet.node.catalog import load_catalog
 from tests.gpu.conftest import VERSION, gather, smi
 from tests.unit.hosts import plan_for
 
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.claim(
+        "On a real GPU, the facts agree with nvidia-smi, and the catalog knows the GPU and "
+        "its driver.",
+        level=8,
+    ),
+]
 
 
 def test_facts_agree_with_nvidia_smi(facts: NodeFacts) -> None:
@@ -46,6 +53,10 @@ def test_a_program_on_a_gpu_is_found_until_it_ends(
     assert program.pid not in {one.pid for one in gather("sh").gpu_processes}
 
 
+@pytest.mark.claim(
+    "On a real GPU, a program that computes blocks another driver until it ends.",
+    level=8,
+)
 def test_a_program_on_a_gpu_blocks_another_driver(program: subprocess.Popen[str]) -> None:
     facts = gather("sh")
     other = "595.71.05" if not (facts.loaded_driver or "").startswith("595.") else "580.95.05"

@@ -94,6 +94,7 @@ def failing_checks(connections: Connections) -> dict[str, str]:
     return own or found
 
 
+@pytest.mark.claim("`verify` opens one SSH connection per host.", level=3)
 def test_healthy_host_is_green_over_one_connection(host: Host, tmp_path: Path) -> None:
     count = "journalctl -o cat -t sshd | grep -c 'Accepted publickey'"
     before = int(host.output(count))
@@ -115,6 +116,10 @@ def test_healthy_host_is_green_over_one_connection(host: Host, tmp_path: Path) -
     assert int(host.output(count)) - before == 1
 
 
+@pytest.mark.claim(
+    "Each check of a host finds its own fault, and no other check does.",
+    level=3,
+)
 @pytest.mark.parametrize("breakage", some(BREAKAGES, BREAKAGES[::6]), ids=lambda one: one.name)
 def test_breakage_is_found_by_its_own_check(
     host: Host, connections: Connections, breakage: Breakage

@@ -19,7 +19,14 @@ from gpufleet_sandbox.kubernetes.cluster import prepare
 from gpufleet_sandbox.paths import cache_dir
 from tests.naming import RUN
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "containerd is installed for a node; containers of others stop its removal.",
+        level=3,
+    ),
+]
 
 KIND = "ubuntu2404"
 SECONDS = 600
@@ -88,6 +95,7 @@ def test_the_distributions_package_becomes_a_nodes(host: Host, installed: Outcom
     assert host.output("systemctl is-enabled containerd") == "enabled"
 
 
+@pytest.mark.claim("A node is Ready with images from an archive only.", level=3)
 def test_images_come_from_the_archive_alone(host: Host, archive: Path, installed: Outcome) -> None:
     there = host.output("ctr -n k8s.io images ls -q").splitlines()
     assert {name for name, _ in read_archive(str(archive)).images} <= set(there)

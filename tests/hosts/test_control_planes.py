@@ -114,6 +114,10 @@ def created(site: Planes, before: Any) -> None:
     site.create()
 
 
+@pytest.mark.claim(
+    "One command turns three bare hosts into control planes behind an address of the user.",
+    level=3,
+)
 def test_three_hosts_become_control_planes_behind_the_address(site: Planes, created: None) -> None:
     assert wait_until(site.is_whole, SECONDS), (site.nodes(), site.etcds())
     assert [site.etcd_members(host) for host in site.hosts] == [3, 3, 3]
@@ -141,6 +145,10 @@ def test_the_certificates_of_the_joins_are_gone(site: Planes, created: None) -> 
     assert [host.output(f"ls {SECRET}") for host in site.hosts] == [""] * len(HOSTS)
 
 
+@pytest.mark.claim(
+    "The API answers while one of three control planes is lost.",
+    level=3,
+)
 def test_the_api_answers_without_one_of_them(site: Planes, created: None) -> None:
     """While the first control plane is down, another one cannot be removed."""
     lost, _, other = site.hosts
@@ -184,6 +192,10 @@ def test_another_endpoint_is_refused(site: Planes, created: None) -> None:
     assert "GF082" in done.stdout + done.stderr
 
 
+@pytest.mark.claim(
+    "`cluster destroy` of three control planes leaves packages and files as before.",
+    level=3,
+)
 def test_destroy_leaves_the_hosts_as_before(
     site: Planes, created: None, before: dict[str, dict[str, list[str]]]
 ) -> None:

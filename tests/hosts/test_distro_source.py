@@ -17,6 +17,7 @@ from tests.hosts.deploying import run_deploy
 pytestmark = [pytest.mark.hosts, pytest.mark.slow]
 
 
+@pytest.mark.claim("Debian's own driver is built by DKMS and loaded.", level=4)
 def test_debians_own_driver_is_built_and_loaded(bare_host: Callable[[str], Host]) -> None:
     if machine_sources().suite != SUITE:
         pytest.skip("this machine's archive is not Debian 12's")

@@ -43,6 +43,11 @@ def before_nogpu(fleet: dict[str, Host]) -> dict[str, list[str]]:
     return snapshot(fleet["nogpu"])
 
 
+@pytest.mark.claim(
+    "Bare machines become GPU nodes: Ubuntu 22.04 and 24.04, Debian 12, EL 7, an NVSwitch "
+    "host. A host without a GPU is left alone.",
+    level=3,
+)
 def test_bare_hosts_become_gpu_nodes(
     fleet: dict[str, Host], before_nogpu: dict[str, list[str]]
 ) -> None:
@@ -72,6 +77,7 @@ def test_bare_hosts_become_gpu_nodes(
     assert "fabric" not in " ".join(driver_packages(fleet["ubuntu2204"]))
 
 
+@pytest.mark.claim("A second run changes nothing and says so.", level=3)
 def test_a_second_run_changes_nothing(fleet: dict[str, Host]) -> None:
     before = {name: snapshot(host) for name, host in fleet.items()}
     done = run_deploy("gpu_node", list(fleet.values()), **ONLY_DRIVER)
@@ -82,6 +88,7 @@ def test_a_second_run_changes_nothing(fleet: dict[str, Host]) -> None:
         assert differences(before[name], snapshot(host)) == {}, name
 
 
+@pytest.mark.claim("Unattended upgrades do not move the driver.", level=3)
 def test_packages_are_held(fleet: dict[str, Host]) -> None:
     """Unattended and manual upgrades leave the driver alone."""
     host = fleet["ubuntu2204"]
@@ -98,6 +105,10 @@ def test_packages_are_held(fleet: dict[str, Host]) -> None:
     assert all(NEWEST["550"] in lock for lock in locks)
 
 
+@pytest.mark.claim(
+    "An exact version is installed and held. A plain run keeps a driver that works, and says so.",
+    level=3,
+)
 def test_an_exact_version_is_installed_and_held(fleet: dict[str, Host]) -> None:
     """An exact version downgrades the driver if changes are allowed. A later run without a version
     keeps it."""
@@ -129,6 +140,11 @@ def test_an_exact_version_is_installed_and_held(fleet: dict[str, Host]) -> None:
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
+@pytest.mark.claim(
+    "Branch 550 changes to 580 on Ubuntu; EL 7 refuses it with the reason. A driver moves "
+    "down only for an exact version.",
+    level=3,
+)
 @pytest.mark.extended  # the exact version is a downgrade, refusals are decided by pure functions
 def test_a_change_of_branch_and_a_refused_one(fleet: dict[str, Host]) -> None:
     """550 -> 580 replaces the old packages in one transaction; el7 rejects 580."""
@@ -171,6 +187,10 @@ def test_a_change_of_branch_and_a_refused_one(fleet: dict[str, Host]) -> None:
     assert run_deploy("gpu_node", [ubuntu], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
+@pytest.mark.claim(
+    "A version that the repository lacks is refused; the message lists the versions that it has.",
+    level=3,
+)
 @pytest.mark.extended
 def test_an_unknown_version_is_refused_with_the_available_ones(fleet: dict[str, Host]) -> None:
     hosts = [fleet["ubuntu2204"], fleet["el7"]]

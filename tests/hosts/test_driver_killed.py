@@ -80,6 +80,10 @@ def test_holds_of_a_killed_run_do_not_count_as_the_users(
     converge(host, "550")
 
 
+@pytest.mark.claim(
+    "The next run completes a run that was killed at any of 20 points.",
+    level=3,
+)
 @pytest.mark.extended
 def test_the_run_after_a_killed_one_converges(bare_host: HostFactory, tmp_path: Path) -> None:
     """Killed in each operation, during the first installation and changes of branch."""

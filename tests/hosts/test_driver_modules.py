@@ -29,6 +29,7 @@ def host(bare_host: HostFactory) -> Host:
     return bare_host("ubuntu2204")
 
 
+@pytest.mark.claim("Secure Boot is detected before any change.", level=3)
 def test_secure_boot_is_detected_before_any_change(host: Host) -> None:
     with host.fault("secure-boot"):
         before = snapshot(host, OURS)
@@ -52,6 +53,7 @@ def test_a_kernel_that_rejects_the_module(host: Host) -> None:
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {"ubuntu2204": 0}
 
 
+@pytest.mark.claim("If a module is busy, the run changes nothing.", level=3)
 def test_a_busy_module_changes_nothing(host: Host) -> None:
     before = snapshot(host, OURS)
     with host.fault("module-busy"):
@@ -63,6 +65,7 @@ def test_a_busy_module_changes_nothing(host: Host) -> None:
     assert_driver(host, NEWEST["580"])
 
 
+@pytest.mark.claim("A driver is not changed under running GPU work.", level=3)
 def test_gpu_work_is_not_disturbed_unless_allowed(host: Host) -> None:
     before = snapshot(host, OURS)
     with host.fault("gpu-busy"):
@@ -108,6 +111,7 @@ def test_a_gpu_off_the_bus_fails_at_the_end(host: Host) -> None:
     assert done.report["ubuntu2204"]["changed"] == 0
 
 
+@pytest.mark.claim("A new kernel gets its module.", level=3)
 @pytest.mark.extended
 def test_a_new_kernel_gets_its_module(host: Host) -> None:
     """The host boots a kernel that has neither headers nor module."""
@@ -127,6 +131,7 @@ def test_a_new_kernel_gets_its_module(host: Host) -> None:
     assert_driver(host, OLD_580)
 
 
+@pytest.mark.claim("An unreachable host does not stop the others.", level=3)
 @pytest.mark.extended
 def test_an_unreachable_host_does_not_stop_others(host: Host, sandbox_host: HostFactory) -> None:
     other = sandbox_host("debian12")

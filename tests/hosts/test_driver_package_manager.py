@@ -99,6 +99,10 @@ def test_no_headers_anywhere(hosts: list[Host]) -> None:
         assert differences(state, snapshot(host, OURS, *REPOSITORY)) == {}
 
 
+@pytest.mark.claim(
+    "A failed DKMS build is an error, and the next run repairs it.",
+    level=3,
+)
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", LOCKS)
 def test_a_failed_build_is_an_error_and_the_next_run_converges(
@@ -119,6 +123,10 @@ def test_a_failed_build_is_an_error_and_the_next_run_converges(
     assert run_deploy("gpu_node", [host], **ONLY_DRIVER).changes() == {kind: 0}
 
 
+@pytest.mark.claim(
+    "A run waits for the package manager's lock, with progress.",
+    level=3,
+)
 def test_a_run_waits_for_a_lock_with_progress(debian12: Host) -> None:
     """Continues with the hosts above: a change of version waits for another process."""
     host = debian12

@@ -14,6 +14,10 @@ BLACKLIST = "etc/modprobe.d/gpufleet-nvidia.conf"
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 
 
+@pytest.mark.claim(
+    "Without permission a needed reboot is reported, not done.",
+    level=3,
+)
 @pytest.mark.extended
 def test_a_needed_reboot_is_reported(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
@@ -42,6 +46,10 @@ def test_a_needed_reboot_is_reported(bare_host: HostFactory) -> None:
     assert again.changes() == {"ubuntu2404": 0}
 
 
+@pytest.mark.claim(
+    "With permission a host is rebooted once, and recognised by its boot id.",
+    level=3,
+)
 def test_a_slow_host_is_rebooted_once_if_allowed(bare_host: HostFactory) -> None:
     host = bare_host("ubuntu2404")
     host.set_fault("nouveau", True)

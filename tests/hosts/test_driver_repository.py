@@ -26,6 +26,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
     return [bare_host("debian12"), bare_host("el7"), bare_host("nogpu")]
 
 
+@pytest.mark.claim("A mirror that fails changes nothing.", level=3)
 @pytest.mark.parametrize("fault", some(FAULTS, ["404"]))
 def test_a_mirror_that_fails_changes_nothing(
     hosts: list[Host], mirror_host: Host, fault: str
@@ -67,6 +68,7 @@ Signed-By: /usr/share/keyrings/distribution-archive-keyring.gpg
 ROGUE = ["rogue-key-after", "rogue-key-first", "rogue-key-inside"]
 
 
+@pytest.mark.claim("A foreign key beside the right one is not trusted.", level=3)
 @pytest.mark.parametrize("fault", some(ROGUE, ["rogue-key-inside"]))
 def test_a_rogue_key_beside_the_right_one_is_not_trusted(
     hosts: list[Host], bare_host: HostFactory, mirror_host: Host, fault: str
@@ -93,6 +95,7 @@ def test_a_rogue_key_beside_the_right_one_is_not_trusted(
     assert hosts[1].output("rpm -qa gpg-pubkey") == trusted
 
 
+@pytest.mark.claim("A wrong key is not trusted, and other hosts continue.", level=3)
 @pytest.mark.extended  # the rogue key has the same code
 def test_a_wrong_key_is_not_trusted_and_other_hosts_continue(hosts: list[Host]) -> None:
     debian, el7, _ = hosts

@@ -67,6 +67,10 @@ def assert_one_transaction(host: Host, version: str) -> None:
     assert again.changes() == {"el7": 0}
 
 
+@pytest.mark.claim(
+    "On EL, one transaction changes the version, the flavour or a foreign package family.",
+    level=3,
+)
 @pytest.mark.extended
 def test_a_downgrade_is_one_transaction(el7: Host) -> None:
     done = run_deploy("gpu_node", [el7], **ONLY_DRIVER)
@@ -205,6 +209,11 @@ def test_an_unreadable_archive_leaves_the_files_unchanged(
     assert stock.run(f"test -e {ARCHIVES}", check=False).returncode == 1
 
 
+@pytest.mark.claim(
+    "On CentOS 7, archives replace the dead repositories if a key asks for it. A removal "
+    "puts the files back.",
+    level=3,
+)
 def test_archives_replace_dead_repositories_until_removal(
     stock: Host, archives: dict[str, str]
 ) -> None:

@@ -82,6 +82,10 @@ def starts(host: Host) -> list[str]:
     ]
 
 
+@pytest.mark.claim(
+    "No exporter is installed beside another exporter or host engine, or at a port in use.",
+    level=3,
+)
 @pytest.mark.extended
 def test_a_bare_host_with_another_exporter_is_not_touched(
     fleet: dict[str, Host], before: dict[str, Snapshot]
@@ -98,6 +102,10 @@ def test_a_bare_host_with_another_exporter_is_not_touched(
     assert differences(before[host.name], snapshot(host, *LEFT)) == {}
 
 
+@pytest.mark.claim(
+    "The exporter, as packages or as a container, has metrics of every GPU.",
+    level=3,
+)
 def test_every_gpu_has_metrics(fleet: dict[str, Host], installed: Outcome) -> None:
     modes = {name: record(host)["mode"] for name, host in fleet.items()}
     assert modes == {name: MODES[name] for name in KINDS}
@@ -131,6 +139,10 @@ def test_it_listens_only_on_the_configured_address(
     assert "GF587" not in installed.codes("debian12")
 
 
+@pytest.mark.claim(
+    "A second run with the exporter takes one command per host.",
+    level=3,
+)
 def test_a_second_run_takes_one_command_and_changes_nothing(
     fleet: dict[str, Host], installed: Outcome
 ) -> None:
@@ -259,6 +271,7 @@ def test_a_refused_removal_leaves_it_running(
     assert deploy(host).changes() == {kind: 0}
 
 
+@pytest.mark.claim("Removing the exporter restores the host.", level=3)
 def test_removal_restores_the_host(
     fleet: dict[str, Host], installed: Outcome, before: dict[str, Snapshot]
 ) -> None:

@@ -17,7 +17,15 @@ import gpufleet
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "`status` sees drift before a run and none after it, with one connection and one "
+        "command per host.",
+        level=3,
+    ),
+]
 
 GPUFLEET = Path(sys.executable).with_name("gpufleet")
 SCHEMAS = Path(gpufleet.__file__).parent / "status"

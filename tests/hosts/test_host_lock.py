@@ -63,6 +63,10 @@ def mid_run(host: Host, folder: Path, data: Mapping[str, Any]) -> Iterator[subpr
         yield process
 
 
+@pytest.mark.claim(
+    "Of two runs on one host, one changes it; the other waits or stops, and names the first.",
+    level=3,
+)
 def test_a_second_run_stops_or_waits_and_names_the_first(
     bare_host: HostFactory, tmp_path: Path
 ) -> None:

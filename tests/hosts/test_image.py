@@ -85,6 +85,10 @@ def build(engine: Engine, wheels: Path, limits: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.claim(
+    "The controller's image is built from the wheel without a network.",
+    level=3,
+)
 def test_the_image_is_gpufleet(controller: Controller) -> None:
     assert __version__ in controller.run("--version")
     assert "580" in controller.run("catalog", "driver", "--distro", "ubuntu2204", "--gpu", "H100")

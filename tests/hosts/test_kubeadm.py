@@ -89,6 +89,10 @@ def created(site: Trio, before: Any) -> dict[str, Any]:
     return site.create()
 
 
+@pytest.mark.claim(
+    "One command turns three bare hosts into a Kubernetes cluster (1.36 and 1.32) and verifies it.",
+    level=3,
+)
 def test_bare_hosts_become_a_verified_cluster(site: Trio, created: dict[str, Any]) -> None:
     phases = {each["name"]: each["result"] for each in created["phases"]}
     assert phases == dict.fromkeys(PHASES, "passed")
@@ -134,6 +138,10 @@ def test_the_control_plane_can_be_scraped_from_another_host(
     assert codes == SCRAPED
 
 
+@pytest.mark.claim(
+    "On that cluster a Deployment gets GPUs of both models, and hosts come back from a reboot.",
+    level=3,
+)
 def test_a_deployment_gets_the_gpus_of_both_models(site: Trio, created: dict[str, Any]) -> None:
     deployment(site, "gpu", GPU_PROBE, "nvidia-smi -L; exec sleep 100000", len(HOSTS), gpus=1)
     pods = ready_pods(site, "gpu", len(HOSTS))
@@ -144,6 +152,7 @@ def test_a_deployment_gets_the_gpus_of_both_models(site: Trio, created: dict[str
     assert [each["used"] for each in site.members()] == [1, 1, 1]
 
 
+@pytest.mark.claim("`cluster destroy` refuses while pods use GPUs.", level=3)
 def test_gpu_pods_stop_destroy(site: Trio, created: dict[str, Any]) -> None:
     done = site.run("destroy", "--yes")
     assert done.returncode == 1
@@ -192,6 +201,10 @@ def test_destroy_leaves_the_hosts_as_before(
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.claim(
+    "`cluster create` and `destroy` continue after a kill; no join token stays on a host.",
+    level=3,
+)
 def test_a_rerun_continues_after_a_kill(site: Trio) -> None:
     """SIGKILL to the controller at random moments of a creation, then of a destruction."""
     moments = random.Random(SEED)

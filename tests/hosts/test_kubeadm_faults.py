@@ -23,7 +23,15 @@ from gpufleet_sandbox.kubernetes.cluster import prepare
 from gpufleet_sandbox.waiting import wait_until
 from tests.naming import RUN
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "If packages, images, hosts, the API or a node go away during `cluster create`, the "
+        "next run completes it.",
+        level=3,
+    ),
+]
 
 HOSTS = ("ubuntu2404", "ubuntu2404-2", "debian12")  # the first controls
 PLANE, FIRST, SECOND = HOSTS

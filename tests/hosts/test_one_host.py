@@ -9,7 +9,14 @@ from gpufleet_sandbox import Host
 from gpufleet_sandbox.faults import find
 from tests.hosts.conftest import HostFactory
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "If one host of six gives any answer or fails in any way, only that host stops, with "
+        "a finding. Output of login shells is no answer.",
+        level=3,
+    ),
+]
 
 BANNER = "printf 'reboot required\\nchanged /etc/passwd\\napt-get (17)\\n@@os\\nID=evil\\n'\n"
 DEEP = "[" * 3000 + "]" * 3000

@@ -10,7 +10,13 @@ from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "The steps that a plan names for a broken node are those of the run: 24 faults.",
+        level=3,
+    ),
+]
 
 # Made for a node that a person set up by hand, or repaired by no run.
 NOT_HERE = {

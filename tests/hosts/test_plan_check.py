@@ -11,7 +11,14 @@ from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "`plan --check` names the packages and versions that the run then installs, and "
+        "leaves the host as it is.",
+        level=3,
+    ),
+]
 
 LISTS = (
     "find /var/lib/apt /var/cache/apt /var/cache/yum /var/lib/yum /var/tmp -xdev -type f"

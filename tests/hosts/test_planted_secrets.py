@@ -114,6 +114,10 @@ class Planted:
             assert leaks(host, self.patterns, self.since) == [], host.name
 
 
+@pytest.mark.claim(
+    "Secrets of the inventory are in nothing that a run prints, writes or starts, with `-vvv` too.",
+    level=3,
+)
 def test_an_installation_shows_no_secret(
     bare_host: HostFactory, guarded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

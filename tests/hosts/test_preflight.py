@@ -24,6 +24,7 @@ def hosts(bare_host: HostFactory) -> list[Host]:
     return [el7, bare_host("debian12"), bare_host("nogpu")]
 
 
+@pytest.mark.claim("`preflight` and `--dry` change nothing.", level=3)
 def test_preflight_reports_everything_and_changes_nothing(hosts: list[Host]) -> None:
     before = [snapshot(host) for host in hosts]
     done = run_deploy("preflight", hosts)

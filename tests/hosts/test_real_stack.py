@@ -178,6 +178,11 @@ def receiver(site: Site, created: dict[str, Any]) -> Iterator[Receiver]:
         found.stop()
 
 
+@pytest.mark.claim(
+    "The GPU stack runs on a kubeadm cluster, with operator, Prometheus, adapter, "
+    "detector and plugin built from source.",
+    level=3,
+)
 def test_every_pod_of_the_stack_runs(site: Site, created: dict[str, Any]) -> None:
     phases = {each["name"]: each["result"] for each in created["phases"]}
     assert phases == dict.fromkeys(PHASES, "passed")
@@ -212,6 +217,11 @@ def test_the_state_of_nodes_and_daemonsets_is_scraped(site: Site, created: dict[
     assert [each["value"][1] for each in site.query(wanted)] == ["2"]
 
 
+@pytest.mark.claim(
+    "An XID reaches a receiver through exporter, Prometheus, rule and Alertmanager, with "
+    "node and GPU.",
+    level=3,
+)
 def test_an_xid_reaches_the_receiver(site: Site, receiver: Receiver) -> None:
     """Exporter, ServiceMonitor, operator, Prometheus, rule, Alertmanager, webhook."""
     host = site.host("debian12")
@@ -225,6 +235,10 @@ def test_an_xid_reaches_the_receiver(site: Site, receiver: Receiver) -> None:
     assert "debian12" in alert["annotations"]["summary"]
 
 
+@pytest.mark.claim(
+    "An XID in the kernel's log becomes a condition of the node, and goes with it.",
+    level=3,
+)
 def test_an_xid_becomes_a_condition_of_the_node(site: Site, created: dict[str, Any]) -> None:
     def status() -> str:
         found = site.core.read_node("ubuntu2404").status.conditions
@@ -242,6 +256,10 @@ def test_an_xid_becomes_a_condition_of_the_node(site: Site, created: dict[str, A
     site.note(f"node condition back: {time.monotonic() - began:.0f} s")
 
 
+@pytest.mark.claim(
+    "An autoscaler follows the load of GPUs, and kubelets run its pods.",
+    level=3,
+)
 def test_a_deployment_follows_the_load_of_its_gpus(site: Site, created: dict[str, Any]) -> None:
     apps: Any = client.AppsV1Api(site.api)
     scaling: Any = client.AutoscalingV2Api(site.api)

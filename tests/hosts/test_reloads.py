@@ -15,7 +15,13 @@ from deploying import Outcome, run_deploy
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "systemd does not reload its units while containers use GPUs; a later run does it.",
+        level=3,
+    ),
+]
 
 OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
 CDI_UNITS = "nvidia-cdi-refresh.path nvidia-cdi-refresh.service"

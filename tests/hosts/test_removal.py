@@ -11,7 +11,13 @@ from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 from tests.selection import some
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "A removal takes what gpufleet installed and leaves what users changed.",
+        level=3,
+    ),
+]
 
 KINDS = ("ubuntu2204", "debian12")
 DAEMON = """{"log-driver": "json-file",

@@ -14,7 +14,13 @@ from snapshots import differences, snapshot
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = pytest.mark.hosts
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.claim(
+        "A removal covers installations that failed or were killed.",
+        level=3,
+    ),
+]
 
 LEFT = ("/boot/initr", "/etc/dnf/plugins/versionlock.list")
 DROP_IN = "/etc/systemd/system/docker.service.d/refuse.conf"
@@ -73,6 +79,7 @@ def test_a_driver_whose_build_failed_is_removed(bare_host: HostFactory, kind: st
     assert_bare(host, before)
 
 
+@pytest.mark.claim("Packages that the user installed between two runs stay.", level=3)
 @pytest.mark.extended
 @pytest.mark.parametrize("kind", ["debian12", "el7"])
 def test_packages_installed_by_the_user_meanwhile_stay(bare_host: HostFactory, kind: str) -> None:

@@ -14,7 +14,14 @@ from driver_state import NEWEST, ONLY_DRIVER, assert_driver
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "A mirror's login is in files of root only, and in no output, report or command line.",
+        level=3,
+    ),
+]
 
 PASSWORD = "hunter2*71524"
 PLACES = "/etc /root /tmp /var/tmp /var/lib/gpufleet /var/lib/apt /var/cache /run/user"

@@ -8,7 +8,15 @@ from deploying import Outcome, run_deploy
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "After every change a runtime works as before by its own commands, or its old file is "
+        "restored.",
+        level=3,
+    ),
+]
 
 DAEMON_JSON, CONFIG_TOML = "/etc/docker/daemon.json", "/etc/containerd/config.toml"
 MARK = "\ufeff"

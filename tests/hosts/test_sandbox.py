@@ -72,6 +72,10 @@ def test_a_bare_host_shows_its_kernel_and_hardware(bare_host: HostFactory, kind:
     assert runtimes == ["inactive" if kind == "ubuntu2404" else "active", "active"]
 
 
+@pytest.mark.claim(
+    "A sandbox host cannot load a module of the real kernel or reach a real disk.",
+    level=3,
+)
 def test_a_host_can_reach_neither_real_modules_nor_real_disks(sandbox_host: HostFactory) -> None:
     host = sandbox_host("ubuntu2204")
     capabilities = int(host.output("sed -n 's/^CapBnd:\t//p' /proc/1/status"), 16)
@@ -120,6 +124,10 @@ def test_up_again_changes_nothing(sandbox: Sandbox, sandbox_host: HostFactory) -
     assert sandbox.host("nogpu").output(BOOT_ID) == before
 
 
+@pytest.mark.claim(
+    "A sandbox host that was killed with its monitor is recreated.",
+    level=3,
+)
 @pytest.mark.extended
 def test_a_host_killed_with_its_monitor_is_recreated(
     sandbox: Sandbox, sandbox_host: HostFactory
@@ -139,6 +147,10 @@ def test_a_host_killed_with_its_monitor_is_recreated(
     assert not sandbox.engine.is_lost(host.state.container)
 
 
+@pytest.mark.claim(
+    "The sandbox's nvidia-smi ends as the real one does: 9 no driver, 18 mismatch, 12 no library.",
+    level=3,
+)
 @pytest.mark.extended
 def test_life_of_a_driver(bare_host: HostFactory) -> None:
     """Install, load, upgrade under a loaded module, reboot: rc and text of the real nvidia-smi."""

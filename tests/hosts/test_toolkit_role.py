@@ -105,6 +105,10 @@ def default_runtime(host: Host) -> str:
     return host.output("docker info --format '{{.DefaultRuntime}}'")
 
 
+@pytest.mark.claim(
+    "The user's settings of docker and containerd stay, byte for byte.",
+    level=3,
+)
 def test_the_users_settings_stay_byte_for_byte(fleet: dict[str, Host], installed: Outcome) -> None:
     host = fleet["debian12"]
     assert host.get(DAEMON_JSON) == DAEMON_AFTER
@@ -118,6 +122,7 @@ def test_the_users_settings_stay_byte_for_byte(fleet: dict[str, Host], installed
     assert 'endpoint = ["https://mirror.example"]' in dump
 
 
+@pytest.mark.claim("Differences of files show no secrets.", level=3)
 def test_the_diff_shows_no_secrets(fleet: dict[str, Host], installed: Outcome) -> None:
     assert "+runtimes.nvidia.path: nvidia-container-runtime" in installed.output
     assert ".containerd.runtimes.nvidia.runtime_type: io.containerd.runc.v2" in installed.output
@@ -133,6 +138,7 @@ def test_the_diff_shows_no_secrets(fleet: dict[str, Host], installed: Outcome) -
         assert secret not in host.get(RECORD)
 
 
+@pytest.mark.claim("Containers see the GPUs, and running containers go on.", level=3)
 def test_containers_see_the_gpus(fleet: dict[str, Host], installed: Outcome) -> None:
     for name, count in {"debian12": 1, "el7": 1}.items():
         seen = devices(fleet[name])
@@ -196,6 +202,7 @@ def test_a_second_run_restarts_nothing(fleet: dict[str, Host], installed: Outcom
     assert {host.name: starts(host) for host in hosts} == before
 
 
+@pytest.mark.claim("The CDI spec follows the driver.", level=3)
 def test_the_cdi_spec_follows_the_driver(fleet: dict[str, Host], installed: Outcome) -> None:
     """Updated by the toolkit's own units if systemd is recent enough, by nvidia-ctk on EL 7."""
     specs = {"debian12": "/var/run/cdi/nvidia.yaml", "el7": "/etc/cdi/nvidia.yaml"}

@@ -48,6 +48,10 @@ def fleet(hosts: list[Host], tmp_path: Path) -> Fleet:
     return Fleet(hosts, tmp_path, DATA)
 
 
+@pytest.mark.claim(
+    "An upgrade changes hosts one after the other, waits for GPU work, and runs the user's hooks.",
+    level=3,
+)
 def test_hosts_change_one_after_the_other_and_return(fleet: Fleet, hosts: list[Host]) -> None:
     """Work on a GPU is waited for; commands on the controller are run around each host."""
     log = fleet.folder / "commands"
@@ -92,6 +96,7 @@ def test_hosts_change_one_after_the_other_and_return(fleet: Fleet, hosts: list[H
     assert f"left out: {NAMES[0]}: GF078" in refused.stdout
 
 
+@pytest.mark.claim("An upgrade is rolled back without a repository.", level=3)
 @pytest.mark.extended
 def test_a_run_is_rolled_back_without_a_repository(
     fleet: Fleet, hosts: list[Host], mirror_host: Host
@@ -110,6 +115,10 @@ def test_a_run_is_rolled_back_without_a_repository(
     assert settled.changes() == dict.fromkeys(NAMES, 0), settled.output
 
 
+@pytest.mark.claim(
+    "A canary whose module cannot be built is rolled back; no other host is begun.",
+    level=3,
+)
 @pytest.mark.extended
 def test_a_canary_whose_module_is_not_built_is_rolled_back(
     fleet: Fleet, hosts: list[Host], mirror_host: Host

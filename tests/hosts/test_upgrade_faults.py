@@ -18,7 +18,11 @@ from upgrading import Fleet, break_unit, repair_unit
 from gpufleet_sandbox import Host, Sandbox
 from gpufleet_sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim("An upgrade meets faults of hosts.", level=3),
+]
 
 NEW = NEWEST["580"]
 NAMES = ("ubuntu2204", "ubuntu2204-2")

@@ -29,7 +29,11 @@ from upgrading import break_unit, repair_unit
 from gpufleet_sandbox import Sandbox
 from gpufleet_sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim("An upgrade meets faults of nodes and of the API.", level=3),
+]
 
 START = ("start", "--to", NEW, "--yes", "--limit", SECOND)
 API_MANIFEST = "/etc/kubernetes/manifests/kube-apiserver.yaml"

@@ -28,7 +28,15 @@ from upgrade_site import (
 from gpufleet_sandbox import Sandbox
 from gpufleet_sandbox.waiting import wait_until
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "Nodes with real kubelets change under a Job, a Deployment and a budget. A failed "
+        "canary goes back; killed runs go on.",
+        level=3,
+    ),
+]
 
 KILLS, SEED = 5, 20261126
 

@@ -18,6 +18,10 @@ NEW, OLD = NEWEST["550"], "550.144.03"
 DATA = {"toolkit_enabled": False, "driver_branch": "550", "driver_version": OLD, "upgrade_soak": 0}
 
 
+@pytest.mark.claim(
+    "An rpm host is upgraded, and rolled back while the repository is away.",
+    level=3,
+)
 def test_an_rpm_host_goes_forth_and_back(
     bare_host: HostFactory, mirror_host: Host, tmp_path: Path
 ) -> None:

@@ -12,7 +12,14 @@ from upgrading import Fleet
 from gpufleet_sandbox import Host
 from tests.hosts.conftest import HostFactory
 
-pytestmark = [pytest.mark.hosts, pytest.mark.extended]
+pytestmark = [
+    pytest.mark.hosts,
+    pytest.mark.extended,
+    pytest.mark.claim(
+        "The toolkit is upgraded and rolled back. A host is rebooted once nothing uses its GPUs.",
+        level=3,
+    ),
+]
 
 NAME, DRIVER = "ubuntu2204", NEWEST["580"]
 OLD, NEW = "1.18.2", "1.20.1"

@@ -76,6 +76,10 @@ def fill_in(inventory: Path, host: Host) -> None:
     inventory.write_text(f"gpu_nodes = ({hosts!r}, {group_data()!r})\n")
 
 
+@pytest.mark.claim(
+    "An installed wheel makes, verifies and clears a GPU node outside the checkout.",
+    level=3,
+)
 def test_an_installed_wheel_does_the_main_job(
     installed: Environment, bare_host: HostFactory
 ) -> None:
@@ -108,6 +112,10 @@ def test_an_installed_wheel_does_the_main_job(
     assert driver_packages(host) == {}
 
 
+@pytest.mark.claim(
+    "`pyinfra`, `plan`, `doctor` and `catalog` work in a folder of `gpufleet init`.",
+    level=3,
+)
 @pytest.mark.extended
 def test_pyinfra_and_every_other_command_work_in_the_folder(
     installed: Environment, bare_host: HostFactory

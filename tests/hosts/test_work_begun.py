@@ -40,6 +40,10 @@ def host(bare_host: HostFactory) -> Host:
     return found
 
 
+@pytest.mark.claim(
+    "Work that begins during a run is not ended by an unload, a reboot or a restart of docker.",
+    level=3,
+)
 def test_work_that_starts_after_the_facts_is_not_ended(host: Host) -> None:
     """A reboot is allowed and would help: the run checks for work again before it."""
     before, boot = snapshot(host, OURS), host.output(BOOT_ID)

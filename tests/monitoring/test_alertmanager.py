@@ -18,6 +18,11 @@ from gpufleet_sandbox.cluster.processes import end, free_ports, start
 from gpufleet_sandbox.debian import debian_program
 from gpufleet_sandbox.waiting import wait_until
 
+pytestmark = pytest.mark.claim(
+    "A node that is down silences its GPUs, on a real Alertmanager.",
+    level=6,
+)
+
 NAMES = ("default", "critical", "warning", "info")
 ALERTS = {alert.name: alert for alert in load_alerts().alerts}
 SECONDS = 900

@@ -71,6 +71,10 @@ def test_every_alert_has_cases() -> None:
         assert {"fires", "quiet", "reset", "missing"} <= kinds, name
 
 
+@pytest.mark.claim(
+    "Each alert fires, names node, GPU and pod, and is quiet in the nearest harmless case.",
+    level=6,
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_alert(name: str, tmp_path: Path) -> None:
     """The rule passes its cases."""
@@ -78,6 +82,10 @@ def test_alert(name: str, tmp_path: Path) -> None:
     assert promtool_says(tmp_path, [ALERTS[name]], cases) == ""
 
 
+@pytest.mark.claim(
+    "Every changed threshold, comparison, range, matcher, join or `for` makes promtool fail.",
+    level=6,
+)
 @pytest.mark.extended
 @pytest.mark.parametrize("name", NAMES)
 def test_a_changed_rule_is_noticed(name: str, tmp_path: Path) -> None:

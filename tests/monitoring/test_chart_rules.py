@@ -25,6 +25,12 @@ from gpufleet_sandbox.debian import debian_program
 from tests.unit.gpu_stack.gpu_clusters import FACTS, stack, values
 from tests.unit.monitoring.control_planes import CLUSTERS, proxy_config
 
+pytestmark = pytest.mark.claim(
+    "The rules of the real charts and ours are silent on healthy clusters of nine kinds, "
+    "with `GPUFLEET_CHARTS`.",
+    level=6,
+)
+
 CHART = "kube-prometheus-stack"
 MINUTES = 90
 VERSIONS = {36: "88.5.3", 24: "72.9.1", 18: "45.10.1"}

@@ -22,6 +22,7 @@ def test_every_panel_has_its_answers() -> None:
     assert known == asked
 
 
+@pytest.mark.claim("Every panel shows the right numbers.", level=6)
 @pytest.mark.parametrize(("dashboard", "panel", "choice"), CASES)
 def test_a_panel_shows_the_right_numbers(
     fleet_server: Prometheus, dashboard: Dashboard, panel: Panel, choice: str

@@ -27,6 +27,10 @@ def series(found: list[Any], labels: tuple[str, ...]) -> list[tuple[str, ...]]:
     return sorted(tuple(one["metric"][label] for label in labels) for one in found)
 
 
+@pytest.mark.claim(
+    "Every query of every panel returns the series that it is made for.",
+    level=6,
+)
 @pytest.mark.parametrize(("dashboard", "panel", "choice"), CASES)
 def test_a_panel_shows_what_it_is_made_for(
     fleet_server: Prometheus, dashboard: Dashboard, panel: Panel, choice: str
@@ -61,6 +65,7 @@ def options(fleet_server: Prometheus, variable: dict[str, Any], choice: Choice) 
     return {found[1] for line in lines if (found := re.search(pattern, line))}
 
 
+@pytest.mark.claim("The variables of the dashboards offer what exists.", level=6)
 @pytest.mark.parametrize("dashboard", ALL, ids=[dashboard.name for dashboard in ALL])
 def test_a_variable_offers_what_there_is(fleet_server: Prometheus, dashboard: Dashboard) -> None:
     committed = json.loads((FOLDER / f"{dashboard.name}.json").read_text())

@@ -17,6 +17,11 @@ from gpufleet.run.connection import nodelay_transport
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
 
+pytestmark = pytest.mark.claim(
+    "A host behind a bastion of the user's ssh_config is reached by deploys and checks.",
+    level=2,
+)
+
 CONFIG = """
 Host bastion
     HostName 127.0.0.1

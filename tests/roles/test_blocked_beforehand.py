@@ -42,6 +42,7 @@ def blockers(facts: str, data: dict[str, Any]) -> list[str]:
     return [finding.code for finding in part.findings if finding.blocks]
 
 
+@pytest.mark.claim("A blocker of any role stops its host before any change.", level=2)
 @pytest.mark.parametrize("what", IN_THE_WAY)
 def test_no_operation_is_begun(what: str) -> None:
     facts, data, code = IN_THE_WAY[what]

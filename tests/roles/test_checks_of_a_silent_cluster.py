@@ -18,6 +18,11 @@ import pytest
 
 from tests import warm
 
+pytestmark = pytest.mark.claim(
+    "If a cluster's API is silent, one check fails with the cause and the rest are skipped.",
+    level=2,
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -13,9 +13,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpufleet.core.limits import API_ANSWER
 from tests import warm
 from tests.not_found import not_found
+
+pytestmark = pytest.mark.claim(
+    "An odd answer of one cluster's API stops that cluster only.",
+    level=2,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 VERSION = {"major": "1", "minor": "36", "gitVersion": "v1.36.3"}

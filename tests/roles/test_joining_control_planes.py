@@ -102,6 +102,10 @@ def join_of(name: str, source: str = "cp-1") -> list[str]:
     return [f"token {source}", f"kubeadm {name}", f"withdraw {source}"]
 
 
+@pytest.mark.claim(
+    "Control planes join one after the other; keys and tokens are in no command line.",
+    level=2,
+)
 def test_the_first_begins_and_the_others_join_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = Bench(monkeypatch).run(joins(plans()))
     assert calls[:2] == ["unanswered cp-1", "kubeadm cp-1"]

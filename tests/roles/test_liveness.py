@@ -78,6 +78,10 @@ def test_a_host_that_sends_anything_is_alive() -> None:
     assert liveness._LOST not in host.connector_data
 
 
+@pytest.mark.claim(
+    "A host that hangs in a step is given up, and the others go on.",
+    level=2,
+)
 def test_a_host_that_hangs_is_lost_with_the_reason(caplog: pytest.LogCaptureFixture) -> None:
     transport = Transport(60)
     host = watched(transport, 0.6)

@@ -20,6 +20,12 @@ from gpufleet.run.reporting import RunReport
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host
 
+pytestmark = pytest.mark.claim(
+    "The lock of a host ends with its run, also if the run is killed, and not before the "
+    "step in progress ends.",
+    level=2,
+)
+
 
 @host_operation
 def change(*words: str) -> Commands:

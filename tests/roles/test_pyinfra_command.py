@@ -22,6 +22,12 @@ import pytest
 import gpufleet
 from tests import warm
 
+pytestmark = pytest.mark.claim(
+    "Exit statuses and reports are right after an abort, Ctrl-C, a limit that fits no "
+    "host, and an unwritable report.",
+    level=2,
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Path(gpufleet.__file__).parent / "run" / "report.schema.json"
 PYINFRA = Path(sys.executable).with_name("pyinfra")

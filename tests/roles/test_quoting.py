@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from gpufleet.host.shell import quote_command, script_command, stop_command
 from gpufleet.packages import findings
 from gpufleet.packages.operations import transaction as packages
 from tests.unit.hosts import resolved_transaction
+
+pytestmark = pytest.mark.claim("No setting reaches a shell unquoted.", level=2)
 
 # any character but NUL, which arguments cannot contain
 NASTY = ["$(touch /tmp/x)", "`id`", "a'b", 'a"b', "a\nb", "; reboot", "-rf", "${IFS}", "\\"]

@@ -21,6 +21,11 @@ from gpufleet.packages.repository import RepositoryPlan
 from tests.roles.answers import framed_lines
 from tests.unit.hosts import bare_host, converged_host, plan_for
 
+pytestmark = pytest.mark.claim(
+    "Messages about keys, empty downloads and full disks name the cause.",
+    level=2,
+)
+
 PATH = "PATH=/usr/local/sbin"
 
 

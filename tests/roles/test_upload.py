@@ -17,6 +17,8 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.host.shell import upload_command
 from tests.unit.hosts import bare_host
 
+pytestmark = pytest.mark.claim("Uploaded files are unreadable for other users.", level=2)
+
 SECRET = "hunter2secret"
 
 

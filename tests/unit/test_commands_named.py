@@ -17,6 +17,11 @@ from gpufleet.cli import main
 from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import finding_modules
 
+pytestmark = pytest.mark.claim(
+    "Every command, option and target that a message or page names exists.",
+    level=1,
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = re.compile(r"\b(?:deploys|inventories)/[\w/-]+\.py\b")
 INLINE = re.compile(r"`([^`\n]+)`")

@@ -10,6 +10,8 @@ import pytest
 
 from gpufleet.core.node_roles import NODE_ROLES
 
+pytestmark = pytest.mark.claim("Imports follow the design.", level=1)
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # room -> the rooms that it may import besides core, in order: a room may only name earlier ones

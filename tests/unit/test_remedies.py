@@ -24,6 +24,11 @@ from gpufleet.core.settings import RoleSettings
 from scripts.finding_codes import finding_modules
 from scripts.generate_docs import READMES
 
+pytestmark = pytest.mark.claim(
+    "Each remedy of a finding names settings, values, commands and files that exist.",
+    level=1,
+)
+
 ROOT = Path(__file__).resolve().parents[2]
 MODELS: tuple[type[RoleSettings], ...] = tuple(dict.fromkeys(READMES.values()))
 KEYS = {model.prefix + name: model for model in MODELS for name in model.model_fields}

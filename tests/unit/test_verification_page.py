@@ -1,13 +1,13 @@
-"""Tests that pages name exist, and verification.md has all claims of the README."""
+"""Tests that pages name exist, and claims are on tests of the level that they name."""
 
 from __future__ import annotations
 
-import ast
 import re
 from pathlib import Path
 
 import pytest
 
+from scripts.claims import claims, run_by
 from tests.conftest import LEVELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,13 +17,13 @@ FAULTS = ROOT / "docs/explanation/faults.md"
 REFERENCE = re.compile(r"`(tests/[\w/.-]+\.py)(?:::(\w+))?`")
 
 
-def references(page: Path = PAGE) -> list[tuple[str, str]]:
-    return sorted(set(REFERENCE.findall(page.read_text())))
+def references() -> set[tuple[str, str]]:
+    return {
+        each for page in (PAGE, SECURITY, FAULTS) for each in REFERENCE.findall(page.read_text())
+    }
 
 
-@pytest.mark.parametrize(
-    ("file", "name"), sorted({*references(), *references(SECURITY), *references(FAULTS)})
-)
+@pytest.mark.parametrize(("file", "name"), sorted(references()))
 def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
     path = ROOT / file
     assert path.exists(), f"{file} is named in docs and does not exist"
@@ -31,84 +31,53 @@ def test_a_test_that_a_page_names_exists(file: str, name: str) -> None:
         assert re.search(rf"^def {name}\(", path.read_text(), re.MULTILINE), f"{file} has no {name}"
 
 
-def fast_tests(path: Path) -> set[str]:
-    """Names of the tests in a file of which `make test` runs at least one case."""
-    tree = ast.parse(path.read_text())
-    left_out = ("extended", "slow", "gpu")
-
-    whole = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Assign)]
-    if any(f"pytest.mark.{mark}" in text for text in whole for mark in left_out):
-        return set()
-
-    def marks(nodes: list[ast.expr]) -> set[str]:
-        """The names in decorators such as `pytest.mark.extended`; not in their parameters."""
-        return {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-
-    return {
-        node.name
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef)
-        and node.name.startswith("test_")
-        and not marks(node.decorator_list).intersection(left_out)
-    }
-
-
-def rows() -> list[list[str]]:
-    """The rows of the first table: claim, levels, tests, and the make target that runs them."""
-    lines = PAGE.read_text().split("## Verified")[1].split("\n## ")[0].splitlines()
-    cells = [line.strip("| ").split(" | ") for line in lines if REFERENCE.search(line)]
-    return [row for row in cells if len(row) == 4]
-
-
-def claims() -> list[tuple[str, str, str]]:
-    """Each claim with its tests and the make target that runs them."""
-    return [(row[0], row[2], row[3]) for row in rows()]
-
-
-def defined_levels() -> dict[str, set[str]]:
+def defined_levels() -> dict[int, set[str]]:
     """Level -> folders of its tests, of the table at the top."""
     lines = PAGE.read_text().split("\n## ")[0].splitlines()
     cells = [line.strip("| ").split(" | ") for line in lines if re.match(r"\| \d", line)]
-    return {row[0]: set(re.findall(r"`(tests/\w+)`", row[2])) for row in cells}
+    return {int(row[0]): set(re.findall(r"`(tests/\w+)", row[2])) for row in cells}
 
 
-@pytest.mark.parametrize(("claim", "levels", "tests"), [row[:3] for row in rows()])
-def test_a_claims_levels_are_defined_and_are_those_of_its_tests(
-    claim: str, levels: str, tests: str
-) -> None:
-    folders = [defined_levels()[level] for level in levels.split(", ")]
-    used = {"/".join(file.split("/")[:2]) for file, _ in REFERENCE.findall(tests)}
-    assert all(used & folder for folder in folders), f"{claim}: a level without a test"
-    assert used <= set().union(*folders), f"{claim}: a test of no level that it names"
+def test_a_claim_is_on_a_test_of_its_level() -> None:
+    found = claims(ROOT)
+    assert len(found) >= 150
+    levels = defined_levels()
+    assert [
+        each for each in found if "/".join(each.test.split("/")[:2]) not in levels[each.level]
+    ] == []
+
+
+def test_no_claim_is_made_twice() -> None:
+    texts = [each.text for each in claims(ROOT)]
+    assert sorted(texts) == sorted(set(texts))
+
+
+@pytest.mark.parametrize(
+    ("tests", "expected"),
+    [
+        ([{"hosts"}], "`make test`"),
+        ([{"hosts", "extended"}], "`make test-all`"),
+        ([{"slow"}, {"extended"}], "`make test-all`"),
+        ([set(), {"extended"}], "`make test`, all of it `make test-all`"),
+        ([{"gpu"}], "`make test-gpu`"),
+    ],
+)
+def test_who_runs_a_claims_tests(tests: list[set[str]], expected: str) -> None:
+    assert run_by(tests) == expected
+
+
+def test_a_claim_of_a_test_that_make_test_leaves_out_names_the_other_target() -> None:
+    found = {each.test: each.run_by for each in claims(ROOT)}
+    assert found["tests/hosts/test_driver_modules.py::test_a_new_kernel_gets_its_module"] == (
+        "`make test-all`"
+    )
+    assert found["tests/gpu/test_gpu_facts.py"] == "`make test-gpu`"
 
 
 def test_levels_are_numbered_one_after_the_other_and_are_what_a_run_counts() -> None:
-    assert list(defined_levels()) == [str(number + 1) for number in range(len(defined_levels()))]
-    assert {level for text in LEVELS.values() for level in text.split()[0].split("-")} == set(
-        defined_levels()
-    )
-
-
-def test_every_claim_has_a_row_of_four_cells() -> None:
-    text = PAGE.read_text().split("## Verified")[1].split("\n## ")[0]
-    assert len(claims()) == sum(
-        bool(REFERENCE.search(line)) for line in text.splitlines() if line.startswith("| ")
-    )
-
-
-@pytest.mark.parametrize(("claim", "tests", "run_by"), claims())
-def test_the_page_says_who_runs_a_claims_tests(claim: str, tests: str, run_by: str) -> None:
-    fast = [
-        name in fast_tests(ROOT / file) if name else bool(fast_tests(ROOT / file))
-        for file, name in REFERENCE.findall(tests)
-    ]
-    whole = all(fast) and "1.18" not in claim  # `make test` has the newest of the two alone
-    expected = (
-        "`make test`" if whole else "`make test`, in part" if any(fast) else "`make test-all`"
-    )
-    if all(file.startswith("tests/gpu/") for file, _ in REFERENCE.findall(tests)):
-        expected = "`make test-gpu`"
-    assert run_by == expected, claim
+    assert list(defined_levels()) == list(range(1, len(defined_levels()) + 1))
+    counted = {int(level) for text in LEVELS.values() for level in text.split()[0].split("-")}
+    assert counted == set(defined_levels())
 
 
 def test_every_attack_has_a_test() -> None:
@@ -117,10 +86,8 @@ def test_every_attack_has_a_test() -> None:
     assert [row for row in rows if not REFERENCE.search(row)] == []
 
 
-def test_the_page_has_both_tables() -> None:
-    text = PAGE.read_text()
-    assert len(references()) >= 20
-    assert "## Not verified" in text
-    for line in text.split("## Not verified")[1].splitlines():
-        if line.startswith("| ") and not line.startswith(("| what", "|---")):
-            assert line.count("`") >= 2, f"no command that would verify it: {line}"
+def test_what_is_not_tested_names_a_command() -> None:
+    rows = PAGE.read_text().split("## Not tested")[1].split("\n## ")[0].splitlines()
+    cells = [row for row in rows if row.startswith("| ") and not row.startswith("| what")]
+    assert len(cells) >= 10
+    assert [row for row in cells if row.rpartition(" | ")[2].count("`") < 2] == []

@@ -1,7 +1,7 @@
 """Findings: problems and notes about a host or cluster, each with a stable code.
 
 A room declares each `Kind` once, with `blocker`, `warning` or `info`. Calling the kind with the
-details of one case creates a `Finding`. docs/reference/findings.md is generated from the kinds.
+details of one case creates a `Finding`. docs/reference/findings/ is generated from the kinds.
 """
 
 from __future__ import annotations
@@ -144,3 +144,16 @@ def finding_modules(package: ModuleType) -> list[ModuleType]:
         parts = path.relative_to(root.parent).with_suffix("").parts
         found.append(importlib.import_module(".".join(parts).removesuffix(".__init__")))
     return found
+
+
+def finding_rooms(package: ModuleType) -> dict[str, str]:
+    """Code of every finding of a package -> the room that declares it.
+
+    Example: `finding_rooms(gpufleet)["GF112"]` is "driver".
+    """
+    return {
+        value.code: module.__name__.split(".")[1]
+        for module in finding_modules(package)
+        for value in vars(module).values()
+        if isinstance(value, Kind)
+    }

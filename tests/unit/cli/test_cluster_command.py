@@ -16,6 +16,11 @@ from gpufleet.core.names import count_noun
 from gpufleet.verify.inventory import Target
 from tests.unit.kubernetes.members_setup import PODS, node
 
+pytestmark = pytest.mark.claim(
+    "`cluster destroy` refuses if the kubeconfig leads to another cluster than the hosts'.",
+    level=1,
+)
+
 Invoke = Callable[..., Result]
 
 

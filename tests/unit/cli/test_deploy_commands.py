@@ -196,6 +196,10 @@ def answered(
     return CliRunner().invoke(main, words, input=answer), became
 
 
+@pytest.mark.claim(
+    "`apply` shows the plan before it asks; any answer but yes changes nothing.",
+    level=1,
+)
 @pytest.mark.parametrize(("verb", "preview", "run"), PREVIEWS)
 def test_the_plan_is_shown_before_the_question(
     monkeypatch: pytest.MonkeyPatch,

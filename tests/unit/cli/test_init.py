@@ -16,6 +16,11 @@ from gpufleet import __version__
 from gpufleet.cli import main
 from gpufleet.core.paths import shipped_path
 
+pytestmark = pytest.mark.claim(
+    "`gpufleet init` writes nothing outside its folder and refuses a folder that is not empty.",
+    level=1,
+)
+
 ROOT = Path(__file__).parents[3]
 
 

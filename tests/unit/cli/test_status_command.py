@@ -17,6 +17,12 @@ from gpufleet.core.live import QUIET
 from gpufleet.status.models import SeenHost
 from tests.unit.status.fleets import bare, fleet, healthy, seen, silent
 
+pytestmark = pytest.mark.claim(
+    "In `status --drift`, a host that was not judged comes before drift, and wrong usage "
+    "is no drift.",
+    level=1,
+)
+
 Run = Callable[..., Result]
 CALM = seen("gpu-01", healthy(), driver_enabled=False)
 DRIFTED = seen("gpu-02", bare())

@@ -37,6 +37,12 @@ from tests.unit.containerd.containerd_plan_setup import (
 )
 from tests.unit.hosts import record_of
 
+pytestmark = pytest.mark.claim(
+    "A host without containerd gets the distribution's, or Docker's if that is too old; "
+    "an installed one stays.",
+    level=1,
+)
+
 STUB = '#comment\ndisabled_plugins = ["cri"]\n'
 DEBIAN_11 = OsRelease("debian", "11", (), "bullseye", "Debian 11")
 AMAZON = OsRelease("amzn", "2023", ("fedora",), "", "Amazon Linux 2023")

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.claim("Every fact of the catalog names a public page.", level=1)
+
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted(ROOT.glob("gpufleet/*/data/**/*.yaml"))
 PUBLIC = re.compile(

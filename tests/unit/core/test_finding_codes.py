@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import RANGES, RETIRED, codes, finding_modules, next_free, wrong
-from scripts.generate_docs import TOPICS, findings_page
+from scripts.generate_docs import TOPICS, finding_pages
 
 TAKEN = codes()
 
@@ -38,6 +38,7 @@ def test_a_code_of_another_room_is_named_with_the_one_to_take() -> None:
     assert wrong({"GF400": "a room without ranges"})
 
 
-def test_the_page_has_every_finding() -> None:
+def test_the_pages_have_every_finding() -> None:
     assert set(TAKEN.values()) == set(TOPICS)
-    assert findings_page().count("\n### GF") == len(KNOWN_KINDS)
+    pages = finding_pages(TAKEN)
+    assert sum(text.count("\n## GF") for text in pages.values()) == len(KNOWN_KINDS)

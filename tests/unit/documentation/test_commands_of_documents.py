@@ -13,6 +13,11 @@ import pytest
 import yaml
 from documents import ROOT, Block, blocks, commands, documents
 
+pytestmark = pytest.mark.claim(
+    "A test runs every command of README and documents, or gives a reason.",
+    level=1,
+)
+
 TABLE = Path(__file__).with_name("commands.yaml")
 OURS = re.compile(r"^\s*(?:\$ )?(?:gpufleet|pyinfra|kubectl|make|pip|pipx|pytest) [a-z-]")
 GENERATED = ("docs/reference/cli.md",)  # usage, as --help prints it

@@ -18,7 +18,7 @@ from documents import ROOT, commands
 from gpufleet.cli import explain, main
 from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KNOWN_KINDS
-from scripts.finding_codes import finding_modules
+from scripts.finding_codes import codes
 
 QUERIES = re.compile(r"^gpufleet (catalog .*)$")
 
@@ -85,14 +85,15 @@ def test_an_unknown_shell_is_wrong_usage() -> None:
     assert CliRunner().invoke(main, ["completion", "powershell"]).exit_code == 2
 
 
-@pytest.mark.parametrize("code", ["GF112", "gf790"])
-def test_a_finding_is_explained(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.claim("`explain` prints a finding with its address.", level=1)
+@pytest.mark.parametrize(("code", "room"), [("GF112", "driver"), ("gf790", "verify")])
+def test_a_finding_is_explained(code: str, room: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
     done = CliRunner().invoke(main, ["explain", code])
     assert done.exit_code == 0, done.output
     kind = KNOWN_KINDS[code.upper()]
     assert done.output.startswith(f"{kind.code} blocker: {kind.title}\n")
-    assert done.output.rstrip().endswith(f"docs/reference/findings.md#{code.lower()}")
+    assert done.output.rstrip().endswith(f"docs/reference/findings/{room}.md#{code.lower()}")
 
 
 def test_a_data_key_is_explained_and_a_misspelt_one_guessed() -> None:
@@ -110,13 +111,13 @@ def test_no_address_is_printed_that_does_not_exist(
     monkeypatch.delenv("GPUFLEET_DOCS", raising=False)
     monkeypatch.setattr(explain, "shipped_path", lambda name: tmp_path / name)
     done = CliRunner().invoke(main, ["explain", "GF112"])
-    assert (done.exit_code, "findings.md" in done.output) == (0, False)
+    assert (done.exit_code, "driver.md" in done.output) == (0, False)
 
 
 def test_an_address_on_the_users_site(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUFLEET_DOCS", "https://docs.example.com/gpufleet/")
     done = CliRunner().invoke(main, ["explain", "GF112"])
-    address = "https://docs.example.com/gpufleet/reference/findings.html#gf112"
+    address = "https://docs.example.com/gpufleet/reference/findings/driver.html#gf112"
     assert done.output.rstrip().endswith(address)
 
 
@@ -125,7 +126,10 @@ def test_a_code_that_does_not_exist_is_wrong_usage() -> None:
     assert (done.exit_code, "GF000" in done.output) == (2, True)
 
 
-def test_every_address_is_a_heading_of_the_page() -> None:
-    finding_modules()
-    page = (ROOT / "docs/reference/findings.md").read_text()
-    assert {*KNOWN_KINDS} == set(re.findall(r"^### (GF\d{3})$", page, re.MULTILINE))
+def test_every_address_is_a_heading_of_its_rooms_page() -> None:
+    found = {
+        code: page.stem
+        for page in (ROOT / "docs/reference/findings").glob("*.md")
+        for code in re.findall(r"^## (GF\d{3})$", page.read_text(), re.MULTILINE)
+    }
+    assert found == codes()

@@ -18,6 +18,11 @@ from gpufleet.node.catalog import Catalog, load_catalog
 from gpufleet.toolkit.resolve import resolve_toolkit
 from gpufleet.toolkit.settings import ToolkitSettings
 
+pytestmark = pytest.mark.claim(
+    "Branch, version, modules and packages fit for every distribution and GPU of the catalog.",
+    level=1,
+)
+
 CATALOG = load_catalog()
 CODES = [d.code for d in CATALOG.distributions]
 BRANCHES = [str(b.branch) for b in CATALOG.branches.branches]

@@ -29,6 +29,11 @@ from gpufleet.node.settings import load_node_settings
 from tests.unit.driver.driver_setup import managed
 from tests.unit.hosts import NVSWITCH, bare_host, converged_host, plan_for
 
+pytestmark = pytest.mark.claim(
+    "A driver is installed, changed, repaired or blocked by its facts and settings.",
+    level=1,
+)
+
 OLD = "550.163.01"
 
 

@@ -24,6 +24,8 @@ from gpufleet.monitoring.alert_models import load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields
 from gpufleet.node.catalog import load_catalog
 
+pytestmark = pytest.mark.claim("No alert needs a field that the exporter's list lacks.", level=1)
+
 COUNTERS, ALERTS = load_counters(), load_alerts()
 GENERATIONS = [generation.name for generation in load_catalog().gpus.generations]
 HOSTS = [known.version for known in load_catalog().exporter.versions]

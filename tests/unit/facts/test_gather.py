@@ -13,6 +13,11 @@ from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.script import LINE_END, MAX_ARGUMENT, gather_command
 from gpufleet.toolkit.record import recorded_runtimes
 
+pytestmark = pytest.mark.claim(
+    "One command of POSIX sh gathers the facts: dash, bash, busybox.",
+    level=1,
+)
+
 
 def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
     return parse_node_facts(host.gather(shell, paths))

@@ -11,6 +11,12 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
 
+pytestmark = pytest.mark.claim(
+    "The holder of a lock is found by the kernel's list of locks: other files and other "
+    "locks are not mistaken for it.",
+    level=1,
+)
+
 
 def facts(host: FakeHost, shell: tuple[str, ...], *paths: str) -> NodeFacts:
     return parse_node_facts(host.gather(shell, paths))

@@ -29,6 +29,11 @@ from tests.unit.gpu_stack.gpu_clusters import (
     work,
 )
 
+pytestmark = pytest.mark.claim(
+    "Plugins, exporters and Prometheus installations of others are recognised by what they do.",
+    level=1,
+)
+
 PLUGIN, EXPORTER, NFD = "nvidia-device-plugin", "dcgm-exporter", "node-feature-discovery"
 SPACES = {PLUGIN: "kube-system", EXPORTER: "monitoring", NFD: NFD}
 SOCKETS = "/var/lib/kubelet/device-plugins"

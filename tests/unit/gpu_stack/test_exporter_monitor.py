@@ -19,6 +19,11 @@ from tests.unit.gpu_stack.gpu_clusters import (
     values,
 )
 
+pytestmark = pytest.mark.claim(
+    "An exporter that reports its pod as the node gets a ServiceMonitor of ours.",
+    level=1,
+)
+
 
 def test_a_chart_without_relabelings_gets_a_monitor_of_ours_that_names_the_node() -> None:
     plan = stack(OLD)

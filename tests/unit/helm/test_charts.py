@@ -36,6 +36,10 @@ def blocked(found: ChartChoice) -> bool:
     return any(finding.severity is Severity.BLOCKER for finding in found.findings)
 
 
+@pytest.mark.claim(
+    "The chart catalog agrees with 251 installations on real API servers of fifteen minors.",
+    level=1,
+)
 @pytest.mark.parametrize("chart", CATALOG.charts)
 def test_the_catalog_agrees_with_every_installation(chart: str) -> None:
     rows = [row for row in ROWS if row["chart"] == chart]

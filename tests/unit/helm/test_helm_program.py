@@ -135,6 +135,10 @@ def test_it_is_fetched_once_and_checked(tmp_path: Path, served: str) -> None:
     assert found.path.stat().st_mtime_ns == before
 
 
+@pytest.mark.claim(
+    "The downloaded helm is checked by its checksum at each use.",
+    level=1,
+)
 def test_what_is_kept_is_checked_at_each_use(tmp_path: Path, served: str) -> None:
     cache = tmp_path / "cache"
     path = find_helm("", GOOD, cache, served).path

@@ -28,6 +28,11 @@ from gpufleet.kube.facts import (
 from gpufleet.kube.parse import parse_cluster_policy, parse_workload
 from tests.unit.gpu_stack.gpu_clusters import node
 
+pytestmark = pytest.mark.claim(
+    "The ClusterPolicy and DaemonSets are read as the real operator v26.7.0 wrote them.",
+    level=1,
+)
+
 CAPTURE = Path(__file__).parent / "captures" / "gpu-operator-v26.7.0.json"
 CASES: dict[str, Any] = json.loads(CAPTURE.read_text())
 OURS = ReleaseRef("gpu-operator", "gpu-operator")

@@ -22,6 +22,11 @@ from gpufleet.kube.facts import (
 )
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 
+pytestmark = pytest.mark.claim(
+    "`apply` waits for the Prometheus and Alertmanager of its release.",
+    level=1,
+)
+
 REF = ObjectRef("Prometheus", "monitoring", "main")
 KIND = load_operated_kinds().by_kind["Prometheus"]
 STACK = ReleaseRef("monitoring", "stack")

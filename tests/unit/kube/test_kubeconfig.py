@@ -23,6 +23,8 @@ from gpufleet.kube.kubeconfig import (
     read_kubeconfig,
 )
 
+pytestmark = pytest.mark.claim("Several kubeconfig files are one, as with kubectl.", level=1)
+
 
 def config(name: str, **user: Any) -> dict[str, Any]:
     return {

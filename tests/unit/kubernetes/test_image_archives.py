@@ -24,6 +24,8 @@ from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, record_of
 
+pytestmark = pytest.mark.claim("Image archives are checked before any host is changed.", level=1)
+
 PAUSE = "registry.k8s.io/pause:3.10.2"
 HASH = "a" * 64
 DIGEST = f"sha256:{HASH}"

@@ -59,6 +59,7 @@ def test_a_node_does_not_change_sides() -> None:
     assert codes(node_of(joined(provenance=record), WORKER)) == []
 
 
+@pytest.mark.claim("A worker of another cluster is refused.", level=1)
 @pytest.mark.parametrize(("own", "cluster", "found"), [
     ({"a"}, {"a"}, []),
     ({"a", "new"}, {"old", "a"}, []),

@@ -82,6 +82,7 @@ def test_a_version_that_no_package_has_is_refused(version: str) -> None:
     assert "a minor or a version" in problems[0].message
 
 
+@pytest.mark.claim("What stops a host is found before Kubernetes changes it.", level=1)
 @pytest.mark.parametrize(("facts", "data", "code"), GATES, ids=str)
 def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
     assert codes(node_of(host(**facts), **data)) == ([code] if code else [])

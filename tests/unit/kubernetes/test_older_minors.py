@@ -26,6 +26,11 @@ from tests.unit.kubernetes.cluster_hosts import (
 )
 from tests.unit.kubernetes.kubeadm_files_setup import settings_of
 
+pytestmark = pytest.mark.claim(
+    "kubeadm's configuration fits Kubernetes 1.28 to 1.36; 1.36 and 1.32 were run.",
+    level=1,
+)
+
 GOLDEN = Path(__file__).parent / "golden"
 KNOWN = load_catalog().kubernetes
 MINORS = [f"1.{minor}" for minor in range(28, 37)]

@@ -128,6 +128,10 @@ GATES: list[tuple[NodeFacts, Place, str | None, list[str]]] = [
 ]
 
 
+@pytest.mark.claim(
+    "Several control planes need an endpoint that leads to their own cluster.",
+    level=1,
+)
 @pytest.mark.parametrize(("facts", "where", "endpoint", "expected"), GATES)
 def test_gates(facts: NodeFacts, where: Place, endpoint: str | None, expected: list[str]) -> None:
     if endpoint is None:

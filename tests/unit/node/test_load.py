@@ -15,6 +15,8 @@ from gpufleet.gpu_stack.settings import ROLES
 from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
+pytestmark = pytest.mark.claim("Every mistake in settings is reported at once.", level=1)
+
 
 def problems(data: dict[str, Any]) -> list[str]:
     settings, found = load_node_settings(data)

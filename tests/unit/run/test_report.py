@@ -20,6 +20,11 @@ from gpufleet.run.report import HostReport, RunFacts, report_json
 from gpufleet.run.report_table import show_report
 from tests.unit.run.report_setup import ROOT, SCHEMA
 
+pytestmark = pytest.mark.claim(
+    "The JSON report fits its schema and is readable for its user only.",
+    level=1,
+)
+
 RUN = RunFacts(
     "inventories/prod.py",
     ("deploys/gpu_node.py",),

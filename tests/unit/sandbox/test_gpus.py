@@ -18,6 +18,8 @@ from gpufleet_sandbox.machine import nvidia
 from gpufleet_sandbox.machine.pci import write_device
 from gpufleet_sandbox.state import HostState, SandboxState
 
+pytestmark = pytest.mark.claim("GPUs of sandbox nodes are chosen by model and number.", level=1)
+
 TABLE = Path(nvidia.__file__).with_name("gpus.txt")
 
 

@@ -45,6 +45,12 @@ from tests.unit.status.fleets import (
     silent,
 )
 
+pytestmark = pytest.mark.claim(
+    "`status` flags drift, reboots, end of life, known vulnerabilities, versions, lost "
+    "GPUs and outliers.",
+    level=1,
+)
+
 SECOND = PciDevice("0000:65:00.0", 0x20B2, 0x030200, "nvidia")
 
 

@@ -12,6 +12,11 @@ from gpufleet.status.models import FleetStatus
 from gpufleet.status.text import show_groups, show_status
 from tests.unit.status.fleets import bare, fleet, healthy, hostile, seen, silent
 
+pytestmark = pytest.mark.claim(
+    "The table of `status` fits 80 columns, and shows no control characters of a host.",
+    level=1,
+)
+
 
 def shown(found: FleetStatus, width: int = 80) -> str:
     out = io.StringIO()

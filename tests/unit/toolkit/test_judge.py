@@ -23,6 +23,11 @@ from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.mirror.gotools import toolkit_programs
 from gpufleet_sandbox.paths import cache_dir
 
+pytestmark = pytest.mark.claim(
+    "Our merge means what nvidia-ctk's means; the differences are listed.",
+    level=1,
+)
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:

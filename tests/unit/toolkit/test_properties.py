@@ -8,6 +8,7 @@ import string
 import sys
 from typing import Any
 
+import pytest
 import tomlkit
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,11 @@ from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.dockerd import dockerd_options
 from tests.selection import examples
+
+pytestmark = pytest.mark.claim(
+    "User settings in daemon.json and config.toml survive a merge; a removal gives the bytes back.",
+    level=1,
+)
 
 if sys.version_info >= (3, 11):
     import tomllib

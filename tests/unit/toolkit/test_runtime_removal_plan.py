@@ -24,6 +24,11 @@ from tests.unit.toolkit.toolkit_setup import (
     runtime,
 )
 
+pytestmark = pytest.mark.claim(
+    "If a configuration path changes, nothing stays at the old one.",
+    level=1,
+)
+
 DROP_IN = "/etc/crio/crio.conf.d/99-nvidia.toml"
 OTHER = "/srv/containerd.toml"
 CRI = '[plugins."io.containerd.grpc.v1.cri".containerd'

@@ -20,6 +20,8 @@ from gpufleet.upgrade.operations.alert_gate import QUERY, alerts_of, firing_aler
 from gpufleet.upgrade.settings import load_upgrade_settings
 from tests.fakes.upgrade_fleet import World, fleet_of
 
+pytestmark = pytest.mark.claim("An upgrade waits for alerts of a Prometheus to end.", level=1)
+
 
 def answer(*names: str, **more: Any) -> bytes:
     result = [{"metric": {"alertname": name, "alertstate": "firing"}} for name in names]

@@ -32,6 +32,11 @@ from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.pods import Policy
 from tests.fakes.cluster_api import FakeClusterApi, make_node, make_pod
 
+pytestmark = pytest.mark.claim(
+    "What another user does to a node before, during and after an upgrade stays.",
+    level=1,
+)
+
 RUN = "run-1"
 AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="https://c", reason="timed out"))
 REFUSED = ApiError("POST", 403, {"message": "no"}, "c")

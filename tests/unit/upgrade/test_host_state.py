@@ -17,6 +17,8 @@ from gpufleet.upgrade.host_state import (
     state_text,
 )
 
+pytestmark = pytest.mark.claim("The state of an upgrade is on the host, for root only.", level=1)
+
 STATE = HostState("r-1", "upgrade", "driver", "580.1", "580.2", "2 x A100, ubuntu2204, 5.15", 0)
 
 

@@ -13,6 +13,8 @@ from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.operations.kured import ANNOTATION, LASTS, MAX_KURED_TRIES, KuredLock
 from tests.fakes.cluster_api import patched
 
+pytestmark = pytest.mark.claim("An upgrade waits for kured's lock.", level=1)
+
 NOW, HOUR = 1_000_000_000.0, 3_600_000_000_000  # 2001-09-09T01:46:40Z
 OURS = "gpufleet-r"
 UNREADABLE = ("a lock that cannot be read",)

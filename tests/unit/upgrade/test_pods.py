@@ -17,6 +17,8 @@ from gpufleet.upgrade.pods import (
 )
 from tests.unit.upgrade.pods_setup import GPU, pod
 
+pytestmark = pytest.mark.claim("An upgrade evicts pods with GPUs and no others.", level=1)
+
 RUN = "run-1"
 
 

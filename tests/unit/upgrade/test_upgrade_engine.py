@@ -19,6 +19,11 @@ from gpufleet.upgrade.operations.planning import UpgradeTarget, begin_run, read_
 from gpufleet.upgrade.subjects import WantedChange
 from tests.fakes.upgrade_fleet import MONDAY, NEW, OLD, Killed, Machine, Pull, World, fleet_of
 
+pytestmark = pytest.mark.claim(
+    "An upgrade goes on after a kill at any moment, against fakes of hosts and clusters.",
+    level=1,
+)
+
 AWAY = ClusterProblem(API_UNREACHABLE(context="c", url="u", reason="r"))
 
 

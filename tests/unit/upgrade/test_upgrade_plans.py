@@ -23,6 +23,12 @@ from gpufleet.upgrade.plan import (
 from gpufleet.upgrade.settings import load_upgrade_settings, of_run
 from gpufleet.upgrade.subjects import DISABLED
 
+pytestmark = pytest.mark.claim(
+    "An upgrade groups hosts by GPU, distribution and kernel, with a canary in each "
+    "group, waves, budgets and windows.",
+    level=1,
+)
+
 A100, L40S = "1 x A100", "1 x L40S"
 
 

@@ -9,6 +9,11 @@ import pytest
 
 from gpufleet.verify.load import LoadRequest, LoadResult, build_job, count_free_gpus, find_idle_gpus
 
+pytestmark = pytest.mark.claim(
+    "The load test knows which GPUs are free and which are idle.",
+    level=1,
+)
+
 
 def node(name: str, gpus: int, *, cordoned: bool = False) -> Any:
     return SimpleNamespace(

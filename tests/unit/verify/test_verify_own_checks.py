@@ -7,6 +7,7 @@ import stat
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import pytest
 from verify_command import answer, command, fake_ssh
 
 OWN = """\
@@ -27,6 +28,7 @@ def test_breaks(node):
 """
 
 
+@pytest.mark.claim("A user's own checks run with the shipped ones.", level=1)
 def test_checks_of_the_working_directory_join_the_shipped_ones(tmp_path: Path) -> None:
     fake_ssh(tmp_path)
     answer(tmp_path, "good", loaded="580.95.05")

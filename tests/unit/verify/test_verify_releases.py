@@ -15,6 +15,11 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.helm.chart_choice import choose_charts, load_charts
 from gpufleet.verify.releases import MAX_RECORD_BYTES, Deployed, deployed_release, wrong_versions
 
+pytestmark = pytest.mark.claim(
+    "A release of another chart version than wanted fails its check.",
+    level=1,
+)
+
 SERVER = "v1.36.3"
 CHART = "dcgm-exporter"
 WANTED = choose_charts(load_charts(), SERVER)[CHART].version
