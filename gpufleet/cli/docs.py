@@ -23,7 +23,7 @@ def docs(page: str | None) -> None:
     if page is None:
         click.echo("\n".join(f"{name}: {_title(path)}" for name, path in pages.items()))
         return
-    found = [path for name, path in pages.items() if page in (name, path.stem)]
+    found = [path for name, path in pages.items() if page in (name, _word(path))]
     if not found:
         raise click.UsageError(f"No page is called {page!r}. `gpufleet docs` lists them.")
     click.echo_via_pager(found[0].read_text("utf-8"))
@@ -32,6 +32,11 @@ def docs(page: str | None) -> None:
 def _pages(folder: Path) -> list[Path]:
     """The pages, guides first: of two pages with the same name, the guide is shown."""
     return sorted(folder.rglob("*.md"), key=lambda path: (path.parent.name != "how-to", path))
+
+
+def _word(path: Path) -> str:
+    """The word for a page: "upgrade", and "findings" for reference/findings/README.md."""
+    return path.parent.name if path.stem == "README" else path.stem
 
 
 def _title(path: Path) -> str:

@@ -104,7 +104,7 @@ def status(
     if as_json_:
         click.echo(json.dumps(fleet_json(fleet, now, by), indent=2))
     elif as_csv_:
-        click.echo(as_csv(fleet, by), nl=False)
+        click.echo(as_csv(fleet, now, by), nl=False)
     elif is_quiet() and fleet.is_silent:
         pass
     elif by:

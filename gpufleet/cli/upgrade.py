@@ -95,7 +95,7 @@ def text_of(finding: Finding) -> str:
     return f"{finding.code} {finding.message}\n  {finding.remedy}"
 
 
-METRICS = metrics_option(UPGRADE_METRICS_PREFIX, "Keep metrics of the run in this file (*.prom).")
+METRICS = metrics_option(UPGRADE_METRICS_PREFIX, "Write metrics of the run to this file (*.prom).")
 PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; change nothing.")
 
 

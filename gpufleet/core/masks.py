@@ -34,6 +34,8 @@ monitor_path runtime_path runtime_root runtime_type sandbox_image snapshotter st
 _HARMLESS = frozenset(_WORDS.split())
 _RELABELING = ("replacement", "separator", "sourceLabels", "source_labels", "targetLabel",
                "target_label")  # fmt: skip
+# below these, all keys are: the API server shows labels to everyone who may list objects
+_LABELS = frozenset(("additionalLabels", "labels", "matchLabels", "nodeSelector"))
 # keys that are harmless below certain other keys
 _HARMLESS_BELOW: Mapping[str, Collection[str]] = {
     "hostPath": ("path",),
@@ -88,7 +90,10 @@ def _is_harmless(keys: tuple[str, ...]) -> bool:
     last = keys[-1] if keys else ""
     if last in _HARMLESS or _REFERENCE.search(last):
         return True
-    return any(last in _HARMLESS_BELOW.get(above, ()) for above in keys[:-1])
+    above = keys[:-1]
+    return bool(_LABELS.intersection(above[-1:])) or any(
+        last in _HARMLESS_BELOW.get(key, ()) for key in above
+    )
 
 
 def flat_lines(value: Any, path: str = "") -> Iterator[str]:

@@ -122,9 +122,11 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
 
     def steps(self, plan: DriverPlan, context: RoleContext) -> list[str]:
         known = plan.choice.newest_known
-        target = f"{plan.target or f'the newest of branch {plan.choice.branch}'}"
-        if known and not plan.target:
-            target += f"; the newest known to the catalog is {known}"
+        target = plan.target or (
+            f"{known} or a newer {plan.choice.branch} of the repository"
+            if known
+            else f"the newest of branch {plan.choice.branch}"
+        )
         modules = f"{plan.choice.modules} modules"
         moves = plan.loads
         files, prerequisites = self.files(plan), plan.transaction.prerequisites

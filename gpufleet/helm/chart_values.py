@@ -59,10 +59,23 @@ def values_diff(old: Values, new: Values, before: str, after: str) -> tuple[str,
     return tuple(map(one_line, lines))
 
 
+class _Dumper(yaml.SafeDumper):
+    """Writes a text of several lines as a block, line by line."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _yaml(values: Any) -> list[str]:
     if not values:
         return []
-    return yaml.safe_dump(values, sort_keys=True, allow_unicode=True).rstrip("\n").split("\n")
+    text = yaml.dump(values, Dumper=_Dumper, sort_keys=True, allow_unicode=True)
+    return str(text).rstrip("\n").split("\n")
 
 
 def unknown_values(values: Values, chart: ChartContent) -> list[Finding]:

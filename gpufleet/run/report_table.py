@@ -113,11 +113,11 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
 def _alike(
     hosts: list[HostReport], cells: Mapping[str, Sequence[Text]]
 ) -> Iterable[list[HostReport]]:
-    """The hosts that share a line: converged or planned hosts with the same cells. Any other host
+    """The hosts that share a line: hosts with the same cells. A host that failed or was not reached
     has its own line. A line has the place of its first host."""
     lines: dict[tuple[str, ...], list[HostReport]] = {}
     for host in hosts:
-        own = () if host.status in ("converged", "planned") else (host.name,)
+        own = () if host.status in ("converged", "planned", "changed") else (host.name,)
         lines.setdefault((*own, *(cell.plain for cell in cells[host.name])), []).append(host)
     return lines.values()
 

@@ -15,21 +15,24 @@ from gpufleet.status.models import ClusterRow, FleetStatus, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 COLUMNS = ("host", "groups", "model", "gpus", "driver", "driver_loaded", "toolkit", "runtime",
-           "kernel", "os", "reached", "flags", "codes", "kind", "releases")  # fmt: skip
-GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names")
+           "kernel", "os", "reached", "flags", "codes", "kind", "releases", "time")  # fmt: skip
+GROUP_COLUMNS = ("value", "hosts", "gpus", "flags", "names", "time")
 FORMULA = "=+-@"  # start a formula in spreadsheets; so do their full-width forms
 SEPARATOR = ";"  # of cells in locales with a decimal comma
 
 
 def document_head(inventory: str, now: int) -> dict[str, Any]:
     """The first keys of every JSON document about a fleet. `now`: seconds since 1970."""
-    moment = datetime.fromtimestamp(now, timezone.utc)
     return {
         "schema": SCHEMA,
         "gpufleet": __version__,
         "inventory": inventory,
-        "time": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "time": _utc(now),
     }
+
+
+def _utc(now: int) -> str:
+    return datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def fleet_json(fleet: FleetStatus, now: int, by: Property | None = None) -> dict[str, Any]:
@@ -80,8 +83,11 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
     }
 
 
-def as_csv(fleet: FleetStatus, by: Property | None = None) -> str:
-    """A line per host and cluster, or per group of hosts. Blanks separate the items of a list."""
+def as_csv(fleet: FleetStatus, now: int, by: Property | None = None) -> str:
+    """A line per host and cluster, or per group of hosts. Blanks separate the items of a list.
+
+    `now`: seconds since 1970; each line ends with it, so that the files of many days are a history.
+    """
     if by:
         head_line: tuple[str, ...] = (by, *GROUP_COLUMNS[1:])
         lines = [_group_line(group) for group in by_property(fleet, by)]
@@ -91,7 +97,7 @@ def as_csv(fleet: FleetStatus, by: Property | None = None) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(head_line)
-    writer.writerows([_cell(cell) for cell in line] for line in lines)
+    writer.writerows([_cell(cell) for cell in (*line, _utc(now))] for line in lines)
     return out.getvalue()
 
 

@@ -33,7 +33,7 @@ class Group:
 
     @property
     def gpus(self) -> int:
-        return sum(row.gpus for row in self.rows)
+        return sum(row.gpus for row in self.rows if not row.is_second_name)
 
     @property
     def flags(self) -> dict[Flag, int]:

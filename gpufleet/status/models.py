@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 from gpufleet.core.accepted import NOTHING_ACCEPTED, AcceptedFindings, split_accepted
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.facts.model import NodeFacts
+from gpufleet.host.findings import SAME_MACHINE
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages.logins import Logins
 from gpufleet.role.place import NO_PLACE, Place
@@ -96,6 +97,11 @@ class Row:
     @property
     def gpus(self) -> int:
         return sum(number for _, number in self.models)
+
+    @property
+    def is_second_name(self) -> bool:
+        """True if an earlier host of the inventory is the same machine."""
+        return any(note.finding.code == SAME_MACHINE.code for note in self.notes)
 
     @property
     def model(self) -> str:

@@ -12,7 +12,7 @@ from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Property, by_property, group_equal_rows, whole_fleet
-from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus
+from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus, Row
 from gpufleet.status.text import BAD_FLAGS, summary_lines
 
 BARS = 12  # per chart; the last bar sums up the rest
@@ -41,7 +41,7 @@ def as_html(fleet: FleetStatus, now: int) -> str:
     }
     groups = [
         (_names(row.name for row in rows), len(rows), rows[0])
-        for rows in group_equal_rows(fleet.rows)
+        for rows in sorted(group_equal_rows(fleet.rows), key=lambda rows: not _is_bad(rows[0]))
     ]
     findings = [
         (finding, _names(names), _counted(names, clusters))
@@ -63,6 +63,10 @@ def as_html(fleet: FleetStatus, now: int) -> str:
     )
 
 
+def _is_bad(row: Row) -> bool:
+    return not set(BAD_FLAGS).isdisjoint(row.flags)
+
+
 def _counted(names: Sequence[str], clusters: Collection[str]) -> str:
     """Count hosts and clusters, such as "2 hosts, 1 cluster"."""
     of_clusters = sum(name in clusters for name in names)
@@ -77,7 +81,7 @@ def _names(names: Iterable[str]) -> str:
 def _gpus(fleet: FleetStatus) -> list[tuple[str, int]]:
     counts: Counter[str] = Counter()
     for row in fleet.rows:
-        counts.update(dict(row.models))
+        counts.update({} if row.is_second_name else dict(row.models))
     return counts.most_common()
 
 

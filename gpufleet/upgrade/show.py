@@ -133,19 +133,25 @@ def status_text(inventory: str, hosts: Sequence[Status]) -> str:
             host.name,
             state.phase.value,
             "yes" if state.out_of_service else "",
-            f"{state.subject} {state.target}",
-            time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(state.since)),
+            f"{state.subject} {_move(state)}",
+            time.strftime("%Y-%m-%d %H:%M", time.gmtime(state.since)),
         )
         for host in hosts
         if (state := host.state)
     ]
     if rows:
-        table = [("HOST", "STATE", "OUT", "TARGET", "SINCE (UTC)"), *rows]
+        table = [("HOST", "STATE", "OUT", "CHANGE", "SINCE (UTC)"), *rows]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     reasons = ((host.name, host.state.why if host.state else host.problem) for host in hosts)
     lines += [f"{name}: {reason}" for name, reason in reasons if reason]
     return "\n".join(map(one_line, lines))
+
+
+def _move(state: HostState) -> str:
+    """The versions, such as "580.159.03 -> 595.91.07"; the target alone if they are the same."""
+    before, target = state.before, state.target
+    return f"{before} -> {target}" if before and before != target else target
 
 
 def _utc(moment: float) -> str:

@@ -29,6 +29,11 @@ def parameters_of(item: pytest.Item) -> Mapping[str, Any]:
     return call.params if call else {}
 
 
+def lacks_subject(item: pytest.Item) -> bool:
+    """True for a check of hosts if the inventory has no host, or of clusters if it has none."""
+    return any(parameters_of(item).get(name, item) is None for name in SUBJECTS)
+
+
 def is_own(item: pytest.Item) -> bool:
     """True if the check is the user's own and does not ship with gpufleet."""
     return shipped_path("checks") not in item.path.resolve().parents

@@ -16,7 +16,7 @@ import pytest
 
 from gpufleet.verify import host_fixture
 from gpufleet.verify.become import Unusable
-from gpufleet.verify.checks import SUBJECTS, is_own, target_of
+from gpufleet.verify.checks import SUBJECTS, is_own, lacks_subject, target_of
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select_targets
 from gpufleet.verify.node import CheckedNode
@@ -143,7 +143,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
     yield
     chosen = {target.name for item in items if (target := target_of(item))}
     first = [item for item in causes if (target := target_of(item)) and target.name in chosen]
-    items[:] = first + [item for item in items if item not in first]
+    rest = [item for item in items if item not in first]
+    items[:] = first + [item for item in rest if not lacks_subject(item)] or rest
 
 
 @pytest.fixture(scope="session")

@@ -99,8 +99,13 @@ class Reporting:
     def pytest_warning_recorded(self, warning_message: warnings.WarningMessage) -> None:
         warning_message.message = self._shown(str(warning_message.message))
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._junit = session.config.stash.get(xml_key, None)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = {name: str(value) for name, value in report.user_properties}
+        if self._junit and report.when == "setup" and "check" in properties:
+            self._junit.node_reporter(report).add_attribute("classname", properties["host"])
         if "check" in properties and (report.when == "call" or not report.passed):
             result = _result(report, properties)
             self._report.add(properties["host"], properties["check"], result)

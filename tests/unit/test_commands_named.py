@@ -30,8 +30,7 @@ COMMAND = re.compile(r"(?:^|[\s(=]|\bbin/)(gpufleet|pyinfra) ([^|;&#()…]*)")
 OPTION = re.compile(r"`(--[a-z][a-z-]*)[^`]*`")
 USERS_OWN = ("inventories/lab.py", "inventories/mine.py")  # names of examples
 OF_OTHERS = {  # options of other programs, which the same sentence names
-    "--assumeno", "--config", "--config-file", "--downloadonly", "--extra-index-url", "--force",
-    "--validate",
+    "--config", "--config-file", "--extra-index-url", "--force", "--validate",
 }  # fmt: skip
 
 

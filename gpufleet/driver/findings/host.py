@@ -27,8 +27,8 @@ OTHER_PACKAGES = warning(
     "Driver packages from another source",
     "Driver packages that gpufleet did not install conflict with the configured driver: "
     "{packages}.",
-    "The transaction that installs the configured driver replaces them. To keep them, set "
-    "driver_enabled = False before it.",
+    "To keep them, set driver_enabled = False. Otherwise the transaction that installs the "
+    "configured driver replaces them.",
 )
 
 FOREIGN_DRIVER = blocker(

@@ -2,9 +2,9 @@
 LOST=/run/sim/lost
 on() {
     if [ -d $LOST ]; then return; fi
-    vendor=$(grep -l 0x10de /run/sim/pci/*/vendor | head -1)
+    class=$(grep -l '^0x0302' /run/sim/pci/*/class | head -1) # not an NVSwitch, 0x0680
     mkdir -p $LOST
-    mv "${vendor%/vendor}" $LOST/
+    mv "${class%/class}" $LOST/
 }
 off() {
     if [ -d $LOST ]; then

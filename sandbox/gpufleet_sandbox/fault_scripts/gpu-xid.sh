@@ -8,8 +8,8 @@ write_log() { # a file instead of the machine's log, which a host cannot read
     } >/dev/kmsg
 }
 on() {
-    vendor=$(grep -l 0x10de /run/sim/pci/*/vendor | head -1)
-    slot=${vendor%/vendor}
+    class=$(grep -l '^0x0302' /run/sim/pci/*/class | head -1)
+    slot=${class%/class}
     slot=${slot##*/}
     mkdir -p /run/sim/gpu
     echo 79 >"/run/sim/gpu/$slot.xid"

@@ -88,6 +88,9 @@ RUNTIMES = {"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}
             {"relabelings": [{"sourceLabels": ["a"], "targetLabel": "node"}]},
             "+relabelings[0].targetLabel: node",
         ),
+        ({"additionalLabels": {"release": "kps"}}, "+additionalLabels.release: kps"),
+        ({"matchLabels": {"app": "x"}}, "+matchLabels.app: x"),
+        ({"labels": {"password": "x"}}, "+labels.password: ***"),
         ({"podAnnotations": {"gpufleet/counters": "x"}}, '+podAnnotations."gpufleet/counters": x'),
     ],
 )

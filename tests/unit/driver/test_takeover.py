@@ -83,7 +83,7 @@ def test_the_plan_shows_what_the_run_does() -> None:
     assert settings
     reported = plan_steps(plan_node(settings, facts, load_catalog(), facts.clock))
     (driver,) = [step for step in reported if "the driver:" in step]
-    assert "replace the driver: the newest of branch 580" in driver
+    assert "replace the driver: 580.178.04 or a newer 580 of the repository" in driver
     described = DRIVER.describe(plan_for(facts))
     assert (described["before"], described["target"]) == ("580.82.09", "580.178.04")
     assert f"580.82.09-{UBUNTU}" in " ".join(described["reasons"])

@@ -70,6 +70,11 @@ def test_secrets_are_not_shown(values: dict[str, Any]) -> None:
         assert "***" in text
 
 
+def test_a_text_of_several_lines_is_shown_line_by_line() -> None:
+    lines = values_diff({}, {"customMetrics": "a, gauge\nb, gauge\n"}, "a", "b")
+    assert lines[-3:] == ("+customMetrics: |", "+  a, gauge", "+  b, gauge")
+
+
 def test_a_secret_that_changes_is_seen_to_change() -> None:
     diff = values_diff({"password": "one"}, {"password": "two"}, "a", "b")
     assert diff[-2:] == ("-password: '***'", "+password: '*** (changed)'")

@@ -77,7 +77,7 @@ def test_a_version_that_is_not_there_is_named_once(data: dict[str, str], named: 
 @pytest.mark.parametrize(
     ("data", "version"),
     [
-        ({"driver_branch": "590"}, "the newest of branch 590"),
+        ({"driver_branch": "590"}, " or a newer 590 of the repository"),
         ({"driver_version": "580.159.03"}, "580.159.03"),
     ],
 )
@@ -90,7 +90,6 @@ def test_a_plan_says_that_no_repository_was_asked(data: dict[str, str], version:
     (toolkit,) = [step for step in reported if "install the toolkit" in step]
     assert version in driver
     assert driver.endswith(" (the repository is asked in the run)")
-    assert ("newest known to the catalog is 590." in driver) is ("driver_branch" in data)
     assert "(the repository is asked in the run)" in toolkit
 
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.status.fleets import bare, fleet, seen
+from gpufleet.status.groups import whole_fleet
+from tests.unit.status.fleets import bare, fleet, healthy, seen
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,10 @@ def test_the_second_name_of_a_running_system_is_found(machine: str, boot: str, t
     rows = fleet(first, other).rows
     codes = [{note.finding.code for note in row.notes} for row in rows]
     assert ["GF559" in each for each in codes] == [False, twice]
+
+
+def test_gpus_of_a_machine_with_two_names_count_once() -> None:
+    facts = replace(healthy(), machine_id="m1", boot_id="b1")
+    once = whole_fleet(fleet(seen("a", facts))).gpus
+    assert once > 0
+    assert whole_fleet(fleet(seen("a", facts), seen("b", facts))).gpus == once

@@ -83,7 +83,7 @@ def test_the_schemas_and_the_page_have_every_flag() -> None:
 
 
 def test_csv_has_a_line_per_host() -> None:
-    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS)))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS), NOW))))
     assert list(lines[0]) == list(COLUMNS)
     assert [line["host"] for line in lines] == ["a", "b", "c", "d"]
     assert (lines[0]["driver"], lines[0]["gpus"], lines[0]["reached"]) == (
@@ -92,16 +92,17 @@ def test_csv_has_a_line_per_host() -> None:
         "true",
     )
     assert (lines[2]["reached"], lines[2]["codes"]) == ("false", "GF005")
+    assert {line["time"] for line in lines} == {fleet_json(fleet(*HOSTS), NOW)["time"]}
 
 
 def test_csv_of_groups_has_a_line_per_value() -> None:
-    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS), "os"))))
+    lines = list(csv.DictReader(io.StringIO(as_csv(fleet(*HOSTS), NOW, "os"))))
     assert [(line["os"], line["hosts"]) for line in lines] == [("ubuntu2204", "3"), ("", "1")]
 
 
 @pytest.mark.parametrize("by", [None, "driver"])
 def test_no_cell_is_a_formula_or_more_than_a_line(by: str | None) -> None:
-    text = as_csv(hostile(), by)  # type: ignore[arg-type]
+    text = as_csv(hostile(), NOW, by)  # type: ignore[arg-type]
     lines = list(csv.reader(io.StringIO(text)))
     assert len(lines) == len(text.splitlines()) == (3 if by else 4)
     assert [cell for line in lines for cell in line if cell.startswith(("=", "+", "-", "@"))] == []
@@ -118,7 +119,7 @@ FORMULAS = (
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, delimiter: str) -> None:
     rows = (Row("h1", kernel=formula, driver=formula), Row(formula, os=formula))
-    lines = csv.reader(io.StringIO(as_csv(FleetStatus("inv.py", rows))), delimiter=delimiter)
+    lines = csv.reader(io.StringIO(as_csv(FleetStatus("inv.py", rows), NOW)), delimiter=delimiter)
     cells = [unicodedata.normalize("NFKC", cell) for line in lines for cell in line]
     assert [cell for cell in cells if cell.lstrip(' "').startswith(("=", "+", "-", "@"))] == []
     assert any("'" in cell for cell in cells)
@@ -126,5 +127,7 @@ def test_no_cell_is_a_formula_whatever_separates_cells(formula: str, delimiter: 
 
 def test_texts_without_a_formula_stay_as_they_are() -> None:
     text = "5.15;a=b, c-d; x@y"
-    (_, line) = csv.reader(io.StringIO(as_csv(FleetStatus("inv.py", (Row("h1", kernel=text),)))))
+    (_, line) = csv.reader(
+        io.StringIO(as_csv(FleetStatus("inv.py", (Row("h1", kernel=text),)), NOW))
+    )
     assert line[COLUMNS.index("kernel")] == text

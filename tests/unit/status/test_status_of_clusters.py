@@ -55,11 +55,11 @@ def test_a_cluster_has_the_flags_of_its_plan() -> None:
 def test_every_export_has_clusters() -> None:
     parts = {"lab": part("failed", findings=[BLOCKER])}
     fleet = FleetStatus("inv.py", (), cluster_rows(parts, parts))
-    (line,) = csv.DictReader(io.StringIO(as_csv(fleet)))
+    (line,) = csv.DictReader(io.StringIO(as_csv(fleet, 0)))
     known = {name: text for name, text in line.items() if text}
     assert known == {
         "host": "lab", "reached": "true", "flags": "blocked", "codes": "GF820", "kind": "cluster",
-        "releases": "nvidia-device-plugin 0.19.0",
+        "releases": "nvidia-device-plugin 0.19.0", "time": "1970-01-01T00:00:00Z",
     }  # fmt: skip
     metrics = status_metrics_text(fleet, NOW)
     assert 'gpufleet_status_cluster_flag{cluster="lab",flag="blocked"} 1\n' in metrics
@@ -69,5 +69,5 @@ def test_every_export_has_clusters() -> None:
     page = as_html(fleet, NOW)
     assert "<td>nvidia-device-plugin 0.19.0<br></td>" in page
     assert '<span class="flag bad">blocked</span>' in page
-    assert "<code>GF820</code> blocker, 1 cluster: No." in page
+    assert '<span class="flag bad">blocker</span>, 1 cluster: No.' in page
     assert "<dt>blocked</dt>" in page

@@ -93,6 +93,11 @@ def test_it_has_hosts_findings_flags_and_charts() -> None:
     assert "A100 SXM4 80GB: 41" in page.within("title")
 
 
+def test_hosts_that_need_someone_are_first() -> None:
+    rows = Page(as_html(fleet(seen("good", healthy()), silent("bad")), NOW)).within("td")
+    assert rows.index("bad") < rows.index("good")
+
+
 def test_a_chart_has_few_bars() -> None:
     hosts = [seen(f"gpu-{n}", bare(modules={"nvidia": f"580.{n}"})) for n in range(30)]
     assert "others: 19" in Page(as_html(fleet(*hosts), NOW)).within("title")

@@ -78,6 +78,7 @@ def test_the_status_of_hosts_has_its_schema(phase: Phase) -> None:
     text = status_text("prod.py", hosts).splitlines()
     assert text[:2] == [f"prod.py: 1 {phase.value}", "at work: ops@there"]
     assert text[3].split()[:3] == ["h", phase.value, "yes"]
+    assert f"{STATE.before} -> {STATE.target}" in text[3]
     assert text[4:] == ["h: why", "away: GF009 …"]
     assert status_text("prod.py", [Status("h")]) == "prod.py: no upgrade has been here"
 

@@ -108,6 +108,7 @@ def test_json_says_what_was_checked_and_when(run: Run) -> None:
 def test_junit_names_host_check_and_code(run: Run) -> None:
     properties = [{p.get("name"): p.get("value") for p in c.iter("property")} for c in run.cases]
     assert {"host": "old", "check": "module_loaded", "code": "GF730"} in properties
+    assert {case.get("classname") for case in run.cases} == {"good", "old", "down"}
 
 
 def test_good_host_is_asked_in_few_commands(run: Run) -> None:
