@@ -22,7 +22,7 @@ from gpufleet.monitoring.settings import MonitoringSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "templates/monitoring/alerts"
-PAGE = ROOT / "docs/how-to/monitoring.md"
+PAGE = ROOT / "docs/reference/alerts.md"
 BEGIN, END = "<!-- alerts: begin (make alerts) -->", "<!-- alerts: end -->"
 MADE = "Made by `make alerts` of gpufleet/monitoring/data/alerts.yaml"
 # Other programs than the exporter whose series an alert uses, by the prefix of their names.

@@ -99,7 +99,7 @@ COUNTERS_NOT_PASSED = warning(
     "Exporter does not get the list of counters",
     "The pods of dcgm-exporter {version} do not get {source}: {why}.{effect}",
     "To use that list, remove what prevents it, or use a newer chart, and run again. To keep "
-    "another one, add the fields that the alerts need; docs/how-to/monitoring.md names these.",
+    "another one, add the fields that the alerts need; docs/reference/alerts.md names these.",
 )
 
 COUNTERS_UNKNOWN = blocker(

@@ -57,7 +57,7 @@ WRONG_SETTINGS = blocker(
     "Settings of the upgrade are not valid",
     "{host}: {problem}",
     "Correct it in the inventory, settings of a run for all of its hosts, as in group_data/all.py; "
-    "docs/how-to/upgrade.md has the keys.",
+    "docs/reference/keys.md has the keys.",
     description="A key `upgrade_*` of a host is misspelt, has a value that is not allowed, or "
     "differs between the hosts of a run. Nothing was done.",
 )

@@ -31,7 +31,7 @@ GENERATIONS = [generation.name for generation in load_catalog().gpus.generations
 HOSTS = [known.version for known in load_catalog().exporter.versions]
 CHARTS = list(load_charts().charts["dcgm-exporter"].installed)
 OURS = [version for version in ["3.4.0", *HOSTS, *CHARTS] if has_list(COUNTERS, version)]
-PAGE = (Path(__file__).resolve().parents[3] / "docs/how-to/monitoring.md").read_text("utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "docs/reference/alerts.md").read_text("utf-8")
 # Alerts that work only if the exporter has gpufleet's list of counters: from the page's table.
 NEED_OUR_LIST = set(
     re.findall(r"^\| \[(\w+)\]\S+ \|.*\bour list of counters \|", PAGE, re.MULTILINE)
