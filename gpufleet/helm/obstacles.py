@@ -10,9 +10,9 @@ from gpufleet.helm.chart_values import same_values, values_mark
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.readiness import report_left_out, with_labels
 from gpufleet.helm.release import VALUES_LABEL, Release, ReleasePlan, is_our_release
-from gpufleet.helm.scheduling import fitting_nodes, why_none
 from gpufleet.kube.facts import ClusterFacts, HelmRelease
 from gpufleet.kube.parse import object_ref, placement_of
+from gpufleet.kube.scheduling import fitting_nodes, why_none
 
 STRICT = ("baseline", "restricted")  # pod security without host ports, network and device nodes
 

@@ -15,8 +15,8 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.visible import Count
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Operands, Release
-from gpufleet.helm.scheduling import fitting_nodes, why_none, why_not
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placement, Workload
+from gpufleet.kube.scheduling import fitting_nodes, why_none, why_not
 
 VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
 MAX_NODES = 10  # in one finding

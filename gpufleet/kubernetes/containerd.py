@@ -9,6 +9,8 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts, Runtime
+from gpufleet.formats.edits import Data, lookup_path
+from gpufleet.formats.model import EditRecord, Merged, Path
 from gpufleet.kubernetes.findings import choice as found
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.toolkit.config.containerd import SHIM
@@ -21,9 +23,7 @@ from gpufleet.toolkit.config.containerd_layers import (
 )
 from gpufleet.toolkit.config.containerd_options import DRIVER, option_spellings, read_option
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import Data, lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES
-from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
     WantedTables,
     is_our_value,

@@ -10,12 +10,12 @@ from typing import Any, Literal
 from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.facts.model import ManagedFile, NodeFacts
+from gpufleet.formats.model import EditRecord
 from gpufleet.kubernetes.containerd import plan_without
 from gpufleet.kubernetes.notes import NODE
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import Removal, RemovalContext
-from gpufleet.toolkit.config.model import EditRecord
 from gpufleet.toolkit.runtime_model import RuntimePlan
 
 # the order in which hosts leave: workers, control planes one by one, the first control plane last

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.visible import Count
+from gpufleet.formats.edits import has_path
+from gpufleet.formats.json_text import JSON_FORMAT
 from gpufleet.toolkit.config import docker
-from gpufleet.toolkit.config.edits import has_path
-from gpufleet.toolkit.config.json_text import JSON_FORMAT
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_model import Activation, Context, RuntimePlan
 

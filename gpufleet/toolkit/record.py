@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.record import RecordPart, RoleEntry
-from gpufleet.toolkit.config.model import Edit, EditRecord
+from gpufleet.formats.model import Edit, EditRecord
 
 
 class EditPart(RecordPart):

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 
 from gpufleet.facts.model import Runtime
+from gpufleet.formats.json_text import JSON_FORMAT
+from gpufleet.formats.model import Merged
 from gpufleet.toolkit.config import containerd, docker
-from gpufleet.toolkit.config.json_text import JSON_FORMAT
-from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.runtime_layers import containerd_socket

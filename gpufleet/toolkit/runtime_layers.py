@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gpufleet.formats.edits import NotUnderstood, lookup_path
 from gpufleet.toolkit.config import containerd_layers, crio, docker
-from gpufleet.toolkit.config.edits import NotUnderstood, lookup_path
 from gpufleet.toolkit.config.layers import Layers
 from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.runtime_model import Context

@@ -9,10 +9,10 @@ from typing import Any, Literal
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts, Runtime, Service
+from gpufleet.formats.model import EditRecord
 from gpufleet.host.file_write import FileWrite
 from gpufleet.toolkit.config.containerd_layers import NEWEST
 from gpufleet.toolkit.config.desired import Reads
-from gpufleet.toolkit.config.model import EditRecord
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import CatalogRuntime as KnownRuntime
 from gpufleet.toolkit.models import ToolkitCatalog

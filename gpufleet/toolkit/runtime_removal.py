@@ -7,9 +7,9 @@ from dataclasses import replace
 from gpufleet.core.findings import as_warnings
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.sections.services import RuntimeName
+from gpufleet.formats.model import EditRecord, Merged
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, crio, docker
-from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes

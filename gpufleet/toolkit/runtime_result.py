@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import Runtime
+from gpufleet.formats.edits import Data, has_path, lookup_path, same_value
+from gpufleet.formats.model import Merged
 from gpufleet.toolkit.config import containerd, containerd_layers
 from gpufleet.toolkit.config.containerd_options import BINARY_NAME_OPTION, read_option
-from gpufleet.toolkit.config.edits import Data, has_path, lookup_path, same_value
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
-from gpufleet.toolkit.config.model import Merged
 from gpufleet.toolkit.config.tables import base_runtime, parse_tables
 from gpufleet.toolkit.findings import results as found
 from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
+from gpufleet.formats.edits import has_path, lookup_path
+from gpufleet.formats.model import EditRecord, Merged
 from gpufleet.toolkit.activation import with_activation
 from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import has_path, lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES
-from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.dockerd import dockerd_options
 from gpufleet.toolkit.findings import runtimes as found

@@ -10,9 +10,9 @@ import re
 import time
 from typing import Any
 
+from gpufleet.drain.nodes import EVENTS_NAMESPACE
 from gpufleet.upgrade.host_state import FAILING, Phase
 
-EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {
     Phase.DRAINING: "GpufleetDrain",

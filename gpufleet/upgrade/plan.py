@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
+from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.driver.findings import choice as driver
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.toolkit.findings import choice as toolkit
@@ -15,7 +16,6 @@ from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.findings.hosts import DOWNGRADE
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Limits, Plan, list_names
-from gpufleet.upgrade.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.upgrade.settings import share_of_hosts
 from gpufleet.upgrade.subjects import DISABLED
 

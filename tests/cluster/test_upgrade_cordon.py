@@ -9,10 +9,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from gpufleet.kube.operations.access import KubeAccess
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import (
     FAILED,
     SCALE_DOWN,
     TAINT,
@@ -25,13 +22,16 @@ from gpufleet.upgrade.nodes import (
     taints_of,
     taken_of,
 )
-from gpufleet.upgrade.operations.cordon import (
+from gpufleet.drain.operations.cordon import (
     CordonNotKept,
     cordon_node,
     remove_taint,
     set_taint,
     uncordon_node,
 )
+from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS

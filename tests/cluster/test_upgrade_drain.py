@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from gpufleet.drain.operations.cluster import ClusterNodes, Round
+from gpufleet.drain.pods import Policy
 from gpufleet.kube.operations.access import KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.upgrade.operations.cluster import ClusterNodes, Round
 from gpufleet.upgrade.operations.clusters import owns_driver
-from gpufleet.upgrade.pods import Policy
 from gpufleet_sandbox.cluster import Cluster
 from gpufleet_sandbox.waiting import wait_until
 from tests.cluster.pods import SECONDS, workload

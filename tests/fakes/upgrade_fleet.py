@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from gpufleet.core.stopped import Stopped
+from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.findings import CONNECTION_LOST
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.upgrade.host_state import WORKING_PHASES, HostState, Phase, parse_state, state_text
 from gpufleet.upgrade.models import HostView, Plan
 from gpufleet.upgrade.operations.acts import Round
-from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.loop import carry_on
 from gpufleet.upgrade.operations.planning import PlannedRun, begin_run
 from gpufleet.upgrade.operations.result import StepResult

@@ -23,11 +23,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "packages": ("run", "facts", "host"),
     "role": ("facts", "host", "packages"),
     "driver": ("facts", "host", "packages", "role"),
+    "formats": (),
     "containerd": ("facts", "host", "packages", "role"),
-    "toolkit": ("facts", "host", "packages", "role", "driver"),
+    "toolkit": ("formats", "facts", "host", "packages", "role", "driver"),
     "exporter": ("facts", "host", "packages", "role", "driver", "toolkit"),
     "kube": ("run", "host"),
-    "kubernetes": ("run", "facts", "host", "packages", "role", "toolkit", "kube"),
+    "kubernetes": ("run", "formats", "facts", "host", "packages", "role", "toolkit", "kube"),
     "helm": ("packages", "kube"),
     "monitoring": ("host", "exporter", "kube", "helm"),
     "gpu_stack": (
@@ -55,6 +56,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "kubernetes",
         "gpu_stack",
     ),
+    "drain": ("host", "kube"),
     "upgrade": (
         "run",
         "facts",
@@ -65,6 +67,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "toolkit",
         "kube",
         "node",
+        "drain",
     ),
     "status": (
         "facts",

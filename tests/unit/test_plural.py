@@ -40,8 +40,8 @@ NEVER_ONE = {  # file -> texts whose number is a limit in the code and always ex
     "gpufleet/kubernetes/preflight.py": ("{} processors",),
     "gpufleet/monitoring/findings.py": ("{} bytes",),
     "gpufleet/packages/findings.py": ("{} seconds",),
-    "gpufleet/toolkit/config/json_text.py": ("{} levels",),
-    "gpufleet/toolkit/config/toml_text.py": ("{} levels",),
+    "gpufleet/formats/json_text.py": ("{} levels",),
+    "gpufleet/formats/toml_text.py": ("{} levels",),
 }
 NO_NUMBER = {  # a word or a name is before the noun
     "gpufleet/driver/findings/choice.py": ("{} modules",),  # open, proprietary

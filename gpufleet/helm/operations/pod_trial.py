@@ -7,13 +7,13 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.pod_reasons import POD_SECURITY_MESSAGE, QUOTA_MESSAGE
 from gpufleet.helm.release import ReleasePlan
 from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import object_ref
 from gpufleet.kube.permissions import speaks_of_permissions
+from gpufleet.kube.pod_reasons import POD_SECURITY_MESSAGE, QUOTA_MESSAGE
 
 WORKLOAD_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 # These objects may belong to the same release. Admission would refuse a pod without them.

@@ -14,7 +14,6 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
-from gpufleet.helm.pod_reasons import Reason, event_time, find_reasons
 from gpufleet.helm.readiness import find_notes, find_silent, find_unready
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload, WorkloadKind
@@ -31,6 +30,7 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import history_of
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import parse_cluster_policy, parse_workload
+from gpufleet.kube.pod_reasons import Reason, event_time, find_reasons
 
 RESOURCES: dict[WorkloadKind, str] = {
     "DaemonSet": "daemonsets",

@@ -11,6 +11,8 @@ import posixpath
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.formats.edits import Data, NotUnderstood, lookup_path
+from gpufleet.formats.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.containerd_layers import (
     CRI,
     cri_table,
@@ -25,9 +27,7 @@ from gpufleet.toolkit.config.containerd_options import (
     with_option,
 )
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import Data, NotUnderstood, lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
-from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
     WantedTables,
     adopted_runtime,

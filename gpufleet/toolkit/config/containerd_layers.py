@@ -13,7 +13,7 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 
-from gpufleet.toolkit.config.edits import Data, lookup_path
+from gpufleet.formats.edits import Data, lookup_path
 from gpufleet.toolkit.config.layers import Layers
 from gpufleet.toolkit.config.tables import parse_tables
 

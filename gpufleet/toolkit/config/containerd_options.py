@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpufleet.toolkit.config.edits import Data, lookup_path
+from gpufleet.formats.edits import Data, lookup_path
 
 BINARY_NAME_OPTION = "BinaryName"
 DRIVER = "SystemdCgroup"

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.formats.edits import Data, lookup_path
+from gpufleet.formats.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import Data, lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
-from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
     WantedTables,
     adopted_runtime,

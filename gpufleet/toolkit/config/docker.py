@@ -9,11 +9,11 @@ from functools import lru_cache
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.formats.edits import Data, has_path, lookup_path
+from gpufleet.formats.json_text import JSON_FORMAT, duplicate_keys
+from gpufleet.formats.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.desired import DesiredRuntime, Reads
-from gpufleet.toolkit.config.edits import Data, has_path, lookup_path
-from gpufleet.toolkit.config.json_text import JSON_FORMAT, duplicate_keys
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
-from gpufleet.toolkit.config.model import EditRecord, Merged, Path
 from gpufleet.toolkit.config.tables import (
     WantedTables,
     is_our_value,

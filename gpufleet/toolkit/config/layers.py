@@ -8,8 +8,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from gpufleet.core.merge import merge_mappings
-from gpufleet.toolkit.config.edits import Data, has_path, lookup_path
-from gpufleet.toolkit.config.model import Path
+from gpufleet.formats.edits import Data, has_path, lookup_path
+from gpufleet.formats.model import Path
 
 
 class Places(NamedTuple):

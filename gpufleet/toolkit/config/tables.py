@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from gpufleet.core.findings import Finding
-from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.edits import (
+from gpufleet.formats.edits import (
     Data,
     Format,
     NotUnderstood,
@@ -18,8 +17,9 @@ from gpufleet.toolkit.config.edits import (
     same_value,
     settle_edits,
 )
-from gpufleet.toolkit.config.model import EditRecord, Merged, Path
-from gpufleet.toolkit.config.toml_text import TOML, without_comment
+from gpufleet.formats.model import EditRecord, Merged, Path
+from gpufleet.formats.toml_text import TOML, without_comment
+from gpufleet.toolkit.config.desired import DesiredRuntime
 from gpufleet.toolkit.findings import config as found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gpufleet.drain.operations.evict import Round
+from gpufleet.drain.pods import Policy
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError, is_final
@@ -12,11 +14,9 @@ from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
 from gpufleet.upgrade.host_state import Phase
 from gpufleet.upgrade.models import list_names
-from gpufleet.upgrade.operations.drain import Round
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.operations.run import UpgradeRun, passing_reason
-from gpufleet.upgrade.pods import Policy
 
 PASSING_CONDITIONS = ("disk", "later")  # conditions that may end within minutes
 

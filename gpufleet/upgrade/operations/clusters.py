@@ -9,13 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding
-from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.lease import take_lease
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.findings import nodes as findings
-from gpufleet.upgrade.models import HostView
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import (
     Node,
     gpu_of,
     gpus_of,
@@ -24,10 +18,16 @@ from gpufleet.upgrade.nodes import (
     machine_of,
     why_not_begun,
 )
-from gpufleet.upgrade.operations.check import remove_pods
-from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.drain import every_node, pods_of, side_by_side
-from gpufleet.upgrade.pods import Policy, unreplaced_pods
+from gpufleet.drain.operations.check import remove_pods
+from gpufleet.drain.operations.cluster import ClusterNodes
+from gpufleet.drain.operations.evict import every_node, pods_of, side_by_side
+from gpufleet.drain.pods import Policy, unreplaced_pods
+from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.lease import take_lease
+from gpufleet.kube.operations.refused import ApiError
+from gpufleet.upgrade.findings import nodes as findings
+from gpufleet.upgrade.models import HostView
 
 HTTP_FORBIDDEN = 403
 LOCK_TIMEOUT = 120  # seconds: a killed run's lock is free after 60; an upgrade takes hours

@@ -14,6 +14,7 @@ from gpufleet.core.findings import Finding
 from gpufleet.core.metrics import write_metrics
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
@@ -22,7 +23,6 @@ from gpufleet.upgrade.decide import Host
 from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Plan
-from gpufleet.upgrade.operations.cluster import ClusterNodes
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from gpufleet.upgrade.operations.result import StepResult
 

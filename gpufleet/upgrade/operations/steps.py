@@ -10,6 +10,7 @@ from pyinfra import host, state
 from pyinfra.api import FactBase, StringCommand
 
 from gpufleet.core.inventory import is_cluster
+from gpufleet.drain.nodes import MAX_COUNT_DIGITS
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host import lock as host_lock
@@ -36,7 +37,6 @@ from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
 from gpufleet.upgrade.look import KEPT_FOLDER, LookedHost, gpu_users, view_of, work_on
 from gpufleet.upgrade.models import list_names
-from gpufleet.upgrade.nodes import MAX_COUNT_DIGITS
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
 from gpufleet.upgrade.operations.subject_steps import (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.release import OWNER_LABEL
-from gpufleet.helm.scheduling import fitting_nodes
 from gpufleet.kube.facts import HelmRelease
 from gpufleet.kube.parse import placement_of
+from gpufleet.kube.scheduling import fitting_nodes
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, node, stack, values, work
 
 OURS = {OWNER_LABEL: "machine"}

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from gpufleet.helm.operations.pod_trial import explain_refusal, trial_pods
-from gpufleet.helm.pod_reasons import find_reasons
 from gpufleet.helm.readiness import find_notes, find_unready
 from gpufleet.helm.release import ChartSource, Release, ReleasePlan
 from gpufleet.kube.facts import (
@@ -21,6 +20,7 @@ from gpufleet.kube.facts import (
     Workload,
 )
 from gpufleet.kube.operated import load_operated_kinds, operated_states
+from gpufleet.kube.pod_reasons import find_reasons
 
 pytestmark = pytest.mark.claim(
     "`apply` waits for the Prometheus and Alertmanager of its release.",

@@ -18,9 +18,9 @@ from typing import Any
 
 import yaml
 
+from gpufleet.formats.model import EditRecord, Merged
 from gpufleet.toolkit.config import containerd, containerd_layers, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.config.tables import parse_tables
 
 FOLDER = "/etc/crio/crio.conf.d"

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.toolkit.config.edits import lookup_path
+from gpufleet.formats.edits import lookup_path
 from gpufleet.toolkit.config.tables import parse_tables
 from tests.unit.toolkit.runtime_result_setup import (
     BINARY,

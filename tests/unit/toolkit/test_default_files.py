@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gpufleet.formats.edits import lookup_path
 from gpufleet.toolkit.config import containerd_layers
-from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES
 from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal
 from tests.unit.toolkit.runtime_result_setup import codes_of, planned

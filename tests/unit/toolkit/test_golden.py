@@ -7,8 +7,8 @@ import json
 import pytest
 from golden_cases import Case, cases
 
-from gpufleet.toolkit.config.edits import NotUnderstood
-from gpufleet.toolkit.config.toml_text import TOML
+from gpufleet.formats.edits import NotUnderstood
+from gpufleet.formats.toml_text import TOML
 from gpufleet.toolkit.record import ChangesPart
 
 every_case = pytest.mark.parametrize(

@@ -17,8 +17,8 @@ import tomlkit
 from golden_cases import Case, cases
 
 from gpufleet.core.merge import merge_mappings
+from gpufleet.formats.edits import lookup_path
 from gpufleet.node.catalog import load_catalog
-from gpufleet.toolkit.config.edits import lookup_path
 from gpufleet_sandbox.errors import SandboxError
 from gpufleet_sandbox.mirror.gotools import toolkit_programs
 from gpufleet_sandbox.paths import cache_dir

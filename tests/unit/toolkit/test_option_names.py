@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.toolkit.config.edits import lookup_path
+from gpufleet.formats.edits import lookup_path
 from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.verify.runtimes import CheckedRuntime
 from tests.unit.toolkit.runtime_result_setup import (

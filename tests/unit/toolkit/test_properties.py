@@ -13,9 +13,9 @@ import tomlkit
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from gpufleet.formats.model import EditRecord, Merged
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.config.model import EditRecord, Merged
 from gpufleet.toolkit.dockerd import dockerd_options
 from tests.selection import examples
 

@@ -8,7 +8,7 @@ import pytest
 
 from gpufleet.facts.model import Package, Runtime, Service
 from gpufleet.facts.sections.services import parse_runtimes
-from gpufleet.toolkit.config.json_text import MAX_DEPTH
+from gpufleet.formats.json_text import MAX_DEPTH
 from gpufleet.toolkit.runtime_result import find_undefined
 from tests.unit.hosts import bare_host
 from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal, reported

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from gpufleet.drain.pods import Policy
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade.models import HostView
 from gpufleet.upgrade.operations import clusters
 from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes
-from gpufleet.upgrade.pods import Policy
-from tests.unit.upgrade.pods_setup import pod
+from tests.unit.drain.pods_setup import pod
 
 
 def system(path: str) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
         return there[name]
 
     monkeypatch.setattr(clusters, "ClusterApi", Api)
-    monkeypatch.setattr("gpufleet.upgrade.operations.drain.of_node", of_node)
+    monkeypatch.setattr("gpufleet.drain.operations.evict.of_node", of_node)
     places = {name: NodeAt(f"n{name}", KubeAccess("file")) for name in "123"}
     every = dict.fromkeys("12", Policy(every=True))
     assert clusters.ending_pods(places, every) == {"1": ["ns/head (RayCluster)"]}

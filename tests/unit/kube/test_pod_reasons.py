@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.pod_reasons import Reason, find_reasons
+from gpufleet.kube.pod_reasons import Reason, find_reasons
 
 
 def pod(name: str = "p", phase: str = "Pending", **status: Any) -> dict[str, Any]:

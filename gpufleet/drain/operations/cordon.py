@@ -10,9 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import (
     FAILED,
     MAX_REASON,
     SCALE_DOWN,
@@ -26,6 +24,8 @@ from gpufleet.upgrade.nodes import (
     is_our_cordon,
     taints_of,
 )
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 
 CONFLICT, UNLIKE = 409, 422  # the latter: a `test` of a JSON patch failed
 MAX_CORDON_TRIES = 40  # attempts of a write that conflicts with other writers

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.upgrade.nodes import TAINT, gpu_of, gpus_of, missing_resources
-from gpufleet.upgrade.pods import (
+from gpufleet.drain.nodes import TAINT, gpu_of, gpus_of, missing_resources
+from gpufleet.drain.pods import (
     DRAIN_SKIP_LABEL,
     Policy,
     sort_pods,
@@ -15,7 +15,7 @@ from gpufleet.upgrade.pods import (
     unreplaced_pods,
     uses_gpu,
 )
-from tests.unit.upgrade.pods_setup import GPU, pod
+from tests.unit.drain.pods_setup import GPU, pod
 
 pytestmark = pytest.mark.claim("An upgrade evicts pods with GPUs and no others.", level=1)
 

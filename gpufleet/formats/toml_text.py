@@ -16,7 +16,7 @@ from typing import Any
 import tomlkit
 import tomlkit.exceptions
 
-from gpufleet.toolkit.config.edits import (
+from gpufleet.formats.edits import (
     MAX_DEPTH,
     Data,
     Format,
@@ -25,7 +25,7 @@ from gpufleet.toolkit.config.edits import (
     has_path,
     nests_deeper,
 )
-from gpufleet.toolkit.config.model import Path
+from gpufleet.formats.model import Path
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.toolkit.config.edits import (
+from gpufleet.formats.edits import (
     MAX_DEPTH,
     NULL,
     Data,
@@ -18,7 +18,7 @@ from gpufleet.toolkit.config.edits import (
     has_path,
     nests_deeper,
 )
-from gpufleet.toolkit.config.model import Path
+from gpufleet.formats.model import Path
 
 NEW_FILE_INDENT = "    "
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -9,12 +9,12 @@ from typing import Any, cast
 
 import pytest
 
+from gpufleet.drain.operations.evict import FIRST, LONGEST, PASS, Evictions, Round
+from gpufleet.drain.pods import Policy, sort_pods
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.operations.drain import FIRST, LONGEST, PASS, Evictions, Round
-from gpufleet.upgrade.pods import Policy, sort_pods
 from tests.fakes.cluster_api import make_pod
 from tests.not_found import not_found
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
-from gpufleet.toolkit.config.model import Edit, EditRecord, Path
+from gpufleet.formats.model import Edit, EditRecord, Path
 
 Data = dict[str, Any]
 MAX_DEPTH = 100  # levels; far above handwritten files, below Python's recursion limit

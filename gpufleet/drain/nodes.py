@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from gpufleet.upgrade.pods import GPU_PREFIX
+from gpufleet.drain.pods import GPU_PREFIX
 
+EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
 UPGRADE_FIELD_MANAGER = (
     "gpufleet-upgrade"  # field manager: the API server records the fields that it owns
 )

@@ -7,9 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.operations.check import (
+from gpufleet.drain.operations.check import (
     CHECK,
     CHECK_CONTAINER,
     Pull,
@@ -18,7 +16,9 @@ from gpufleet.upgrade.operations.check import (
     run_pod,
     why_refused,
 )
-from gpufleet.upgrade.pods import uses_gpu
+from gpufleet.drain.pods import uses_gpu
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 
 NODE = {
     "metadata": {"name": "n"},

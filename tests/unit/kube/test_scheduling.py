@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.scheduling import fitting_nodes, why_none
 from gpufleet.kube.facts import ClusterNode, Placement, Taint
+from gpufleet.kube.scheduling import fitting_nodes, why_none
 
 PRESENT = {"key": "nvidia.com/gpu.present", "operator": "In", "values": ["true"]}
 VENDOR = {"key": "feature.node.kubernetes.io/pci-10de.present", "operator": "Exists"}

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
+from gpufleet.drain.operations.kured import ANNOTATION, LASTS, MAX_KURED_TRIES, KuredLock
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.operations.kured import ANNOTATION, LASTS, MAX_KURED_TRIES, KuredLock
 from tests.fakes.cluster_api import patched
 
 pytestmark = pytest.mark.claim("An upgrade waits for kured's lock.", level=1)

@@ -6,11 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
-from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import (
     CORDONED,
     FAILED,
     GONE,
@@ -24,12 +20,16 @@ from gpufleet.upgrade.nodes import (
     is_our_cordon,
     taken_of,
 )
-from gpufleet.upgrade.operations import check, cluster
-from gpufleet.upgrade.operations.check import NODE_OFFERS_NO_GPU
-from gpufleet.upgrade.operations.cluster import ClusterNodes
-from gpufleet.upgrade.operations.cordon import NOT_KEPT_TEXT
-from gpufleet.upgrade.operations.drain import Round
-from gpufleet.upgrade.pods import Policy
+from gpufleet.drain.operations import check, cluster
+from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU
+from gpufleet.drain.operations.cluster import ClusterNodes
+from gpufleet.drain.operations.cordon import NOT_KEPT_TEXT
+from gpufleet.drain.operations.evict import Round
+from gpufleet.drain.pods import Policy
+from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 from tests.fakes.cluster_api import FakeClusterApi, make_node, make_pod
 
 pytestmark = pytest.mark.claim(

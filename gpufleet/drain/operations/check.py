@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpufleet.core.visible import one_line
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import (
     Node,
     gpu_of,
     gpus_of,
@@ -20,8 +18,10 @@ from gpufleet.upgrade.nodes import (
     taints_of,
     taken_of,
 )
-from gpufleet.upgrade.operations.drain import of_node
-from gpufleet.upgrade.pods import VISIBLE, Pod, is_pod_ready, owner_name
+from gpufleet.drain.operations.evict import of_node
+from gpufleet.drain.pods import VISIBLE, Pod, is_pod_ready, owner_name
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError
 
 CHECK_POLL_SECONDS = 1.0  # seconds
 NODE_OFFERS_NO_GPU = "the node offers no GPU now"

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gpufleet.core.visible import one_line
+from gpufleet.drain.nodes import UPGRADE_FIELD_MANAGER
+from gpufleet.drain.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.nodes import UPGRADE_FIELD_MANAGER
-from gpufleet.upgrade.pods import Leaving, Pod, is_pod_ready, name_of, owner_of
 
 MAX_PARALLEL_EVICTIONS = 16  # parallel requests to a cluster
 FIRST, LONGEST = 2.0, 60.0  # seconds between two attempts to evict pods that a budget protects

@@ -8,12 +8,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpufleet.kube.findings import LEASE_LOST
-from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.kube.operations.api import ClusterApi
-from gpufleet.kube.operations.refused import ApiError, is_final
-from gpufleet.upgrade.events import EVENTS_NAMESPACE as EVENTS
-from gpufleet.upgrade.nodes import (
+from gpufleet.drain.nodes import EVENTS_NAMESPACE as EVENTS
+from gpufleet.drain.nodes import (
     GONE,
     OTHER_MACHINE,
     STAYS_CORDONED,
@@ -32,9 +28,9 @@ from gpufleet.upgrade.nodes import (
     why_not_begun,
     why_not_ours,
 )
-from gpufleet.upgrade.operations import check
-from gpufleet.upgrade.operations.check import NODE_OFFERS_NO_GPU, Pull, why_not_as_before
-from gpufleet.upgrade.operations.cordon import (
+from gpufleet.drain.operations import check
+from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU, Pull, why_not_as_before
+from gpufleet.drain.operations.cordon import (
     CordonNotKept,
     NotOurs,
     cordon_node,
@@ -42,9 +38,9 @@ from gpufleet.upgrade.operations.cordon import (
     set_taint,
     uncordon_node,
 )
-from gpufleet.upgrade.operations.drain import Evictions, Round, every_node, of_node, side_by_side
-from gpufleet.upgrade.operations.kured import KuredLock
-from gpufleet.upgrade.pods import (
+from gpufleet.drain.operations.evict import Evictions, Round, every_node, of_node, side_by_side
+from gpufleet.drain.operations.kured import KuredLock
+from gpufleet.drain.pods import (
     Leaving,
     Policy,
     is_pod_ready,
@@ -53,6 +49,10 @@ from gpufleet.upgrade.pods import (
     sort_pods,
     tolerates_taint,
 )
+from gpufleet.kube.findings import LEASE_LOST
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.kube.operations.api import ClusterApi
+from gpufleet.kube.operations.refused import ApiError, is_final
 
 TOLERATES_EVERY_TAINT = (
     "DaemonSet of {client} tolerates every taint: it would use the GPUs during the change"

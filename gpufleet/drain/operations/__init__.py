@@ -1,0 +1,1 @@
+"""Requests to the API server that cordon, taint, drain, check and return nodes."""
