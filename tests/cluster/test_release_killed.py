@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,7 @@ def test_killed_at_random_points(place: Site, what: str) -> None:
         began = time.monotonic()
         run = start_run(place, BOTH, version)
         # one in each tenth of a run, and slightly beyond: a run may be slower than measured
-        late = wait_until(lambda: has_ended(run), (attempt + rng.random()) / 10 * 1.2 * took)
+        late = wait_until(partial(has_ended, run), (attempt + rng.random()) / 10 * 1.2 * took)
         if late:  # the machine is faster than during the measured run
             took = time.monotonic() - began
         kill(place, run)

@@ -18,8 +18,7 @@ PUBLIC = re.compile(
     r"https://[\w.-]+\.\w+/\S*(?: and https://\S+)* "
     r"\((?:read|not read)\b[^)]*\b2026-\d\d(-\d\d)?\b"
 )
-# not in a link: a test of links finds those
-PRIVATE = re.compile(
+PRIVATE = re.compile(  # not in a link: a test of links finds those
     r"(?<!\()\b(?:nvidia|kubernetes|kubeadm|control-planes|field|peers|house)\.md|§"
 )
 
