@@ -1,6 +1,6 @@
 """The roles as a package: gpufleet.roles.driver.install is roles/driver/install.py of a checkout.
 
-An installed package adds no top-level `roles` to sys.path, where it could shadow another one.
+An installed package adds no top-level `roles` to sys.path, because that could shadow another one.
 """
 
 from gpufleet.core.paths import shipped_path

@@ -73,7 +73,7 @@ def main(paths: list[str]) -> int:
             marked[room_of(name)] += bool(names)
     over = 0
     for room, count in sorted(all_texts.items()):
-        share, limit = 100 * marked[room] / count, RULES["limits"].get(room, RULES["limit"])
+        share, limit = 100 * marked[room] / count, RULES["limit"]
         over += share > limit
         print(f"{share:5.1f} % of {count:5}  {room}{f'  over {limit} %' * (share > limit)}")
     return int(over > 0)

@@ -16,9 +16,9 @@ class ContainerdSettings(RoleSettings):
 
     install: Literal["auto", "distribution", "docker", "never"] = Field(
         "auto",
-        description="Where a missing containerd comes from. `distribution`: its package "
+        description="The source of a containerd that is missing. `distribution`: its package "
         "`containerd`. `docker`: `containerd.io` from Docker's repository. `auto`: the "
-        "distribution's where it is new enough, else Docker's.",
+        "distribution's if it is new enough, else Docker's.",
     )
     repo_url: Url | None = Field(
         None, description="URL of a mirror of `https://download.docker.com/linux`."
