@@ -10,6 +10,7 @@ import pytest
 from kubernetes import client
 
 from gpufleet_sandbox.cluster.snapshot import HEARTBEATS
+from gpufleet_sandbox.cluster.snapshot import NODES as NODE_KEYS
 from tests.cluster.stacking import STACK, Bench, choices_of
 
 PROMETHEUS = STACK[0]
@@ -48,6 +49,18 @@ def daemon(bench: Bench, name: str, container: dict[str, Any], **spec: Any) -> N
     client.AppsV1Api(bench.cluster.api).create_namespaced_daemon_set("kube-system", body)
 
 
+def nodes_of(bench: Bench) -> dict[str, tuple[Any, ...]]:
+    """Name of each node -> its labels, annotations, spec and resources."""
+    nodes = client.CoreV1Api(bench.cluster.api).list_node().items
+    return {
+        node.metadata.name: (
+            node.metadata.labels, node.metadata.annotations, node.spec.to_dict(),
+            node.status.capacity, node.status.allocatable,
+        )
+        for node in nodes
+    }  # fmt: skip
+
+
 @pytest.mark.claim(
     "Another team's Prometheus, device plugin and host engine stay as they are, byte by "
     "byte in etcd.",
@@ -65,15 +78,18 @@ def test_what_others_run_stays_as_it_is_and_the_rest_is_added(current: Bench) ->
     }
     daemon(current, "dcgm-server", engine)
     before = current.cluster.stable_objects()
+    nodes_before = nodes_of(current)
 
     def changed() -> list[str]:
-        """Objects of before that differ now: in etcd, so with everything that they have."""
+        """Objects of before that differ now: in etcd, so with everything that they have. Nodes:
+        without the conditions that they write every few minutes."""
         now = current.cluster.stable_objects()
+        nodes = nodes_of(current)
         return [
             key
             for key, value in before.items()
-            if not key.startswith((*HEARTBEATS, SERVERS)) and now.get(key) != value
-        ]
+            if not key.startswith((*HEARTBEATS, NODE_KEYS, SERVERS)) and now.get(key) != value
+        ] + [name for name, node in nodes_before.items() if nodes.get(name) != node]
 
     auto = {"device_plugin_enabled": "auto"}
     done = current.deploy(**auto)

@@ -64,9 +64,10 @@ def test_a_bare_host_shows_its_kernel_and_hardware(bare_host: HostFactory, kind:
     assert host.output("lspci -nn -d 10de: | grep -c Bridge || true") == (
         "4" if kind == "nvswitch" else "0"
     )
-    with host.fault("gpu-lost"):
-        left = host.output("lspci -nn -d 10de: | grep -c 3D || true")
-        assert int(left) == GPUS[kind] - 1, "a GPU, not an NVSwitch"
+    if GPUS[kind]:
+        with host.fault("gpu-lost"):
+            left = host.output("lspci -nn -d 10de: | grep -c 3D || true")
+            assert int(left) == GPUS[kind] - 1, "a GPU, not an NVSwitch"
     assert host.output("systemctl is-system-running") == "running"
     assert not host.output("ls -d /lib/modules/*/build 2>/dev/null || true")
     manager = host.output("command -v apt-get || command -v yum")
