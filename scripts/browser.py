@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -156,6 +156,11 @@ class Browser:
         look = f"const look = () => ({expression}) ? done(true) : setTimeout(look, 50)"
         if not self.value(f"new Promise(done => {{ {end}; {look}; look() }})"):
             raise BrowserFailed(f"not within {WAIT} s: {expression}")
+
+    def receive_until(self, condition: Callable[[], bool]) -> None:
+        """Receive events until the condition holds. The events of a page may follow its load."""
+        while not condition():
+            self._receive()
 
     def picture(self, *, whole: bool = False) -> bytes:
         """PNG of the window, or of the whole page."""

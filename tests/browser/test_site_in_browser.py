@@ -55,7 +55,7 @@ def test_a_table_shows_commands_as_they_are_typed(site: Path) -> None:
     with Browser(site=site) as browser:
         browser.open(f"http://{SERVED}/how-to/status.html")
         codes = browser.value("[...document.querySelectorAll('td code')].map(c => c.innerText)")
-        assert "--group-by model|driver|os|kernel" in codes
+        assert "--group-by model|driver|os|kernel|group" in codes
         heights = """[...document.querySelectorAll('td:first-child code')].filter(
             code => !/[ |-]/.test(code.innerText) && code.getClientRects().length > 1)
             .map(code => code.innerText)"""
