@@ -119,8 +119,9 @@ class Browser:
         self._loaded(before)
 
     def _loaded(self, before: int) -> None:
-        while not any(name == "Page.loadEventFired" for name, _ in self.seen[before:]):
-            self._receive()
+        self.receive_until(
+            lambda: any(name == "Page.loadEventFired" for name, _ in self.seen[before:])
+        )
 
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page. Raises BrowserFailed if it throws.
