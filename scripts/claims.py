@@ -40,7 +40,7 @@ def claims(root: Path) -> list[Claim]:
 def claims_page(root: Path) -> str:
     """docs/reference/claims.md.
 
-    Example of a row: `| 3 | A second run changes nothing. | `tests/…::test_… ` | `make test` |`.
+    Example of a row: `| 3 | A second run changes nothing. | `tests/…::test_…` | `make test` |`.
     """
     rows = [
         f"| {each.level} | {each.text} | `{each.test}` | {each.run_by} |" for each in claims(root)

@@ -90,10 +90,9 @@ def _is_harmless(keys: tuple[str, ...]) -> bool:
     last = keys[-1] if keys else ""
     if last in _HARMLESS or _REFERENCE.search(last):
         return True
-    above = keys[:-1]
-    return bool(_LABELS.intersection(above[-1:])) or any(
-        last in _HARMLESS_BELOW.get(key, ()) for key in above
-    )
+    if len(keys) > 1 and keys[-2] in _LABELS:
+        return True
+    return any(last in _HARMLESS_BELOW.get(above, ()) for above in keys[:-1])
 
 
 def flat_lines(value: Any, path: str = "") -> Iterator[str]:

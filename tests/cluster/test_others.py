@@ -112,6 +112,9 @@ def test_what_others_run_stays_as_it_is_and_the_rest_is_added(current: Bench) ->
     checks = current.verify(**auto)
     failed = {name for name, part in checks.items() if part["outcome"] == "failed"}
     assert failed == set(), checks
+    relied_on = current.verify(**auto, monitoring_prometheus="existing")  # simulated: it is silent
+    failed = {name for name, part in relied_on.items() if part["outcome"] == "failed"}
+    assert failed == {"prometheus_answers"}, relied_on
     removed = current.deploy(deploy="remove", **auto)
     assert removed.returncode == 0, removed.output
     assert changed() == []
