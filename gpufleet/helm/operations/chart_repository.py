@@ -13,16 +13,16 @@ from gpufleet.core.limits import CHART_LIMIT, INDEX, Limit
 from gpufleet.helm.chart_index import BrokenIndex, IndexEntry, parse_index
 from gpufleet.helm.findings import charts
 from gpufleet.helm.findings import releases as findings
-from gpufleet.helm.operations.download import (
+from gpufleet.helm.output import digest_wrong, login_refused
+from gpufleet.helm.release import Release
+from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations.download import (
     DownloadFailed,
     download_url,
     leaves_tls,
     same_origin,
 )
-from gpufleet.helm.output import digest_wrong, login_refused
-from gpufleet.helm.release import Release
-from gpufleet.kube.operations.access import ClusterProblem
-from gpufleet.packages.logins import RepositoryLogin
 
 OFFERED = 5  # versions of a chart in a finding, newest first
 

@@ -18,10 +18,10 @@ from gpufleet.core.process import Process
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.findings.charts import DIGEST_WRONG
-from gpufleet.helm.operations.download import DownloadFailed, download_url
 from gpufleet.helm.release import HelmVersion
 from gpufleet.helm.strategy import HelmCatalog
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.operations.download import DownloadFailed, download_url
 
 _VERSION = re.compile(r"v(\d+)\.(\d+)")
 _MACHINES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}

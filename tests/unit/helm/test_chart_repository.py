@@ -7,10 +7,10 @@ import pytest
 from gpufleet.core.limits import Limit
 from gpufleet.helm.operations import chart_repository
 from gpufleet.helm.operations.chart_repository import archive_from_repository
-from gpufleet.helm.operations.download import leaves_tls, same_origin
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations.download import leaves_tls, same_origin
 
 LOGIN = RepositoryLogin("carrier", "secret")
 BASE = "https://charts.example:8443/gpu"

@@ -21,10 +21,10 @@ from gpufleet.core.limits import Limit
 from gpufleet.helm.operations import chart_repository, charts
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
-from gpufleet.helm.operations.download import DownloadFailed, download_url
 from gpufleet.helm.operations.program import HelmProgram
 from gpufleet.helm.release import ChartSource, HelmVersion, Release
 from gpufleet.kube.operations.access import ClusterProblem
+from gpufleet.packages.operations.download import DownloadFailed, download_url
 
 SMALL = Limit("a test", 1 << 20, 120)  # the size limit ends it; the time allows for a busy machine
 SHORT = Limit("a test", 1 << 20, 2)

@@ -12,8 +12,8 @@ import pytest
 import urllib3
 
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations.download import DownloadFailed, download_url, same_origin
 from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations.download import DownloadFailed, download_url, same_origin
 
 LIMIT = Limit("a test", 1 << 20, 20)
 LOGIN = RepositoryLogin("carrier", "p4ss: of the test")
@@ -143,7 +143,7 @@ def test_a_redirect_from_https_to_http_is_not_followed(monkeypatch: pytest.Monke
         headers = {"Location": "http://charts.example/x"}
         return urllib3.HTTPResponse(body=b"", headers=headers, status=302), b""
 
-    monkeypatch.setattr("gpufleet.helm.operations.download._answer", answer)
+    monkeypatch.setattr("gpufleet.packages.operations.download._answer", answer)
     with pytest.raises(DownloadFailed, match=r"from https to http://charts\.example/x"):
         download_url("https://charts.example/x", LIMIT, LOGIN)
     assert asked == [("https://charts.example/x", LOGIN)]
