@@ -130,12 +130,13 @@ def disruption_findings(
     choice: DriverChoice,
     action: Action,
 ) -> list[Finding]:
-    """Blockers if the plan would disrupt running GPU work."""
+    """Blockers if the plan would disrupt running GPU work or destroy MIG devices."""
     before, after = facts.loaded_driver, target or f"branch {choice.branch}"
-    if settings.allow_disruption or before is None:
-        return []
-    if is_loaded(choice, target, facts) and action != "replace":
+    if before is None or (is_loaded(choice, target, facts) and action != "replace"):
         return []  # the module stays loaded while packages are completed
+    found = lost_mig_devices(settings, facts)
+    if settings.allow_disruption:
+        return found
     if before == after:
         before += f" ({facts.loaded_flavour or facts.installed_flavour})"
         after += f" ({choice.modules})"
@@ -143,7 +144,17 @@ def disruption_findings(
         names = count_noun(facts.gpu_pods, "GPU pod")
     else:
         names = ", ".join(str(process) for process in gpu_work(facts, spared)[:5])
-    return [findings.GPU_BUSY(before=before, after=after, work=names)] if names else []
+    return [*found, findings.GPU_BUSY(before=before, after=after, work=names)] if names else found
+
+
+def lost_mig_devices(settings: DriverSettings, facts: NodeFacts) -> list[Finding]:
+    """A blocker if unloading the module would destroy MIG devices.
+
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (Persistence, 2026-11-28)
+    """
+    if settings.allow_mig_loss or facts.listed is None or not facts.listed.mig_devices:
+        return []
+    return [findings.MIG_DEVICES(devices=facts.listed.mig_devices)]
 
 
 def lower_driver(

@@ -74,6 +74,11 @@ class DriverSettings(RoleSettings):
     allow_disruption: bool = Field(
         False, description="Change the driver even if GPU work is running on the host."
     )
+    allow_mig_loss: bool = Field(
+        False,
+        description="Change the driver of a host with MIG devices, which destroys them; gpufleet "
+        "does not create them again.",
+    )
     allow_change: bool = Field(
         False,
         description="Change an installed driver to the version, branch or modules that the "

@@ -11,6 +11,7 @@ class Listed:
 
     gpus: int
     error: str = ""  # its last line if it failed, else ""
+    mig_devices: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
 from gpufleet.core.versions import branch_of
+from gpufleet.driver.action import lost_mig_devices
 from gpufleet.driver.catalog import devices_of
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.files import HOME
@@ -89,7 +90,9 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
     view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
     unclear = there.target is None
     found = _no_target(seen, plan, subject) if unclear else _obstacles(seen, there, subject)
-    return replace(view, refusals=tuple(each.text for each in found))
+    if subject == "driver":  # also for a roll-back, whose target is not known here
+        found += lost_mig_devices(driver, facts)
+    return replace(view, refusals=tuple(dict.fromkeys(each.text for each in found)))
 
 
 def _had_gpu(facts: NodeFacts) -> bool:

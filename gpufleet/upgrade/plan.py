@@ -10,6 +10,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.drain.nodes import CORDONED, SKIPPED_BY_LABEL
 from gpufleet.driver.findings import choice as driver
+from gpufleet.driver.findings.host import MIG_DEVICES
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.toolkit.findings import choice as toolkit
 from gpufleet.upgrade.findings import runs as findings
@@ -115,7 +116,8 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
             other = findings.CHANGED_SINCE_PLAN(target=state.target, found=view.before or "nothing")
             found.append(replace(view, refusals=(other.text,)))
         else:
-            found.append(replace(view, target=state.before, loaded=None, refusals=()))
+            lost = tuple(each for each in view.refusals if code_of(each) == MIG_DEVICES.code)
+            found.append(replace(view, target=state.before, loaded=None, refusals=lost))
     return found
 
 

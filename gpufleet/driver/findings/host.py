@@ -103,6 +103,21 @@ GPU_BUSY = blocker(
     "or set driver_allow_disruption = True for this host to let the work be killed.",
 )
 
+MIG_DEVICES = blocker(
+    "GF154",
+    "MIG devices would be destroyed",
+    "The host has {devices:MIG device|MIG devices}. A change of the driver unloads its modules, "
+    "which destroys MIG devices; gpufleet does not create them again.",
+    "Write the layout down (`nvidia-smi mig -lgi`). If you or a unit of yours creates the devices "
+    "again after the change, set driver_allow_mig_loss = True for this host. On a Kubernetes node, "
+    "drain the node and change the driver manually: the check after an upgrade expects the "
+    "resources that the node offered before.",
+    description="`nvidia-smi -L` lists MIG devices. Unloading the nvidia module destroys all GPU "
+    "instances; from Hopper on, the MIG mode is lost, too. Neither `apply` nor `upgrade` unloads "
+    "the module of such a host unless the key allows it. A reboot that you request "
+    "(`gpufleet upgrade --reboot`) has the same effect and is not refused.",
+)
+
 LOWER_DRIVER = blocker(
     "GF532",
     "Driver downgrade not requested",

@@ -17,7 +17,8 @@ _DKMS = re.compile(
 )
 _NO_LINK = "63"  # lanes, six bits: a device that is gone reads as all ones
 _TAKEN = "taken "
-_LISTED = re.compile(r"GPU \d|\s+MIG ")
+_MIG_DEVICE = re.compile(r"\s+MIG ")  # "  MIG 1g.10gb     Device  0: (UUID: MIG-...)"
+_LISTED = re.compile(rf"GPU \d|{_MIG_DEVICE.pattern}")
 _TIMED_OUT = ("124", "137")  # exit codes of timeout
 _LIBRARY = re.compile(r"libnvidia-ml\.so\.(\d+(?:\.\d+)+)$")
 
@@ -75,14 +76,16 @@ def parse_smi(lines: Sequence[str]) -> Listed | None:
     said = [line for line in lines if line.strip()]
     if not said:
         return None
-    gpus = sum(line.startswith("GPU ") for line in said)
     code = said[-1].removeprefix("exit ")
-    if code == "0":
-        return Listed(gpus)
-    if not code.isdecimal() or code in _TIMED_OUT:
-        return Listed(gpus, "it did not answer within 60 s")
     texts = [line.strip() for line in said[1:-1] if not _LISTED.match(line)]
-    return Listed(gpus, texts[-1] if texts else f"it ended with status {code}")
+    if code == "0":
+        error = ""
+    elif not code.isdecimal() or code in _TIMED_OUT:
+        error = "it did not answer within 60 s"
+    else:
+        error = texts[-1] if texts else f"it ended with status {code}"
+    gpus = sum(line.startswith("GPU ") for line in said)
+    return Listed(gpus, error, mig_devices=sum(bool(_MIG_DEVICE.match(line)) for line in said))
 
 
 def parse_modules(lines: Sequence[str]) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.driver.role import conclude_driver
 from gpufleet.facts.files import DRIVER_BEGUN_PATH
+from gpufleet.facts.gpu import Listed
 from gpufleet.facts.model import (
     DriverFile,
     GpuProcess,
@@ -131,6 +132,16 @@ def test_running_gpu_work_blocks_a_change(converged: NodeFacts, data: dict[str, 
     busy = replace(converged, gpu_processes=(GpuProcess(4711, "python3"),))
     assert "GF530" in blocking(busy, **data)
     assert "GF530" not in blocking(busy, **data, driver_allow_disruption=True)
+
+
+@pytest.mark.claim("A driver change destroys no MIG devices unless a key allows it.", level=1)
+@pytest.mark.parametrize("data", [{"driver_version": "580.178.04"}, {"driver_branch": "550"}])
+def test_mig_devices_block_a_change(converged: NodeFacts, data: dict[str, str]) -> None:
+    host = replace(converged, listed=Listed(1, mig_devices=7))
+    assert "GF154" in blocking(host, **data, driver_allow_disruption=True)
+    assert "GF154" not in blocking(host, **data, driver_allow_mig_loss=True)
+    assert "GF154" not in blocking(host)  # nothing is unloaded
+    assert "GF154" not in blocking(replace(host, listed=Listed(1)), **data)
 
 
 def test_gpu_pods_block_a_change_and_name_the_upgrade(converged: NodeFacts) -> None:

@@ -27,7 +27,8 @@ def gathered(host: FakeHost, shell: tuple[str, ...]) -> NodeFacts:
     ("lines", "found"),
     [
         ([], None),
-        (["asked", GPU.format(0, 0), MIG, GPU.format(1, 1), "exit 0"], Listed(2)),
+        (["asked", GPU.format(0, 0), MIG, MIG, GPU.format(1, 1), "exit 0"],
+         Listed(2, mig_devices=2)),
         (["asked", GPU.format(0, 0), LOST, "exit 15"], Listed(1, LOST)),
         (["asked", MISMATCH, "NVML library version: 580.95", "exit 18"],
          Listed(0, "NVML library version: 580.95")),

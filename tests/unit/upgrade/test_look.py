@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.facts.gpu import Listed
 from gpufleet.facts.model import DkmsModule, GpuProcess, ModuleOnDisk, NodeFacts
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.host.upgrade_settings import Subject
@@ -56,6 +57,14 @@ def test_work_is_waited_for_and_no_obstacle(converged: NodeFacts) -> None:
     found = view(replace(converged, gpu_processes=work, gpu_pods=2), driver_version=NEW)
     assert found.work == ("2 GPU pods", "python train.py (7)")
     assert "GF530" not in codes(found)
+
+
+def test_a_host_with_mig_devices_is_refused_once(converged: NodeFacts) -> None:
+    host = replace(converged, listed=Listed(1, mig_devices=7))
+    assert codes(view(host, driver_version=NEW)) == ["GF154"]
+    assert codes(view(host, driver_version=NEW, driver_allow_mig_loss=True)) == []
+    assert codes(view(host, driver_version=OLD)) == ["GF154"]  # read by a roll-back
+    assert codes(of(host, "toolkit")) == []
 
 
 def test_a_host_that_would_be_changed_in_other_ways_is_left_out(bare: NodeFacts) -> None:

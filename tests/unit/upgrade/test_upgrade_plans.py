@@ -183,6 +183,14 @@ def test_a_roll_back_returns_what_the_newest_run_changed() -> None:
     assert [name for name, each in left.items() if each.blocked] == ["x"]
 
 
+def test_a_roll_back_destroys_no_mig_devices() -> None:
+    kept = view("h", before="2", state=state("done"), refusals=("GF154 …",))
+    found = make_plan(views_to_return([kept, view("i", before="2", state=state("done"))]),
+                      UpgradeSettings.model_validate({}), kind="rollback", name="new")  # fmt: skip
+    assert list(found.hosts) == ["i"]
+    assert [each.reason for each in found.left_out] == ["GF154 …"]
+
+
 def test_a_roll_back_that_is_not_finished_goes_on() -> None:
     back = state("changing", kind="rollback", before="2", target="1", out=True)
     views = [view("h", before="2", state=back), view("i", before="2", state=state("done"))]
