@@ -28,6 +28,7 @@ PAGES = {  # file of the repository -> page of the site
     "CONTRIBUTING.md": "contributing.md",
     "examples/README.md": "how-to/examples.md",
     "README.md": "readme.md",
+    "SECURITY.md": "security-policy.md",
     "roles/README.md": "reference/roles/index.md",
     "sandbox/README.md": "how-to/gpufleet-sandbox.md",
     **{
