@@ -50,7 +50,7 @@ CATALOGS = (  # every run loads them unchanged
     "gpufleet.helm.chart_choice.load_charts",
     "gpufleet.monitoring.alert_models.load_alerts",
     "gpufleet.exporter.counters.load_counters",
-    "gpufleet.toolkit.dockerd.dockerd_options",
+    "gpufleet.toolkit.config.docker.dockerd_options",
     "gpufleet.helm.strategy.helm_catalog",
 )
 LIBRARIES = {"pyinfra": PYINFRA, "gpufleet": GPUFLEET}

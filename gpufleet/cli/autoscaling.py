@@ -35,8 +35,8 @@ _OPTIONS = (
                  help="Lower limit for the number of pods."),
     click.option("--max-replicas", type=click.IntRange(1), default=6, show_default=True,
                  help="Upper limit for the number of pods."),
-    click.option("--stabilization-window", type=click.IntRange(0), metavar="SECONDS",
-                 default=STABILIZATION_SECONDS, show_default=True,
+    click.option("--stabilization-window", "stabilization_seconds", type=click.IntRange(0),
+                 metavar="SECONDS", default=STABILIZATION_SECONDS, show_default=True,
                  help="Seconds that the metric must stay low before scaling down."),
 )  # fmt: skip
 
@@ -48,27 +48,20 @@ def _wanted(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def _scaling(options: dict[str, Any]) -> Scaling:
+def _scaling(metric: str, value: str | None, **options: Any) -> Scaling:
+    """The scaling that the shared options describe. Raises click.UsageError."""
     catalog = load_autoscaling()
-    metric = catalog.metric(options["metric"])
-    if metric is None:
+    found = catalog.metric(metric)
+    if found is None:
         known = ", ".join(entry.name for entry in catalog.metrics)
-        raise click.UsageError(f"unknown metric {options['metric']!r}; available: {known}")
-    value = options["value"] or metric.target
+        raise click.UsageError(f"unknown metric {metric!r}; available: {known}")
+    target = value or found.target
     try:
-        parse_quantity(value)
+        parse_quantity(target)
     except ValueError:
-        message = f"invalid --value {value!r}; expected a number such as 60 or 60Gi"
+        message = f"invalid --value {target!r}; expected a number such as 60 or 60Gi"
         raise click.UsageError(message) from None
-    return Scaling(
-        namespace=options["namespace"],
-        deployment=options["deployment"],
-        metric=metric,
-        value=value,
-        max_replicas=options["max_replicas"],
-        min_replicas=options["min_replicas"],
-        stabilization_seconds=options["stabilization_window"],
-    )
+    return Scaling(metric=found, value=target, **options)
 
 
 @click.group()
@@ -111,7 +104,7 @@ def hpa_(kubernetes: str, **options: Any) -> None:
         raise click.UsageError(
             f"Kubernetes {minor} has no HorizontalPodAutoscaler for such metrics"
         )
-    click.echo(render_hpa(catalog, _scaling(options), api, minor), nl=False)
+    click.echo(render_hpa(catalog, _scaling(**options), api, minor), nl=False)
 
 
 @autoscaling.command("scaled-object")
@@ -121,4 +114,4 @@ def hpa_(kubernetes: str, **options: Any) -> None:
 @_wanted
 def scaled_object_(prometheus: str, **options: Any) -> None:
     """Print a ScaledObject for KEDA."""
-    click.echo(scaled_object(load_autoscaling(), _scaling(options), prometheus), nl=False)
+    click.echo(scaled_object(load_autoscaling(), _scaling(**options), prometheus), nl=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from gpufleet.cli import catalog_view as view
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet.cli.output import Function
 from gpufleet.core.console import result_console
+from gpufleet.core.distributions import Distribution
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.load_settings import problem_of
@@ -84,10 +86,7 @@ def catalog() -> None:
 @_repo_url
 @_fingerprint
 @_json
-@click.pass_context
 def driver(
-    context: click.Context,
-    /,
     distro: str,
     arch: str,
     gpus: tuple[str, ...],
@@ -98,29 +97,30 @@ def driver(
 ) -> None:
     """Show the driver for a host. Exit status 1 if there is none."""
     known = load_catalog()
+    place = known.distribution(distro)
     devices = _devices(known, gpus)
     choice = resolve_driver(
         known,
-        distribution=known.distribution(distro) or distro,
+        distribution=place or distro,
         architecture=arch,
         kernel=kernel,
         devices=devices,
         nvswitch=nvswitch,
         settings=_settings(DriverSettings, settings),
     )
-    choice = replace(choice, findings=(*choice.findings, *_by_hand(known, distro)))
+    choice = replace(choice, findings=(*choice.findings, *_by_hand(place)))
     if as_json:
         click.echo(json.dumps(view.driver_data(choice), indent=2))
     else:
         boards = name_devices(devices_of(known, devices))
-        title = _title(known, distro) + (f" with {boards}" if boards else "")
+        name = place.title if place else distro
+        title = f"{name} with {boards}" if boards else name
         view.show_driver(result_console(), choice, title)
-    context.exit(_status(choice))
+    sys.exit(_status(choice))
 
 
-def _by_hand(known: Catalog, distro: str) -> list[Finding]:
+def _by_hand(place: Distribution | None) -> list[Finding]:
     """A warning if gpufleet cannot install the selection, so that the user has to."""
-    place = known.distribution(distro)
     if place is None or place.manager in CARRIED_OUT_WITH:
         return []
     return [replace(UNSUPPORTED_MANAGER(manager=place.manager), severity=Severity.WARNING)]
@@ -133,24 +133,22 @@ def _by_hand(known: Catalog, distro: str) -> list[Finding]:
 @_repo_url
 @_fingerprint
 @_json
-@click.pass_context
-def toolkit(
-    context: click.Context, /, distro: str, arch: str, as_json: bool, **settings: Any
-) -> None:
+def toolkit(distro: str, arch: str, as_json: bool, **settings: Any) -> None:
     """Show the container toolkit for a host. Exit status 1 if there is none."""
     known = load_catalog()
+    place = known.distribution(distro)
     choice = resolve_toolkit(
         known,
-        distribution=known.distribution(distro) or distro,
+        distribution=place or distro,
         architecture=arch,
         settings=_settings(ToolkitSettings, settings),
     )
-    choice = replace(choice, findings=(*choice.findings, *_by_hand(known, distro)))
+    choice = replace(choice, findings=(*choice.findings, *_by_hand(place)))
     if as_json:
         click.echo(json.dumps(view.toolkit_data(choice), indent=2))
     else:
-        view.show_toolkit(result_console(), choice, _title(known, distro))
-    context.exit(_status(choice))
+        view.show_toolkit(result_console(), choice, place.title if place else distro)
+    sys.exit(_status(choice))
 
 
 @catalog.command()
@@ -215,11 +213,6 @@ def _list(rows: list[dict[str, str]], as_json: bool) -> None:
     for row in rows:
         table.add_row(*(row[key] for key in columns))
     result_console().print(table)
-
-
-def _title(known: Catalog, code: str) -> str:
-    distribution = known.distribution(code)
-    return distribution.title if distribution else code
 
 
 def _devices(known: Catalog, gpus: tuple[str, ...]) -> tuple[int, ...]:

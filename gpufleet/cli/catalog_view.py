@@ -11,7 +11,6 @@ from rich.text import Text
 
 from gpufleet.core.console import print_finding
 from gpufleet.driver.choice import DriverChoice
-from gpufleet.packages.repository import Repository
 from gpufleet.toolkit.resolve import ToolkitChoice
 
 
@@ -28,7 +27,7 @@ def driver_data(choice: DriverChoice) -> dict[str, Any]:
         "source": choice.source,
         "packages": asdict(choice.packages),
         "components": list(choice.components),
-        "repository": _repository_data(choice.repository),
+        "repository": asdict(choice.repository) if choice.repository else None,
         "reason": choice.reason,
         "findings": [finding.as_dict() for finding in choice.findings],
     }
@@ -40,14 +39,10 @@ def toolkit_data(choice: ToolkitChoice) -> dict[str, Any]:
         "usable": not choice.blocked,
         "version": choice.version,
         "packages": list(choice.packages),
-        "repository": _repository_data(choice.repository if choice.packages else None),
+        "repository": asdict(choice.repository) if choice.packages else None,
         "reason": choice.reason,
         "findings": [finding.as_dict() for finding in choice.findings],
     }
-
-
-def _repository_data(repository: Repository | None) -> dict[str, Any] | None:
-    return asdict(repository) if repository else None
 
 
 def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
@@ -57,30 +52,23 @@ def show_driver(console: Console, choice: DriverChoice, title: str) -> None:
     else:
         version = choice.version or f"newest of the branch, {choice.newest_known or 'not known'}"
         console.print(Text(f"Driver {choice.branch} for {title}", style="bold"))
-        packages = choice.packages
-        print_rows(
-            console,
-            {
-                "version": version,
-                "modules": f"{choice.modules}, {choice.build}",
-                "packages": " ".join(packages.install),
-                "own versions": " ".join(packages.companions),
-                "build": " ".join((*packages.build, *packages.headers)),
-                "fabric manager": " ".join(packages.fabric_manager),
-                "repository": _place(choice),
-                "key": " ".join(choice.repository.key_fingerprints) if choice.repository else "",
-                "reason": choice.reason,
-            },
-        )
+        packages, repository = choice.packages, choice.repository
+        components = f" ({' '.join(choice.components)})" if choice.components else ""
+        archive = f"the distribution's own archive{components}"
+        rows = {
+            "version": version,
+            "modules": f"{choice.modules}, {choice.build}",
+            "packages": " ".join(packages.install),
+            "own versions": " ".join(packages.companions),
+            "build": " ".join((*packages.build, *packages.headers)),
+            "fabric manager": " ".join(packages.fabric_manager),
+            "repository": repository.url if repository else archive,
+            "key": " ".join(repository.key_fingerprints) if repository else "",
+            "reason": choice.reason,
+        }
+        print_rows(console, rows)
     for finding in choice.findings:
         print_finding(console, finding)
-
-
-def _place(choice: DriverChoice) -> str:
-    if choice.repository:
-        return choice.repository.url
-    components = f" ({' '.join(choice.components)})" if choice.components else ""
-    return f"the distribution's own archive{components}"
 
 
 def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
@@ -89,15 +77,13 @@ def show_toolkit(console: Console, choice: ToolkitChoice, title: str) -> None:
         console.print(Text(f"No usable container toolkit for {title}", style="bold red"))
     else:
         console.print(Text(f"Container toolkit {choice.version} for {title}", style="bold"))
-        print_rows(
-            console,
-            {
-                "packages": " ".join(choice.packages),
-                "repository": choice.repository.url,
-                "key": " ".join(choice.repository.key_fingerprints),
-                "reason": choice.reason,
-            },
-        )
+        rows = {
+            "packages": " ".join(choice.packages),
+            "repository": choice.repository.url,
+            "key": " ".join(choice.repository.key_fingerprints),
+            "reason": choice.reason,
+        }
+        print_rows(console, rows)
     for finding in choice.findings:
         print_finding(console, finding)
 

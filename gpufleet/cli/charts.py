@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from datetime import date
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import click
 from rich.text import Text
 
 from gpufleet.cli.catalog_view import print_rows
 from gpufleet.core.console import print_finding, result_console
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findings, load_charts
 
@@ -29,26 +31,22 @@ from gpufleet.helm.chart_choice import ChartChoice, choose_charts, cluster_findi
     "--pin", "pins", multiple=True, metavar="CHART=VERSION", help="Pin a chart; repeatable."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
 def charts(
-    context: click.Context,
-    /,
     kubernetes: str,
     wanted: tuple[str, ...],
-    policy: str,
+    policy: Literal["careful", "newest"],
     pins: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Show the chart versions for a cluster. Exit status 1 if a pin cannot work."""
-    catalog = load_charts()
-    unknown = [name for name in (*wanted, *_pinned(pins)) if name not in catalog.charts]
+    catalog, pinned = load_charts(), _pinned(pins)
+    unknown = [name for name in (*wanted, *pinned) if name not in catalog.charts]
     if unknown:
         raise click.UsageError(
             f"unknown chart {', '.join(unknown)}; available: {', '.join(catalog.charts)}"
         )
-    policy_ = cast(Literal["careful", "newest"], policy)
     try:
-        chosen = choose_charts(catalog, kubernetes, policy_, _pinned(pins))
+        chosen = choose_charts(catalog, kubernetes, policy, pinned)
         about = cluster_findings(catalog, kubernetes, date.today())
     except ValueError as error:
         raise click.UsageError(str(error)) from None
@@ -58,7 +56,7 @@ def charts(
     else:
         _show(kubernetes, shown, about)
     stopped = any(finding.blocks for choice in shown.values() for finding in choice.findings)
-    context.exit(1 if stopped else 0)
+    sys.exit(ExitStatus.FAILED if stopped else ExitStatus.CONVERGED)
 
 
 def _pinned(pins: tuple[str, ...]) -> dict[str, str]:
@@ -71,12 +69,10 @@ def _pinned(pins: tuple[str, ...]) -> dict[str, str]:
 
 def _data(kubernetes: str, chosen: dict[str, ChartChoice], about: list[Finding]) -> dict[str, Any]:
     """`{"kubernetes": …, "findings": […], "charts": {name: …}}`."""
-    entries = {}
-    for name, choice in chosen.items():
-        entry = asdict(choice)
+    entries = {name: asdict(choice) for name, choice in chosen.items()}
+    for name, entry in entries.items():
         del entry["chart"]
-        entry["findings"] = [finding.as_dict() for finding in choice.findings]
-        entries[name] = entry
+        entry["findings"] = [finding.as_dict() for finding in chosen[name].findings]
     return {
         "kubernetes": kubernetes,
         "findings": [finding.as_dict() for finding in about],

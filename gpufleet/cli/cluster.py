@@ -161,16 +161,12 @@ def creation_phases(
         ClusterPhase("Preflight", _on_hosts(inventory, targets, "preflight", options)),
         ClusterPhase("Hosts", _on_hosts(inventory, targets, "gpu_node", options)),
     ]
-    if kubeconfig_of(targets) and not any(
-        target.data.get("kubernetes_network") == "none"  # the user installs a network
-        for target in targets
-    ):
+    networks = [target.data.get("kubernetes_network") for target in targets]
+    if kubeconfig_of(targets) and "none" not in networks:  # none: the user installs one
         shown = [*python_code(VERIFY), "cluster", "status", inventory, "--wait", NODE_SECONDS]
         phases.append(ClusterPhase("Nodes", shown))
     if any(CLUSTERS in target.groups for target in targets):
-        words = pyinfra_arguments(
-            inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options, yes=True
-        )
+        words = pyinfra_arguments(inventory, [deploy_file("gpu_cluster")], [CLUSTERS], options)
         phases.append(ClusterPhase("GPU stack", [*python_module("pyinfra"), *words]))
     checks = [*python_code(VERIFY), "verify", inventory]
     return [*phases, ClusterPhase("Checks", checks, checks=True)]
@@ -182,7 +178,7 @@ def _on_hosts(
     """pyinfra's command for a deploy on the hosts, without the clusters of the inventory."""
     hosts = [target.name for target in targets if not target.is_cluster]
     limit = hosts if len(hosts) < len(targets) else []
-    words = pyinfra_arguments(inventory, [deploy_file(name)], limit, options, yes=True)
+    words = pyinfra_arguments(inventory, [deploy_file(name)], limit, options)
     return [*python_module("pyinfra"), *words]
 
 

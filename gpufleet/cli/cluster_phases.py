@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,17 +13,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from xml.etree import ElementTree
 
-import click
-
 from gpufleet import __version__
-from gpufleet.cli.output import print_note
+from gpufleet.cli.output import prepare_output, print_note
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import Process, run_in_front
-from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
-from gpufleet.run.junit import host_problems
-from gpufleet.run.report import BAD_STATUSES
-from gpufleet.run.report_file import JUNIT, REPORT_FILE, prepare_file, write_file
+from gpufleet.run.report import BAD_STATUSES, host_problems
+from gpufleet.run.report_file import JUNIT, REPORT_FILE, write_file
 
 SCHEMA = 1
 SUITE = "gpufleet.cluster"
@@ -61,11 +57,8 @@ class Done:
 def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str | None) -> int:
     """Run the phases until one fails; returns its exit status, or else 0. The reports include
     phases that were not reached. Raises click.UsageError first if a report cannot be written."""
-    try:
-        file = prepare_file(json_path, "--json", REPORT_FILE) if json_path else None
-        xml = prepare_file(junit, "--junit", JUNIT) if junit else None
-    except Stopped as stopped:
-        raise click.UsageError(str(stopped)) from stopped
+    file = prepare_output(json_path, "--json", REPORT_FILE)
+    xml = prepare_output(junit, "--junit", JUNIT)
     done: list[Done] = []
     status = 0
     with TemporaryDirectory(prefix="gpufleet-cluster-", ignore_cleanup_errors=True) as folder:
@@ -81,8 +74,13 @@ def carry_out(phases: Sequence[ClusterPhase], json_path: str | None, junit: str 
                 rest = "; nothing after it was started" if phase is not phases[-1] else ""
                 print_note(f"{phase.name}: failed{rest}")
         suite = phases_junit(done, results)
+    report = {
+        "schema": SCHEMA,
+        "gpufleet": __version__,
+        "phases": [each.as_dict() for each in done],
+    }
     written = [
-        not file or write_file(file, lambda: json.dumps(as_report(done), indent=2) + "\n"),
+        not file or write_file(file, lambda: json.dumps(report, indent=2) + "\n"),
         not xml or write_file(xml, lambda: suite),
     ]
     known = {int(each) for each in ExitStatus}
@@ -110,15 +108,6 @@ def nodes_of(dry: Sequence[str], hosts: Sequence[str]) -> dict[str, frozenset[st
     return {name: frozenset(plan.get("authorities", ())) for name, plan in plans.items()}
 
 
-def as_report(done: Iterable[Done]) -> dict[str, Any]:
-    """The JSON report: schema, version, and phases in their order."""
-    return {
-        "schema": SCHEMA,
-        "gpufleet": __version__,
-        "phases": [each.as_dict() for each in done],
-    }
-
-
 def phases_junit(done: Sequence[Done], checks: Path) -> str:
     """A test case for each phase, followed by the test cases of the checks."""
     root = ElementTree.Element("testsuites")
@@ -134,8 +123,11 @@ def phases_junit(done: Sequence[Done], checks: Path) -> str:
         if each.status is None:
             ElementTree.SubElement(case, "skipped", message="not reached")
         elif each.status:
-            text = f"exit status {each.status}"
-            ElementTree.SubElement(case, "failure", message=text).text = _errors(each.report)
+            failure = ElementTree.SubElement(case, "failure", message=f"exit status {each.status}")
+            hosts = ((each.report or {}).get("hosts") or {}).items()
+            failure.text = "\n".join(
+                f"{one_line(name)}: {line}" for name, host in hosts for line in host_problems(host)
+            )
     if checks.is_file():
         with suppress(ElementTree.ParseError):  # the checks ended before they wrote it
             root.extend(ElementTree.parse(checks).getroot().iter("testsuite"))
@@ -154,11 +146,3 @@ def _run(phase: ClusterPhase, folder: Path, results: Path) -> Done:
     seconds = time.monotonic() - began
     found = json.loads(report.read_text("utf-8")) if report.is_file() else None
     return Done(phase.name, status, seconds, found)
-
-
-def _errors(report: dict[str, Any] | None) -> str:
-    """Blockers and errors of each host, as text."""
-    hosts = ((report or {}).get("hosts") or {}).items()
-    return "\n".join(
-        f"{one_line(name)}: {line}" for name, host in hosts for line in host_problems(host)
-    )

@@ -82,9 +82,8 @@ def _row(member: NodeMember) -> tuple[str, str, str, str, str]:
 def kubeconfig_of(targets: Sequence[Target]) -> str:
     """The path in the data of the control plane, or "" if it sets no path."""
     planes = [target for target in targets if CONTROL_PLANE in target.groups]
-    return str(
-        next((plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)), "")
-    )
+    paths = [plane.data[KUBECONFIG_KEY] for plane in planes if plane.data.get(KUBECONFIG_KEY)]
+    return str(paths[0]) if paths else ""
 
 
 def read_cluster(targets: Sequence[Target]) -> View:
@@ -97,10 +96,8 @@ def read_cluster(targets: Sequence[Target]) -> View:
     }
     with _readable():
         unknown = unknown_hosts(nodes, hosts)
-        troubled, shown = (
-            tuple(unready_pods(pods, CLUSTER_NAMESPACES)),
-            tuple(parse_members(nodes, pods)),
-        )
+        troubled = tuple(unready_pods(pods, CLUSTER_NAMESPACES))
+        shown = tuple(parse_members(nodes, pods))
     names = ", ".join(unknown) or "some"
     finding = found.NOT_NODES(nodes=len(nodes), hosts=len(hosts), names=names)
     missing = _text(finding) if len(nodes) < len(hosts) else ""

@@ -14,20 +14,23 @@ from gpufleet.cli.detailed import DetailedCommand, end_detailed
 from gpufleet.cli.output import (
     limit_option,
     output_options,
+    prepare_output,
     print_note,
     report_options,
     verbose_option,
     with_verbose,
 )
-from gpufleet.cli.plan_file import (
+from gpufleet.cli.preview import (
     NO_OPTIONS,
+    PLAN_FILE,
     PlanOptions,
-    prepare_plan,
+    planned_hosts,
+    preview_before_run,
     read_plan,
     require_plan,
+    run_preview,
     write_plan,
 )
-from gpufleet.cli.preview import planned_hosts, preview_before_run, run_preview
 from gpufleet.cli.pyinfra_options import parse_options, permission_options
 from gpufleet.cli.question import Confirmation, has_operations, require_confirmation
 from gpufleet.core.exit_status import ExitStatus
@@ -39,7 +42,6 @@ from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
 CONFIG = "config.py"
-HERE = Path()
 QUIETLY = "import pyinfra_cli; from gpufleet.run.display import start_quietly; start_quietly()"
 DRY = "--dry"  # of pyinfra: the run changes nothing
 SUCCESS = {
@@ -118,21 +120,17 @@ def plan(
         _not_in_parts("--check", check)
         request = PartsRequest(inventory, limit, options, workers, scheduler)
         run_in_parts(request, "plan", detailed=detailed)
-    how = PlanOptions(check, detailed, prepare_plan(out) if out else None)
+    how = PlanOptions(check, detailed, prepare_output(out, "--out", PLAN_FILE))
 
     def previewing(targets: Iterable[Target]) -> list[str]:
-        _name_own_operations(inventory, deploys_for(targets))
+        """Name the user's deploys with operations that a plan does not show."""
+        for file in map(deploy_file, deploys_for(targets)):
+            if has_operations(file) and not is_quiet():
+                dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
+                print_note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
         return [how.deploy]
 
     exec_pyinfra(inventory, previewing, limit, options, how=how)
-
-
-def _name_own_operations(inventory: str, names: Iterable[str]) -> None:
-    """Name the user's deploys with operations that a plan does not show."""
-    for file in map(deploy_file, names):
-        if has_operations(file) and not is_quiet():
-            dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
-            print_note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
 
 
 @click.command(epilog=DEPLOY_EPILOG.format(success=SUCCESS["apply"]))
@@ -226,12 +224,9 @@ def choose_targets(inventory: str, limit: Sequence[str]) -> tuple[list[Target], 
         sys.exit(ExitStatus.NOTHING if nothing else ExitStatus.USAGE)
 
 
-Deploys = Callable[[list[Target]], Sequence[str]]
-
-
 def exec_pyinfra(
     inventory: str,
-    deploys: Deploys,
+    deploys: Callable[[list[Target]], Sequence[str]],
     limit: Sequence[str],
     options: Sequence[str],
     ask: Confirmation | None = None,
@@ -251,14 +246,13 @@ def exec_pyinfra(
     files = [deploy_file(name) for name in deploys(targets)]
     if ask and not dry:
         own = any(map(has_operations, files))
-        shown = pyinfra_arguments(
-            inventory, [*map(deploy_file, ask.deploys)], limit, [*options, *ask.options], yes=True
-        )
+        previews = [deploy_file(name) for name in ask.deploys]
+        shown = pyinfra_arguments(inventory, previews, limit, [*options, *ask.options])
         ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
-        shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options, yes=True)
+        shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
         require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
-    words = pyinfra_arguments(inventory, files, limit, options, yes=True)
+    words = pyinfra_arguments(inventory, files, limit, options)
     if not is_quiet():
         print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
@@ -275,24 +269,17 @@ def _pyinfra() -> list[str]:
     return python_code(QUIETLY) if is_quiet() else python_module("pyinfra")
 
 
-def deploy_file(name: str, folder: Path = HERE) -> Path:
+def deploy_file(name: str) -> Path:
     """The deploy of that name: the working directory's, or else gpufleet's own."""
     own = Path("deploys", f"{name}.py")
-    return own if (folder / own).is_file() else shipped_path("deploys") / own.name
+    return own if own.is_file() else shipped_path("deploys") / own.name
 
 
 def pyinfra_arguments(
-    inventory: str,
-    deploys: Sequence[Path],
-    limit: Sequence[str],
-    options: Sequence[str],
-    *,
-    yes: bool,
-    folder: Path = HERE,
+    inventory: str, deploys: Sequence[Path], limit: Sequence[str], options: Sequence[str]
 ) -> list[str]:
-    """pyinfra's arguments for a working directory. A run's report begins in config.py, so
-    gpufleet's own is used if that folder has no config.py."""
-    sure = ["-y"] if yes else []
-    config = [] if (folder / CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
+    """pyinfra's arguments for a run without its question. A run's report begins in config.py, so
+    gpufleet's own is used if the working directory has no config.py."""
+    config = [] if Path(CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
-    return [*sure, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]
+    return ["-y", *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

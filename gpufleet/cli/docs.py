@@ -19,7 +19,9 @@ def docs(page: str | None) -> None:
     Exit status: 0 the page exists; 2 usage error.
     """
     folder = shipped_path("docs")
-    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in _pages(folder)}
+    # guides first: of two pages with the same name, the guide is shown
+    paths = sorted(folder.rglob("*.md"), key=lambda path: (path.parent.name != "how-to", path))
+    pages = {path.relative_to(folder).with_suffix("").as_posix(): path for path in paths}
     if page is None:
         click.echo("\n".join(f"{name}: {_title(path)}" for name, path in pages.items()))
         return
@@ -27,11 +29,6 @@ def docs(page: str | None) -> None:
     if not found:
         raise click.UsageError(f"No page is called {page!r}. `gpufleet docs` lists them.")
     click.echo_via_pager(found[0].read_text("utf-8"))
-
-
-def _pages(folder: Path) -> list[Path]:
-    """The pages, guides first: of two pages with the same name, the guide is shown."""
-    return sorted(folder.rglob("*.md"), key=lambda path: (path.parent.name != "how-to", path))
 
 
 def _word(path: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -54,8 +55,9 @@ def init(folder: Path) -> None:
     except OSError as error:
         place, why = error.filename or path, error.strerror or error
         click.echo(f"Error: cannot write {place}: {why}", err=True)
-        if _has_content(folder):
-            click.echo(f"{folder} is incomplete. Delete it, then run again.", err=True)
+        with suppress(OSError):  # there is no folder
+            if any(folder.iterdir()):
+                click.echo(f"{folder} is incomplete. Delete it, then run again.", err=True)
         sys.exit(ExitStatus.FAILED)
     click.echo(f"Created {folder} with {count_noun(len(files), 'file')}. Next:")
     click.echo("  edit inventories/prod.py: your hosts")
@@ -63,22 +65,13 @@ def init(folder: Path) -> None:
     click.echo(f"  cd {shlex.quote(place)} && gpufleet plan inventories/prod.py")
 
 
-def _has_content(folder: Path) -> bool:
-    try:
-        return any(folder.iterdir())
-    except OSError:
-        return False
-
-
 def repository_files() -> dict[str, str]:
     """The files of the new folder: path -> text."""
     files = {name: (shipped_path("templates") / "init" / source).read_text(encoding="utf-8")
              for name, source in INIT_TEMPLATES.items()}  # fmt: skip
     files["config.py"] = shipped_path("config.py").read_text(encoding="utf-8")
-    everyone = "group_data/all.py"
-    files[f"inventories/{everyone}"] = (shipped_path("inventories") / everyone).read_text(
-        encoding="utf-8"
-    )
+    everyone = shipped_path("inventories") / "group_data/all.py"
+    files["inventories/group_data/all.py"] = everyone.read_text(encoding="utf-8")
     files["requirements.txt"] = f"gpufleet=={__version__}\n"
     for deploy in sorted(shipped_path("deploys").glob("*.py")):
         title = ast.get_docstring(ast.parse(deploy.read_text(encoding="utf-8")))

@@ -41,7 +41,7 @@ class LazyGroup(click.Group):
             _end_where_full(isinstance(sys.exc_info()[1], OSError))
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Exit as interrupted if Ctrl+C answers a question, for which click exits with 1."""
+        """Exit as interrupted after Ctrl+C, for which click exits with 1."""
         try:
             return super().invoke(ctx)
         except NoHome as error:
@@ -49,8 +49,10 @@ class LazyGroup(click.Group):
         except click.Abort as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise
-            click.echo("Aborted!", err=True)
-            ctx.exit(ExitStatus.INTERRUPTED)
+        except KeyboardInterrupt:
+            click.echo(err=True)  # after ^C
+        click.echo("Aborted!", err=True)
+        sys.exit(ExitStatus.INTERRUPTED)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

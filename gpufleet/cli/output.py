@@ -16,14 +16,30 @@ from gpufleet.core.inventory import EXCLUDED
 from gpufleet.core.live import QUIET
 from gpufleet.core.metrics import metrics_refusal
 from gpufleet.core.secrets import SUDO_PASSWORD
+from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
+from gpufleet.run.report_file import FileKind, prepare_file
 
 Function = TypeVar("Function", bound=Callable[..., object])
 LIMIT_HELP = (
     "Only this host or group; wildcards allowed; repeatable, or several with commas between."
 )
 EXCLUDE_HELP = "All but this host or group, as with --limit."
+QUIET_HELP = "Print no progress, no infos; nothing at all if nothing changes, fails or warns."
 VERBOSE = "gpufleet.verbose"  # key in a context's meta
+
+
+def prepare_output(
+    path: str | None, option: str, kind: FileKind, *, keep: bool = False
+) -> Path | None:
+    """The file that an option names, as `prepare_file` returns it, or None. Raises click.UsageError
+    if the file must not be replaced."""
+    if not path:
+        return None
+    try:
+        return prepare_file(path, option, kind, keep=keep)
+    except Stopped as stopped:
+        raise click.UsageError(str(stopped)) from stopped
 
 
 def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function]:
@@ -39,7 +55,8 @@ def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function
 
 
 def limit_option(command: Function) -> Function:
-    """--limit and --exclude, combined into one list of words for `choose_hosts`."""
+    """--ask-sudo-password; --limit and --exclude, combined into one list of words for
+    `choose_hosts`."""
 
     @wraps(command)
     def inner(*given: Any, limit: tuple[str, ...], exclude: tuple[str, ...], **how: Any) -> Any:
@@ -49,22 +66,19 @@ def limit_option(command: Function) -> Function:
 
     for option, text in (("--exclude", EXCLUDE_HELP), ("--limit", LIMIT_HELP)):
         inner = click.option(option, multiple=True, metavar="HOST|GROUP", help=text)(inner)
-    return cast(Function, ask_option(inner))
-
-
-def ask_option(command: Function) -> Function:
-    """--ask-sudo-password. The run's processes get the password through their environment, which
-    other users cannot read."""
-    return click.option(
+    ask = click.option(
         "--ask-sudo-password",
         is_flag=True,
         expose_value=False,
         callback=_ask_sudo_password,
         help="Ask once for the sudo password of all hosts.",
-    )(command)
+    )
+    return cast(Function, ask(inner))
 
 
 def _ask_sudo_password(context: click.Context, option: click.Parameter, given: bool) -> None:
+    """The run's processes get the password through their environment, which other users cannot
+    read."""
     if not given:
         return
     if not sys.stdin.isatty():
@@ -82,52 +96,30 @@ def print_note(line: str) -> None:
         click.echo(line, err=True)
 
 
-def _sets(variable: str) -> Callable[[click.Context, click.Parameter, str | bool | None], None]:
-    """A callback that sets an environment variable to the name of a file, or to "1" for a flag.
+def _inherited(variable: str, *names: str, **how: Any) -> Callable[[Function], Function]:
+    """An option that sets an environment variable to the name of a file, or to "1" for a flag.
     Processes that the command starts inherit it."""
 
     def callback(context: click.Context, option: click.Parameter, given: str | bool | None) -> None:
         if given:
             os.environ[variable] = given if isinstance(given, str) else "1"
 
-    return callback
+    return click.option(*names, expose_value=False, callback=callback, **how)
 
 
 def output_options(command: Function) -> Function:
     """--quiet and --no-color."""
-    quiet = click.option(
-        "-q",
-        "--quiet",
-        is_flag=True,
-        expose_value=False,
-        callback=_sets(QUIET),
-        help="Print no progress, no infos; nothing at all if nothing changes, fails or warns.",
-    )
-    no_color = click.option(
-        "--no-color",
-        is_flag=True,
-        expose_value=False,
-        callback=_sets("NO_COLOR"),
-        help="Print no colors.",
-    )
+    quiet = _inherited(QUIET, "-q", "--quiet", is_flag=True, help=QUIET_HELP)
+    no_color = _inherited("NO_COLOR", "--no-color", is_flag=True, help="Print no colors.")
     return quiet(no_color(command))
 
 
 def report_options(command: Function) -> Function:
     """--json and --junit of a run. Its process gets the files through its environment."""
-    report = click.option(
-        "--json",
-        metavar="FILE",
-        expose_value=False,
-        callback=_sets("GPUFLEET_REPORT"),
-        help="Write the report as JSON.",
-    )
-    junit = click.option(
-        "--junit",
-        metavar="FILE",
-        expose_value=False,
-        callback=_sets("GPUFLEET_JUNIT"),
-        help="Write the results of hosts and clusters as JUnit XML.",
+    about = "Write the results of hosts and clusters as JUnit XML."
+    junit = _inherited("GPUFLEET_JUNIT", "--junit", metavar="FILE", help=about)
+    report = _inherited(
+        "GPUFLEET_REPORT", "--json", metavar="FILE", help="Write the report as JSON."
     )
     return report(junit(command))
 

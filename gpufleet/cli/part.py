@@ -53,11 +53,10 @@ def run_part(part: HostPart) -> ProcessOutcome:
         hidden = ("GPUFLEET_REPORT", "GPUFLEET_JUNIT")  # the reports of the whole run
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         words = [part.words[0], *limits, "--json", str(report), *part.words[1:]]
+        command = [*python_code(GPUFLEET), *words]
         try:
-            result = Process(
-                [*python_code(GPUFLEET), *words], merged=True, environment=environment,
-                folder=Path(part.folder),
-            ).wait()  # fmt: skip
+            run = Process(command, merged=True, environment=environment, folder=Path(part.folder))
+            result = run.wait()
         except OSError as error:
             return ProcessOutcome(None, "", f"{error.filename}: {error.strerror}")
         text = report.read_text("utf-8", "replace") if report.is_file() else ""

@@ -159,9 +159,8 @@ class Whole(ReportedRun):
         left = [name for name in self.names if name not in self.hosts]
         if left and self.is_over_budget and not self.interrupted:
             hosts = count_noun(len(self.names), "host")
-            print_run_finding(
-                findings.OVER_BUDGET(failed=self.failed, hosts=hosts, percent=self.percent)
-            )
+            over = findings.OVER_BUDGET(failed=self.failed, hosts=hosts, percent=self.percent)
+            print_run_finding(over)
         self.hosts |= {name: not_reached(name, findings.NOT_BEGUN(host=name)) for name in left}
         if self.logs:
             print_error(f"Output of the parts in which a host failed: {self.logs}")
@@ -197,7 +196,7 @@ def run_in_parts(
     `detailed`: the status says whether a plan has changes."""
     dry = command == "plan" or "--dry" in request.given
     ask = None if dry else ask
-    require_confirmation(dry or ask is None, request.options)
+    require_confirmation(ask is None, request.options)
     for option, why in REFUSED.items():
         if option in request.given:
             raise click.UsageError(f"{option} is not possible with --workers: {why}.")
@@ -220,9 +219,8 @@ def run_in_parts(
         status, planned = _run(request, "plan", targets)
         if status not in (ExitStatus.CONVERGED, ExitStatus.FAILED):  # failed: some host is blocked
             sys.exit(status)
-        ask.put(
-            planned, own=any(has_operations(deploy_file(name)) for name in deploys_for(targets))
-        )
+        own = any(has_operations(deploy_file(name)) for name in deploys_for(targets))
+        ask.put(planned, own=own)
     status, changes = _run(request, command, targets, files, dry=dry)
     if detailed:
         end_detailed(status, changes)
@@ -253,11 +251,8 @@ def _run(
     asked = Invocation(request.inventory, tuple(str(deploy_file(name)) for name in deploys))
     whole = Whole(asked, files, [target.name for target in targets], percent)
     with _workers(request) as (executor, count), ThreadPoolExecutor(1) as here, whole.shown():
-        whole.run(
-            [HostPart(names, tuple(words), folder) for names in split_hosts(hosts, count)],
-            executor,
-            count,
-        )
+        split = [HostPart(names, tuple(words), folder) for names in split_hosts(hosts, count)]
+        whole.run(split, executor, count)
         whole.run([HostPart(apart, tuple(words), folder)] if apart else [], here, 1)
     return whole.report(dry=dry), sum(host.changed > 0 for host in whole.hosts.values())
 

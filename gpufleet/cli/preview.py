@@ -1,4 +1,4 @@
-"""Runs previews, and reads each host's plan from their reports."""
+"""Previews of runs, and the file of one: `plan --out` writes it, `apply --plan` reads it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,29 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import click
+
+from gpufleet import __version__
+from gpufleet.cli.output import print_note
+from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import Finding
+from gpufleet.core.live import is_quiet
+from gpufleet.core.names import group_by_thing
 from gpufleet.core.process import run_in_front
+from gpufleet.core.visible import one_line
+from gpufleet.run import findings
+from gpufleet.run.report_file import FileKind, write_file
 
 Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a preview
+PLAN_FILE = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
+SCHEMA = 1  # of plan.schema.json
+OF_PLAN = ("steps", "versions", "releases", "digests")
+OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # the rest depends on current work
 
 
 def run_preview(
@@ -31,11 +47,16 @@ def run_preview(
         environment = {**os.environ, "GPUFLEET_REPORT": str(report)}
         environment |= {"GPUFLEET_JUNIT": ""} if own_report else {}
         status = run_in_front(command, environment, output)
-        try:
-            hosts: Hosts = json.loads(report.read_text("utf-8"))["hosts"]
-        except (OSError, ValueError, LookupError):
-            return status, None
-        return status, hosts
+        return status, hosts_of_report(report)
+
+
+def hosts_of_report(report: Path) -> Hosts | None:
+    """The hosts and clusters of a report (run/report.schema.json), or None without a report."""
+    try:
+        hosts: Hosts = json.loads(report.read_text("utf-8"))["hosts"]
+    except (OSError, ValueError, LookupError):
+        return None
+    return hosts
 
 
 def preview_before_run(command: Sequence[str], output: IO[str] | None = None) -> Hosts | None:
@@ -50,3 +71,111 @@ def preview_before_run(command: Sequence[str], output: IO[str] | None = None) ->
 def planned_hosts(hosts: Hosts | None) -> int | None:
     """The number of hosts and clusters that would change, or None if it is unknown."""
     return None if hosts is None else sum(bool(host["plan"]["steps"]) for host in hosts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """`check`: hosts ask their repositories; `detailed`: the status says whether a plan has
+    changes; `out`: the file to write; `approved`: the hosts of the plan that a run must match."""
+
+    check: bool = False
+    detailed: bool = False
+    out: Path | None = None
+    approved: Hosts | None = None
+
+    @property
+    def deploy(self) -> str:
+        return "check" if self.check else "preflight"
+
+
+NO_OPTIONS = PlanOptions()
+
+
+def contract_of_host(host: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a host's report that a run must match."""
+    plan, impact = host["plan"], host["plan"].get("impact", {})
+    kept = {name: plan[name] for name in OF_PLAN if name in plan}
+    kept |= {name: impact[name] for name in OF_IMPACT if name in impact}
+    return {"status": host["status"], **kept}
+
+
+def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
+    """Write the plan with mode 0600. Returns False without a plan, or if writing fails."""
+    if how.out is None or hosts is None:
+        return False
+    whole = {
+        "gpufleet_plan": SCHEMA,
+        "gpufleet": __version__,
+        "inventory": inventory,
+        "check": how.check,
+        "hosts": {name: contract_of_host(host) for name, host in hosts.items()},
+    }
+    return write_file(how.out, lambda: json.dumps(whole, indent=2) + "\n")
+
+
+def read_plan(path: Path) -> PlanOptions:
+    """The decisions of a plan, and whether repositories were asked. Raises click.UsageError if the
+    file is not a plan."""
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if found["gpufleet_plan"] != SCHEMA:
+            raise ValueError("its schema is of another version")
+        hosts: Hosts = {name: {**host, "steps": [*host["steps"]]}
+                        for name, host in found["hosts"].items()}  # fmt: skip
+        check = bool(found["check"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        why = getattr(error, "strerror", None) or "the file is no plan of this gpufleet"
+        raise click.UsageError(
+            f"Cannot use --plan {one_line(str(path))}: {why}. "
+            "Make it with `gpufleet plan INVENTORY --out FILE`."
+        ) from error
+    return PlanOptions(check, approved=hosts)
+
+
+def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> None:
+    """End the process and print the differences, unless every host and cluster still has its plan.
+
+    `command`: shows the plan of now, which is printed only if it differs. `limited`: the run covers
+    a part of the plan's hosts, such as a canary.
+    """
+    if not is_quiet():
+        print_note("Comparing the hosts with the plan")
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+        now = preview_before_run(command, output) or {}
+        output.seek(0)
+        shown = output.read()
+    if limited:
+        planned = {name: host for name, host in planned.items() if name in now}
+    found = group_by_thing(plan_differences(planned, now))
+    if not found:
+        return
+    click.echo(shown, nl=False)
+    for finding, names in found.items():
+        print_finding(result_console(errors=True), finding, names)
+    sys.exit(ExitStatus.FAILED)
+
+
+def plan_differences(planned: Hosts, now: Hosts) -> list[tuple[str, Finding]]:
+    """Each host and cluster with a different plan now, and a finding. `now`: from a report."""
+    found = []
+    for name in dict.fromkeys((*planned, *now)):
+        before = planned.get(name)
+        after = contract_of_host(now[name]) if name in now else None
+        if before != after:
+            then, today = _said(before, after), _said(after, before)
+            found.append((name, findings.PLAN_DIFFERS(planned=then, now=today)))
+    return found
+
+
+def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
+    """The part of one plan that the other plan lacks."""
+    if this is None:
+        return "not in the plan"
+    other = other or {}
+    steps = [one_line(step) for step in this["steps"] if step not in other.get("steps", ())]
+    if steps:
+        return "; ".join(steps)
+    if this["status"] != other.get("status"):
+        return str(this["status"])
+    differing = [name for name in this if name != "steps" and this[name] != other.get(name)]
+    return f"the same steps with other {' and '.join(differing)}" if differing else "no such step"

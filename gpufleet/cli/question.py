@@ -27,7 +27,7 @@ class Confirmation:
     options: tuple[str, ...] = ()
     counts: bool = False
 
-    def put(self, planned: int | None, *, own: bool = True) -> None:
+    def put(self, planned: int | None, *, own: bool) -> None:
         """Ask, and end the process unless the answer is yes. `planned`: number of hosts that the
         plan changes, None if unknown; `own`: the deploys have operations that no plan shows."""
         if planned == 0 and not own:

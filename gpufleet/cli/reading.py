@@ -1,17 +1,24 @@
-"""Reads the hosts of an inventory for a command, with progress on standard error."""
+"""Reads the hosts and clusters of an inventory for a command, with progress on standard error."""
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
+from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.output import print_note
+from gpufleet.cli.preview import Hosts, hosts_of_report
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
+from gpufleet.core.process import Process
+from gpufleet.core.python import python_module
 from gpufleet.core.visible import each_line
 from gpufleet.host.gather import GatherProgress, NoInventory, NoSuchHost
 from gpufleet.status.models import SeenHost
@@ -66,3 +73,23 @@ def read_hosts_and_clusters(
         sys.exit(ExitStatus.INTERRUPTED)
     finally:
         progress.live.stop()
+
+
+def read_clusters(inventory: str, names: Sequence[str]) -> Hosts:
+    """The clusters of a plan's report, by name. {} without a report."""
+    if not names:
+        return {}
+    if not is_quiet():
+        print_note(f"Reading {count_noun(len(names), 'cluster')}")
+    words = pyinfra_arguments(inventory, [deploy_file("preflight")], names, ())
+    with tempfile.TemporaryDirectory(prefix="gpufleet-") as folder:
+        report = Path(folder, "report.json")
+        environment = {**os.environ, "GPUFLEET_REPORT": str(report), "GPUFLEET_JUNIT": ""}
+        run = Process([*python_module("pyinfra"), *words], environment=environment)
+        try:
+            run.wait()
+        except KeyboardInterrupt:
+            run.end()
+            click.echo("Interrupted.", err=True)
+            sys.exit(ExitStatus.INTERRUPTED)
+        return hosts_of_report(report) or {}

@@ -10,24 +10,15 @@ from pathlib import Path
 
 import click
 
-from gpufleet.cli.cluster_parts import read_clusters
 from gpufleet.cli.detailed import DetailedCommand
-from gpufleet.cli.output import limit_option, metrics_option, output_options
-from gpufleet.cli.reading import read_hosts_and_clusters
+from gpufleet.cli.output import limit_option, metrics_option, output_options, prepare_output
+from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
 from gpufleet.core.metrics import write_metrics
-from gpufleet.core.stopped import Stopped
 from gpufleet.node.catalog import load_catalog
-from gpufleet.run.findings import REPORT_LOST
-from gpufleet.run.report_file import (
-    FileKind,
-    error_reason,
-    prepare_file,
-    print_run_finding,
-    write_file,
-)
+from gpufleet.run.report_file import FileKind, print_lost, write_file
 from gpufleet.status.clusters import cluster_rows
 from gpufleet.status.export import as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES, Property
@@ -90,10 +81,7 @@ def status(
     """
     if as_json_ and as_csv_:
         raise click.UsageError("--json and --csv exclude each other.")
-    try:
-        page = prepare_file(html, "--html", STATUS_PAGE, keep=True) if html else None
-    except Stopped as stopped:
-        raise click.UsageError(str(stopped)) from stopped
+    page = prepare_output(html, "--html", STATUS_PAGE, keep=True)
     hosts, clusters = read_hosts_and_clusters(inventory, limit)
     parts = read_clusters(inventory, clusters)
     now = int(time.time())
@@ -121,7 +109,7 @@ def _write_metrics(path: Path | None, fleet: FleetStatus, now: int) -> bool:
         if path:
             write_metrics(path, status_metrics_text(fleet, now), STATUS_METRICS_PREFIX)
     except OSError as error:
-        print_run_finding(REPORT_LOST(path=path, why=error_reason(error)))
+        print_lost(path, error)
         return False
     return True
 

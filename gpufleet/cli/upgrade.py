@@ -7,29 +7,26 @@ the standard library and must come first.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpufleet.cli.deploy import (
-    INVENTORY_ARGUMENT,
-    PYINFRA_OPTIONS,
-    YES,
-    targets_of,
-)
+from gpufleet.cli.deploy import INVENTORY_ARGUMENT, PYINFRA_OPTIONS, YES, targets_of
 from gpufleet.cli.output import limit_option, metrics_option, output_options
 from gpufleet.cli.question import require_confirmation
 from gpufleet.cli.upgrade_words import UpgradeGroup, check_options, wanted_of
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import Finding
 from gpufleet.core.stopped import Stopped
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX
 from gpufleet.upgrade.subjects import SENTENCES, WantedChange
-from gpufleet.verify.inventory import Target
 
+if TYPE_CHECKING:
+    from gpufleet.cli.upgrade_run import Command
+
+TARGET_OPTIONS = ("version", "branch", "toolkit", "reboot", "downgrade")  # of WantedChange
 UPGRADE_STATUSES = (
     "Exit status: 0 {success}; 1 a host failed, was passed or left out for another reason, or the "
     "run stopped or could not begin; 2 usage error; 4 --limit matches nothing; 130 interrupted; "
@@ -55,44 +52,41 @@ def upgrade() -> None:
 
     With --toolkit it changes the container toolkit instead, with --reboot it only reboots. A host
     that fails gets its earlier packages back. The same command continues an interrupted run, from
-    any machine with the inventory. Ctrl-C pauses the run after the hosts in progress are finished;
-    a second one ends it at once.
+    any machine with the inventory. Ctrl-C pauses the run when changed hosts are finished and
+    draining ones are back in service; a second one ends it at once.
     """
 
 
 def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
-    """A command over hosts of an inventory. A wrong command line ends the process before anything
-    else is done. If the command is stopped, its findings are printed."""
+    """A command over hosts of an inventory, which `function` gets as a Command. A wrong command
+    line ends the process before anything else is done. If the command is stopped, its findings are
+    printed."""
 
     @wraps(function)
-    def inner(inventory: str, limit: tuple[str, ...], options: tuple[str, ...], **how: Any) -> None:
-        wanted = _wanted(how)
+    def inner(
+        inventory: str,
+        limit: tuple[str, ...],
+        options: tuple[str, ...],
+        metrics: Path | None = None,
+        **how: Any,
+    ) -> None:
+        target = {name: how.pop(name) for name in TARGET_OPTIONS if name in how}
+        wanted = wanted_of(**target) if target else WantedChange()
         check_options(options)
         targets = targets_of(inventory, limit)
         if "yes" in how:
             require_confirmation(how["yes"] or how.get("only_plan", False), options)
+        from gpufleet.cli.upgrade_run import Command
+
         try:
-            sys.exit(function(inventory, targets, options, **how, **wanted))
+            command = Command(inventory, targets, options, wanted, metrics)
+            sys.exit(function(command, **how))
         except Stopped as error:
             for finding in error.findings:
-                click.echo(text_of(finding), err=True)
+                click.echo(f"{finding.text}\n  {finding.remedy}", err=True)
             sys.exit(ExitStatus.FAILED)
 
     return INVENTORY_ARGUMENT(limit_option(PYINFRA_OPTIONS(output_options(inner))))
-
-
-def _wanted(how: dict[str, Any]) -> dict[str, WantedChange]:
-    """The target of the run; the options that say it are removed from `how`."""
-    if "toolkit" not in how:
-        return {}
-    words = {
-        name: how.pop(name) for name in ("version", "branch", "toolkit", "reboot", "downgrade")
-    }
-    return {"wanted": wanted_of(**words)}
-
-
-def text_of(finding: Finding) -> str:
-    return f"{finding.code} {finding.message}\n  {finding.remedy}"
 
 
 METRICS = metrics_option(UPGRADE_METRICS_PREFIX, "Write metrics of the run to this file (*.prom).")
@@ -101,10 +95,7 @@ PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; ch
 
 @upgrade.command(epilog=UPGRADE_STATUSES.format(success=TARGETS_REACHED))
 @click.option(
-    "--to",
-    "version",
-    metavar="VERSION",
-    help="Version to install. Default: that of the inventory.",
+    "--to", "version", metavar="VERSION", help="Version to install. Default: that of the inventory."
 )
 @click.option(
     "--branch", metavar="BRANCH", help="Install the newest version of this branch in the catalog."
@@ -118,54 +109,34 @@ PLAN = click.option("--plan", "only_plan", is_flag=True, help="Show the plan; ch
 @PLAN
 @YES
 @over_hosts
-def start(
-    inventory: str,
-    targets: Sequence[Target],
-    options: tuple[str, ...],
-    *,
-    wanted: WantedChange,
-    metrics: Path | None,
-    only_plan: bool,
-    yes: bool,
-) -> ExitStatus:
+def start(command: Command, *, only_plan: bool, yes: bool) -> ExitStatus:
     """Plan a run and carry it out, or go on with one.
 
     Groups of the same GPUs, distribution and kernel have a canary each; waves follow. Processes
     and Jobs on GPUs are waited for; pods that their controllers replace are evicted, and those of
     Jobs too if upgrade_jobs says so.
     """
-    from gpufleet.cli.upgrade_run import Command
-
-    command = Command(inventory, targets, options, wanted, metrics=metrics)
-    return command.run(None if yes else SENTENCES[wanted.subject], only_plan=only_plan)
+    return command.run(None if yes else SENTENCES[command.wanted.subject], only_plan=only_plan)
 
 
 @upgrade.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @over_hosts
-def status(
-    inventory: str, targets: Sequence[Target], options: tuple[str, ...], *, as_json: bool
-) -> ExitStatus:
+def status(command: Command, *, as_json: bool) -> ExitStatus:
     """Show the state of each host, read from the host."""
-    from gpufleet.cli.upgrade_run import Command
-
-    return Command(inventory, targets, options, WantedChange()).show(as_json=as_json)
+    return command.show(as_json=as_json)
 
 
 @upgrade.command(epilog=ABORTED)
 @YES
 @over_hosts
-def abort(
-    inventory: str, targets: Sequence[Target], options: tuple[str, ...], *, yes: bool
-) -> ExitStatus:
+def abort(command: Command, *, yes: bool) -> ExitStatus:
     """End an unfinished run.
 
     Drains stop, changed hosts are finished, all are returned to service. If a process still
     carries the run out, press Ctrl-C there first.
     """
-    from gpufleet.cli.upgrade_run import Command
-
-    return Command(inventory, targets, options, WantedChange()).abort(None if yes else ENDS)
+    return command.abort(None if yes else ENDS)
 
 
 @upgrade.command(epilog=UPGRADE_STATUSES.format(success="every host has its earlier version"))
@@ -173,24 +144,13 @@ def abort(
 @PLAN
 @YES
 @over_hosts
-def rollback(
-    inventory: str,
-    targets: Sequence[Target],
-    options: tuple[str, ...],
-    *,
-    metrics: Path | None,
-    only_plan: bool,
-    yes: bool,
-) -> ExitStatus:
+def rollback(command: Command, *, only_plan: bool, yes: bool) -> ExitStatus:
     """Return hosts to their earlier version.
 
     Those that the newest run changed, in its waves in reverse. The packages come from the hosts'
     own folders; no repository is asked.
     """
-    from gpufleet.cli.upgrade_run import Command
-
-    command = Command(inventory, targets, options, WantedChange(), kind="rollback", metrics=metrics)
-    return command.run(None if yes else RETURNS, only_plan=only_plan)
+    return command.run(None if yes else RETURNS, "rollback", only_plan=only_plan)
 
 
 @upgrade.command(
@@ -199,20 +159,10 @@ def rollback(
 @PLAN
 @YES
 @over_hosts
-def release(
-    inventory: str,
-    targets: Sequence[Target],
-    options: tuple[str, ...],
-    *,
-    only_plan: bool,
-    yes: bool,
-) -> ExitStatus:
+def release(command: Command, *, only_plan: bool, yes: bool) -> ExitStatus:
     """Return repaired hosts that a run left out of service.
 
     Each keeps its version. It is checked as after an upgrade, then returned; one that fails the
     check stays out of service. Other hosts are left alone.
     """
-    from gpufleet.cli.upgrade_run import Command
-
-    command = Command(inventory, targets, options, WantedChange())
     return command.run(None if yes else RELEASES, only_plan=only_plan, release=True)

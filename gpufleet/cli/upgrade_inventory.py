@@ -1,9 +1,13 @@
-"""Reads the clusters and the names of hosts from a run's inventory."""
+"""What a run reads from its inventory: clusters, names of hosts, and lines with other versions than
+the run installs."""
 
 from __future__ import annotations
 
+import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
 from gpufleet.cli.cluster_view import kubeconfig_of
 from gpufleet.cli.deploy import targets_of
@@ -12,23 +16,28 @@ from gpufleet.core.inventory import CLUSTERS
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
+from gpufleet.core.versions import branch_of
 from gpufleet.helm.settings import ClusterAccess
 from gpufleet.kube.operations.access import KubeAccess
+from gpufleet.upgrade.host_state import HostState
+from gpufleet.upgrade.models import LeftOut, list_names
+from gpufleet.upgrade.plan import SAME
+from gpufleet.upgrade.subjects import WantedChange
 from gpufleet.verify.inventory import Target
 
 ACCESS = ("cluster_kubeconfig", "cluster_context")
+PINS_HEAD = (
+    "The inventory asks for another version: change it, or each plan reports it (GF149, GF424)."
+)
 
 
 def accesses_of(inventory: str) -> list[KubeAccess]:
     """The clusters of the inventory: those of its group gpu_cluster, by default the one in the
-    user's own kubeconfig, and that of its control plane."""
-    return _accesses(targets_of(inventory, ()))
-
-
-def _accesses(every: Sequence[Target]) -> list[KubeAccess]:
-    """The clusters of these targets. Raises Stopped for values of a wrong type."""
-    found = [_access_of(target) for target in every if CLUSTERS in target.groups]
-    if plane := kubeconfig_of(every):
+    user's own kubeconfig, and that of its control plane. Raises Stopped for values of a wrong
+    type."""
+    targets = targets_of(inventory, ())
+    found = [_access_of(target) for target in targets if CLUSTERS in target.groups]
+    if plane := kubeconfig_of(targets):
         found.append((plane, ""))
     paths = {(path and str(expand_user_path(path)), name) for path, name in found}
     return [KubeAccess(*each) for each in sorted(paths)]
@@ -50,3 +59,60 @@ def known_as(target: Target) -> tuple[str, ...]:
     own = (socket.gethostname(),) if name == "@local" else ()
     address = str(target.data.get("ssh_hostname") or "")
     return (name, *own, *([address] if address else []))
+
+
+def targets_in(states: Mapping[str, HostState]) -> dict[str, tuple[str, str]]:
+    """Host -> versions before and after. It is empty if the run only reboots."""
+    moves = {name: (state.before, state.target) for name, state in states.items()}
+    return {} if any(state.subject == "reboot" for state in states.values()) else moves
+
+
+def targets_there(left: Iterable[LeftOut], wanted: WantedChange) -> dict[str, tuple[str, str]]:
+    """The mapping of targets_in, for hosts that already had the version of the command line."""
+    same, version = SAME.format(target=wanted.version), wanted.version
+    return {each.name: (version, version) for each in left if version and each.reason == same}
+
+
+def lines_to_change(
+    inventory: Any, path: str, subject: str, moves: Mapping[str, tuple[str, str]]
+) -> list[str]:
+    """The lines that pyinfra's inventory should have, each with its file, its present value and the
+    hosts. `moves`: host -> versions before and after."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for host, (before, after) in moves.items():
+        data = inventory.get_host(host).data.dict()
+        for key, value in _wrong_keys(data, subject, before, after):
+            place = _place_of(inventory, path, host, key) if key in data else path
+            now = f"now {data[key]!r}" if key in data else "now not set"
+            found.setdefault((f'{place}: {key} = "{value}"', now), []).append(host)
+    lines = [f"  {line}  # {now}: {list_names(hosts)}" for (line, now), hosts in found.items()]
+    return [PINS_HEAD, *lines] if lines else []
+
+
+def _wrong_keys(
+    data: Mapping[str, Any], subject: str, before: str, after: str
+) -> Iterator[tuple[str, str]]:
+    """Keys of a host that ask for another version than `after`, with the values that they need."""
+    version = data.get(f"{subject}_version")
+    if version and version != after:
+        yield f"{subject}_version", after
+    if subject != "driver":
+        return
+    branch, asked = branch_of(after), data.get("driver_branch")
+    default = asked or version or branch_of(before) == branch  # otherwise the catalog chose it
+    if str(asked or (branch if default else "")) != str(branch):
+        yield "driver_branch", str(branch)
+
+
+def _place_of(inventory: Any, path: str, host: str, key: str) -> str:
+    """The file that sets a host's key, in pyinfra's order: the host's own data, then its groups."""
+    if key in inventory.get_host_data(host):
+        return path
+    groups = [*reversed(inventory.get_host(host).groups), "all"]
+    group = next((each for each in groups if key in inventory.get_group_data(each)), "all")
+    line = re.compile(rf"^{key}\b", re.MULTILINE)
+    for folder in (Path(path).parent, Path()):
+        file = folder / "group_data" / f"{group}.py"
+        if file.is_file() and line.search(file.read_text(errors="replace")):
+            return str(file)
+    return f"{path}, group {group}"

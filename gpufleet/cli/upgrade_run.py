@@ -16,8 +16,13 @@ import click
 import pyinfra_cli  # noqa: F401 first: gevent replaces parts of the standard library
 
 from gpufleet.cli.deploy import deploy_file
-from gpufleet.cli.upgrade_inventory import accesses_of, known_as
-from gpufleet.cli.upgrade_pins import lines_to_change, targets_in, targets_there
+from gpufleet.cli.upgrade_inventory import (
+    accesses_of,
+    known_as,
+    lines_to_change,
+    targets_in,
+    targets_there,
+)
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.live import LiveProgress
@@ -48,7 +53,8 @@ from gpufleet.verify.inventory import Target as InventoryHost
 UPGRADE_DEPLOY = "upgrade_driver"
 PAUSE_SIGNALS = {signal.SIGINT: ExitStatus.INTERRUPTED, signal.SIGTERM: ExitStatus.TERMINATED}
 PAUSES = (
-    "finishing the hosts at work; press again to end at once; the same command continues the run"
+    "finishing changed hosts, returning draining ones; press again to end at once; "
+    "the same command continues the run"
 )
 
 
@@ -61,11 +67,9 @@ class Command:
         targets: Sequence[InventoryHost],
         options: Sequence[str],
         wanted: WantedChange,
-        *,
-        kind: Kind = "upgrade",
-        metrics: Path | None = None,
+        metrics: Path | None,
     ) -> None:
-        self.inventory, self.wanted, self.kind, self.metrics = inventory, wanted, kind, metrics
+        self.inventory, self.wanted, self.metrics = inventory, wanted, metrics
         hosts = [target for target in targets if not target.is_cluster]
         hosts.sort(key=lambda target: CONTROL_PLANE in target.groups)  # not canaries, if possible
         self.targets = [UpgradeTarget(each.name, each.data, known_as(each)) for each in hosts]
@@ -93,11 +97,16 @@ class Command:
         return ExitStatus.FAILED if any(each.problem for each in found) else ExitStatus.CONVERGED
 
     def run(
-        self, question: str | None, *, only_plan: bool = False, release: bool = False
+        self,
+        question: str | None,
+        kind: Kind = "upgrade",
+        *,
+        only_plan: bool,
+        release: bool = False,
     ) -> ExitStatus:
         """Plan a run or find the unfinished one, show it, ask, and carry it out. `release`: as in
-        read_fleet. Raises Stopped."""
-        fleet = self._planned(self.kind, release=release)
+        read_run_hosts. Raises Stopped."""
+        fleet = self._planned(kind, release=release)
         plan = fleet.plan
         nodes = {host: place.node for host, place in fleet.places.items() if host in plan.hosts}
         click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.ending))
@@ -106,9 +115,7 @@ class Command:
         if only_plan or not plan.hosts:
             self.session.close()
             return ExitStatus.FAILED if plan.blocked else ExitStatus.CONVERGED
-        if question:
-            click.confirm(question, abort=True, err=True)
-        return self._carried_out(fleet, "")
+        return self._carried_out(fleet, question)
 
     def _say_pins(self, subject: Subject, moves: Mapping[str, tuple[str, str]]) -> None:
         """Print, once, the inventory lines that do not match the versions of these hosts."""
@@ -130,9 +137,7 @@ class Command:
         self.steps.subject = open_[0].subject
         fleet = self._planned(open_[0].kind, ends=True)
         click.echo(upgrade_plan_text(fleet.plan, fleet.work))
-        if question:
-            click.confirm(question, abort=True, err=True)
-        return self._carried_out(fleet, "abort")
+        return self._carried_out(fleet, question, "abort")
 
     def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> PlannedRun:
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
@@ -142,13 +147,17 @@ class Command:
             name=name, ends=ends, release=release,
         )  # fmt: skip
 
-    def _carried_out(self, fleet: PlannedRun, asked: str) -> ExitStatus:
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the run continues without its terminal
+    def _carried_out(self, fleet: PlannedRun, question: str | None, asked: str = "") -> ExitStatus:
+        if question:
+            click.confirm(question, abort=True, err=True)
         name = fleet.plan.run
-        make_private(self.folder)
         self.log = self.folder / f"{name}.log"
-        os.close(os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-        self.session.log_to(self.log)
+        try:
+            make_private(self.folder)
+            self.session.log_to(self.log)
+        except OSError as error:  # before any host changes: the log is not optional
+            raise click.FileError(str(self.log), error.strerror) from error
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the run continues without its terminal
         self.steps.run = name
         clusters = open_clusters(fleet.places, name, fleet.plan.hosts.keys(), self.say)
         fleet = begin_run(fleet, self.steps, time.time())

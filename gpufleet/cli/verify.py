@@ -76,10 +76,10 @@ class Settings:
 
 def pytest_arguments(
     inventory: str,
-    limit: tuple[str, ...] = (),
-    junit: str | None = None,
-    json_report: str | None = None,
-    expression: str | None = None,
+    limit: tuple[str, ...],
+    junit: str | None,
+    json_report: str | None,
+    expression: str | None,
 ) -> list[str]:
     """The command line for pytest: short output, and no file but the reports is written.
 
@@ -96,12 +96,8 @@ def pytest_arguments(
     arguments += [f"--rootdir={folder.parent.parent}", f"--confcutdir={folder}"]
     for word in limit:
         arguments += ["--limit", word]
-    if junit:
-        arguments += ["--junitxml", junit]
-    if json_report:
-        arguments += ["--json", json_report]
-    if expression:
-        arguments += ["-k", expression]
+    for option, given in (("--junitxml", junit), ("--json", json_report), ("-k", expression)):
+        arguments += [option, given] if given else []
     return arguments
 
 

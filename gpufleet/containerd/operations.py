@@ -53,12 +53,10 @@ def require_containerd(plan: ContainerdPlan, chosen: Later[PackageTransaction]) 
         host.noop("the version is new enough")
         return
     other = "distribution" if plan.docker else "docker"
-    yield stop_command(
-        host.name,
-        found.TOO_OLD_THERE(
-            package=plan.package, version=version, minimum=plan.minimum, other=other
-        ),
+    problem = found.TOO_OLD_THERE(
+        package=plan.package, version=version, minimum=plan.minimum, other=other
     )
+    yield stop_command(host.name, problem)
 
 
 @host_operation
@@ -83,9 +81,8 @@ def settle_containerd(
         text, staged = PLAIN, f"{INCOMING}/{run_stamp()}"
         yield upload_command(PLAIN.encode(), staged)
         yield script_command("containerd/replace", staged, plan.config, PACKAGED)
-    yield script_command(
-        "containerd/start", explain_finding(host.name, found.NOT_STARTED(unit=plan.unit)), plan.unit
-    )
+    message = explain_finding(host.name, found.NOT_STARTED(unit=plan.unit))
+    yield script_command("containerd/start", message, plan.unit)
     version = (chosen.value.version if chosen.value else plan.before) or ""
     for problem in learn(plan.facts_with(version, text)):
         yield stop_command(host.name, problem)

@@ -136,8 +136,7 @@ def _installed(
 ) -> ContainerdPlan:
     """`settles`: an unrecorded run installed it, and may have ended before configuring it."""
     facts = context.facts
-    file = facts.files.get(known.config)
-    text = file.content if file else None
+    text = facts.texts.get(known.config)
     if settles and disables_cri(text):
         text = PLAIN
     version = facts.runtimes[NAME].version

@@ -8,11 +8,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from gpufleet.drain.pods import GPU_PREFIX
+from gpufleet.kube.parse import true_condition
 
 EVENTS_NAMESPACE = "default"  # of events about nodes, which have no namespace
-UPGRADE_FIELD_MANAGER = (
-    "gpufleet-upgrade"  # field manager: the API server records the fields that it owns
-)
+UPGRADE_FIELD_MANAGER = "gpufleet-upgrade"  # the API server records the fields that it owns
 UPGRADE_ANNOTATION = "gpufleet/upgrade"  # annotation: facts about the node from before its cordon
 TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients during the change
 FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: the reason
@@ -49,11 +48,9 @@ def taken_of(node: Node) -> Taken:
     """Read the node's annotation. As its kubelet can write it, invalid parts are ignored."""
     try:
         found = json.loads(annotations_of(node).get(UPGRADE_ANNOTATION) or "{}")
-    except (ValueError, RecursionError):
+        run, gpus, clients = found.get("run"), found.get("gpus"), found.get("clients")
+    except (ValueError, RecursionError, AttributeError):
         return Taken()
-    if not isinstance(found, dict):
-        return Taken()
-    run, gpus, clients = found.get("run"), found.get("gpus"), found.get("clients")
     return Taken(
         run if isinstance(run, str) else "",
         {str(key): str(each) for key, each in gpus.items()} if isinstance(gpus, dict) else {},
@@ -77,8 +74,7 @@ def is_cordoned(node: Node) -> bool:
 
 
 def is_node_ready(node: Node) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(each.get("type") == "Ready" and each.get("status") == "True" for each in conditions)
+    return bool(true_condition(node, "Ready"))
 
 
 def is_left_behind(node: Node) -> bool:
@@ -103,20 +99,10 @@ def why_not_begun(node: Node, machine: str = "") -> str | None:
         return OTHER_MACHINE
     if is_cordoned(node) and not is_our_cordon(node):
         return CORDONED
-    if labels_of(node).get(SKIP_LABEL) == "true":
+    labels = (node.get("metadata") or {}).get("labels") or {}
+    if labels.get(SKIP_LABEL) == "true":
         return SKIPPED_BY_LABEL
     return None if is_node_ready(node) else "the node is not Ready"
-
-
-def why_not_ours(node: Node, machine: str = "") -> str | None:
-    """Why gpufleet's cordon is no longer on a node, or None. `machine`: see `why_not_begun`."""
-    if is_other(node, machine):
-        return OTHER_MACHINE
-    return None if is_our_cordon(node) else UNCORDONED
-
-
-def labels_of(node: Node) -> Mapping[str, str]:
-    return (node.get("metadata") or {}).get("labels") or {}
 
 
 def annotations_of(node: Node) -> Mapping[str, str]:

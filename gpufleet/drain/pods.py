@@ -7,25 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.visible import one_line
+from gpufleet.kube.parse import true_condition
 
 Pod = Mapping[str, Any]
 
-DRAIN_SKIP_LABEL = (
-    "nvidia.com/gpu-driver-upgrade-drain.skip"  # label of a pod that must not be evicted
-)
+DRAIN_SKIP_LABEL = "nvidia.com/gpu-driver-upgrade-drain.skip"  # of a pod that must not be evicted
 MIRROR = "kubernetes.io/config.mirror"  # annotation of a static pod
 GPU_PREFIX = "nvidia.com/"  # resources
-DEVICES = ("/dev", "/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
-           "/var/lib/kubelet/pod-resources")  # fmt: skip
+DEVICES = ("/run/nvidia", "/var/run/nvidia", "/var/lib/kubelet/device-plugins",
+           "/var/lib/kubelet/pod-resources", "/run/cdi", "/var/run/cdi", "/etc/cdi")  # fmt: skip
+DEVICE_FOLDERS = ("/dev/nvidia", "/run/nvidia/", "/var/run/nvidia/")
 NVIDIA_RUNTIME_CLASS = "nvidia"  # RuntimeClass, and the prefix of others: nvidia-cdi
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 NO_DEVICES = ("", "void", "none")
 ENDED = ("Succeeded", "Failed")
-REPLACING_CONTROLLERS = (
-    "ReplicaSet",
-    "ReplicationController",
-    "StatefulSet",
-)  # by the same pod elsewhere
+# They replace a pod by the same pod elsewhere.
+REPLACING_CONTROLLERS = ("ReplicaSet", "ReplicationController", "StatefulSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,15 +102,15 @@ def unreplaced_pods(pods: Iterable[Pod], policy: Policy) -> list[str]:
 
 
 def uses_gpu(pod: Pod) -> bool:
-    """True if a pod holds a GPU or uses the driver's libraries."""
+    """True if a pod holds a GPU or uses the driver's libraries. A mount of the whole /dev proves
+    nothing, because storage plugins have it: a process that holds a GPU is found on the host."""
     spec = pod["spec"]
-    if (spec.get("runtimeClassName") or "").startswith(NVIDIA_RUNTIME_CLASS) or spec.get(
-        "resourceClaims"
-    ):
+    runtime = spec.get("runtimeClassName") or ""
+    if runtime.startswith(NVIDIA_RUNTIME_CLASS) or spec.get("resourceClaims"):
         return True
     for volume in spec.get("volumes") or ():
         path = ((volume.get("hostPath") or {}).get("path") or "").rstrip("/")
-        if path in DEVICES or path.startswith(("/dev/nvidia", "/run/nvidia/")):
+        if path in DEVICES or path.startswith(DEVICE_FOLDERS):
             return True
     containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
     return any(map(_container_uses, containers))
@@ -150,9 +147,7 @@ def owner_name(pod: Pod) -> str:
 
 
 def is_pod_ready(pod: Pod) -> bool:
-    conditions = (pod.get("status") or {}).get("conditions") or ()
-    ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in conditions)
-    return ready and not pod["metadata"].get("deletionTimestamp")
+    return bool(true_condition(pod, "Ready")) and not pod["metadata"].get("deletionTimestamp")
 
 
 def name_of(pod: Pod) -> str:

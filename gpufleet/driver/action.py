@@ -22,10 +22,13 @@ SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archiv
 def installed_version(
     packages: tuple[str, ...], installed: tuple[str, ...], facts: NodeFacts
 ) -> str | None:
-    """The version of the driver packages. If they differ: the version of the first planned one."""
+    """The version of the driver packages. If they differ: that of the first planned one, else of
+    the library in use: Ubuntu's transitional packages keep the version of their own branch."""
     there = [name for name in packages if name in facts.packages and name in installed]
     like = re.compile(r"\d{3}\.\d+(\.\d+)?")
-    names = there or [name for name in installed if like.fullmatch(facts.packages[name].upstream)]
+    others = [name for name in installed if like.fullmatch(facts.packages[name].upstream)]
+    others.sort(key=lambda name: facts.packages[name].upstream != facts.library)
+    names = there or others
     return facts.packages[names[0]].upstream if names else None
 
 
@@ -111,9 +114,8 @@ def _action(
         )
     ]
     if missing or wrong:
-        return "repair", f"Packages of driver {before} are missing or half-installed: " + ", ".join(
-            [*missing, *wrong]
-        )
+        names = ", ".join([*missing, *wrong])
+        return "repair", f"Packages of driver {before} are missing or half-installed: {names}"
     module = facts.module_on_disk
     if module is None or module.version != target:
         return "repair", f"Driver {before} has no module for the running kernel."
@@ -178,10 +180,8 @@ def lower_driver(
         wanted = target or f"the newest version of branch {choice.branch}"
         known = newest if newest and newest.split(".")[0] == choice.branch else None
         example = f', such as driver_version = "{known}"' if known else ""
-        branch = version.split(".")[0]
-        return [
-            findings.LOWER_DRIVER(
-                there=version, how=how, wanted=wanted, branch=branch, example=example
-            )
-        ]
+        finding = findings.LOWER_DRIVER(
+            there=version, how=how, wanted=wanted, branch=version.split(".")[0], example=example
+        )
+        return [finding]
     return []

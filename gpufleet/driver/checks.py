@@ -22,10 +22,7 @@ from gpufleet.driver.choice import (
 from gpufleet.driver.findings import choice as kinds
 from gpufleet.driver.settings import DriverSettings
 
-SOURCE_TITLES = {
-    "nvidia": "NVIDIA's repository",
-    "distro": "the distribution's own archive",
-}
+SOURCE_TITLES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's own archive"}
 
 
 def check_platform(request: DriverRequest) -> Iterator[Finding]:
@@ -134,12 +131,8 @@ def check_version(request: DriverRequest, found: Offer) -> Iterator[Finding]:
     exact, branch = request.settings.version, found.branch
     if exact is None:
         return
-    ceiling = request.distribution.ceiling
-    if (
-        ceiling
-        and request.settings.source == "nvidia"
-        and version_tuple(exact) > version_tuple(ceiling)
-    ):
+    ceiling = request.distribution.ceiling if request.settings.source == "nvidia" else ""
+    if ceiling and version_tuple(exact) > version_tuple(ceiling):
         yield kinds.NOT_INSTALLABLE(
             what=exact,
             where=request.distribution.title,

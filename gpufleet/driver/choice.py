@@ -187,15 +187,12 @@ def usable_modules(request: DriverRequest, found: Offer) -> tuple[Modules, ...]:
 
 def candidate_branches(request: DriverRequest) -> tuple[Offer, ...]:
     """Every branch that works on this host, lowest first."""
-    found = []
     settings = request.settings
-    for entry in branch_offers(
-        request.catalog, request.distribution, settings.source, settings.build
-    ):
-        if not all(device.takes_branch(entry.branch.branch) for device in request.devices):
-            continue
+    offers = branch_offers(request.catalog, request.distribution, settings.source, settings.build)
+    found = []
+    for entry in offers:
         modules = usable_modules(request, entry)
-        if modules:
+        if modules and all(device.takes_branch(entry.branch.branch) for device in request.devices):
             found.append(replace(entry, usable=modules))
     return tuple(found)
 
@@ -244,6 +241,5 @@ def advise_branch(request: DriverRequest) -> str:
             f'Set driver_source = "{other}" and remove driver_modules and driver_build '
             "for this host."
         )
-    return (
-        f"Move {name_devices(request.devices) or 'it'} to a distribution that has a branch for it."
-    )
+    gpus = name_devices(request.devices) or "it"
+    return f"Move {gpus} to a distribution that has a branch for it."

@@ -11,6 +11,7 @@ from gpufleet.host.file_write import FileWrite
 
 RIVALS = ("nouveau", "nova", "nova_core", "nova_drm")  # other kernel drivers for the same GPUs
 MODPROBE_FILE = "/etc/modprobe.d/gpufleet-nvidia.conf"
+DRACUT_FILE = "/etc/dracut.conf.d/gpufleet-nvidia.conf"
 MODULES_LOAD_FILE = "/etc/modules-load.d/gpufleet-nvidia.conf"
 UNATTENDED_FILE = "/etc/apt/apt.conf.d/52gpufleet-unattended-upgrades"
 PERSISTENCE_OVERRIDE = "/etc/systemd/system/nvidia-persistenced.service.d/gpufleet.conf"
@@ -37,7 +38,10 @@ def wanted_files(
         FileWrite(MODPROBE_FILE, render_template("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render_template("driver/modules-load.conf", modules=modules)),
     ]
-    if hold and facts.package_manager == "apt":
+    if facts.package_manager != "apt":  # dracut: images of clouds lack /etc/modprobe.d
+        dracut = render_template("driver/dracut.conf", path=MODPROBE_FILE)
+        files.insert(0, FileWrite(DRACUT_FILE, dracut))
+    elif hold:
         files.append(FileWrite(UNATTENDED_FILE, render_template("driver/unattended-upgrades")))
     return tuple(files)
 

@@ -6,7 +6,7 @@ import difflib
 import re
 from dataclasses import dataclass
 
-from gpufleet.driver.catalog import DriverCatalog, Gpu
+from gpufleet.driver.catalog import DriverCatalog
 
 _MAKER_WORDS = {"nvidia", "tesla", "quadro", "geforce"}
 
@@ -28,7 +28,10 @@ def find_gpu(catalog: DriverCatalog, text: str) -> FoundGpu:
     loose = [(gpu, name) for gpu, name, own in index if set(words) <= set(own)]
     matches = exact or loose
     if matches and words:
-        return _one_sort(catalog, text, matches)
+        if len({catalog.generation(gpu.id) for gpu, _ in matches}) == 1:
+            return FoundGpu((min(gpu.id for gpu, _ in matches),))
+        listed = ", ".join(sorted({name for _, name in matches}))
+        return FoundGpu((), f"{text!r} matches GPUs of several generations: {listed}.")
     if by_id:
         return FoundGpu((int(by_id.group(1), 16),))
     known = {" ".join(own): name for _, name, own in index}
@@ -69,11 +72,3 @@ def _one_each(catalog: DriverCatalog) -> list[str]:
 def _words(text: str) -> tuple[str, ...]:
     found = re.findall(r"[a-z0-9]+", text.lower())
     return tuple(word for word in found if word not in _MAKER_WORDS)
-
-
-def _one_sort(catalog: DriverCatalog, text: str, matches: list[tuple[Gpu, str]]) -> FoundGpu:
-    generations = {catalog.generation(gpu.id) for gpu, _ in matches}
-    if len(generations) == 1:
-        return FoundGpu((min(gpu.id for gpu, _ in matches),))
-    listed = ", ".join(sorted({name for _, name in matches}))
-    return FoundGpu((), f"{text!r} matches GPUs of several generations: {listed}.")

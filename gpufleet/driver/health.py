@@ -1,12 +1,14 @@
-"""Decides if a host's GPUs work. plan, apply, status and doctor share this decision. Pure."""
+"""Decides if a host's GPUs work, for plan, apply, status and doctor; and describes them. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import Count
+from gpufleet.driver.catalog import DriverCatalog, devices_of
 from gpufleet.driver.files import own_gpus
 from gpufleet.driver.findings import health as findings
 from gpufleet.driver.record import DriverEntry
@@ -83,11 +85,9 @@ def _too_few(facts: NodeFacts, expected: int | None) -> Iterator[Finding]:
     """Fewer GPUs than the host should have, apart from GPUs that fell off the bus."""
     source, wanted = "node_gpus says", expected
     if wanted is None:
+        source = "at its last change by gpufleet it had"
         damaged = facts.provenance.trouble([DriverEntry])
-        source, wanted = (
-            "at its last change by gpufleet it had",
-            0 if damaged else facts.provenance.entry(DriverEntry).gpus,
-        )
+        wanted = 0 if damaged else facts.provenance.entry(DriverEntry).gpus
     if len(facts.gpus) + len(missing_gpus(facts)) < wanted:
         yield findings.TOO_FEW_GPUS(found=len(facts.gpus), source=source, wanted=wanted)
 
@@ -103,3 +103,38 @@ def _unanswered(facts: NodeFacts) -> Iterator[Finding]:
     elif listed.gpus < len(bound):
         found, wanted = count_noun(listed.gpus, "GPU"), count_noun(len(bound), "GPU")
         yield findings.SMI_FAILED(what=f"lists {found}; the driver is bound to {wanted}")
+
+
+def described_driver(facts: NodeFacts, catalog: DriverCatalog) -> dict[str, Any]:
+    """The GPUs and the driver as data for `gpufleet doctor --json`, by JSON key of the host."""
+    names = {model.id: model.name for model in devices_of(catalog, [g.device for g in facts.gpus])}
+    module = facts.module_on_disk
+    return {
+        "gpus": [
+            {
+                "model": names[gpu.device],
+                "slot": gpu.slot,
+                "driver": gpu.driver,
+                "responds": gpu.answers,
+            }
+            for gpu in facts.gpus
+        ],
+        "missing_gpus": missing_gpus(facts),
+        "nvswitches": [switch.slot for switch in facts.nvswitches],
+        "driver": {
+            "loaded": facts.loaded_driver,
+            "installed": module.version if module else None,
+            "modules": module.flavour if module else None,
+            "library": facts.library,
+        },
+        "dkms": [
+            {"name": b.name, "version": b.version, "kernel": b.kernel, "state": b.state}
+            for b in facts.dkms
+        ],
+        "packages": [
+            {"name": name, "version": package.version, "held": package.name in facts.holds}
+            for name, package in sorted(facts.packages.items())
+            if "nvidia" in name or name.startswith("cuda")
+        ],
+        "device_nodes": list(facts.device_nodes),
+    }

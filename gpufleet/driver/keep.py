@@ -33,9 +33,8 @@ def keep_driver(
     if not works and _is_begun(asked, same, facts):
         return asked, ()
     foreign = of_another_source(same.choice, same.packages, our_packages(facts), facts)
-    if not same.choice.blocked and (
-        same.action == "none" or (same.action == "repair" and not foreign)
-    ):
+    stays = same.action == "none" or (same.action == "repair" and not foreign)
+    if stays and not same.choice.blocked:
         known = tuple(each for each in same.findings if each.code != NOT_IN_CATALOG.code)
         return replace(same, findings=known), _kept(settings, asked, same)
     return (None, _kept(settings, asked, None)) if works else (asked, ())

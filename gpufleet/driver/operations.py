@@ -11,7 +11,7 @@ from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import explain_finding, script_command
-from gpufleet.packages.operations.logs import log_progress
+from gpufleet.packages.operations.transaction import log_progress
 
 Version = Callable[[], str | None]
 REBOOT = "reboot "  # prefix of load.sh's line if only a reboot helps
@@ -58,9 +58,8 @@ def require_module(
         return
     wanted = version() or ""
     message = explain_finding(host.name, MODULE_NOT_BUILT(version=wanted))
-    yield from log_progress(
-        script_command("driver/require_module", module, wanted, flavour, build, message)
-    )
+    words = (module, wanted, flavour, build, message)
+    yield from log_progress(script_command("driver/require_module", *words))
 
 
 @host_operation
@@ -75,19 +74,14 @@ def rebuild_initramfs(file: str, needed: bool, gone: bool = False) -> Commands:
     if not needed:
         host.noop("the initramfs is right")
         return
-    message = explain_finding(
-        host.name, findings.INITRAMFS_STALE(how=f"{'without' if gone else 'with'} {file}")
-    )
+    how = f"{'without' if gone else 'with'} {file}"
+    message = explain_finding(host.name, findings.INITRAMFS_STALE(how=how))
     yield script_command("driver/initramfs", file, message, *(["gone"] if gone else []))
 
 
 @host_operation
 def load_modules(
-    modules: tuple[str, ...],
-    version: Version,
-    flavour: str,
-    rivals: tuple[str, ...],
-    needed: bool,
+    modules: tuple[str, ...], version: Version, flavour: str, rivals: tuple[str, ...], needed: bool
 ) -> Commands:
     """
     Load the nvidia modules; the output has `reboot …` if only a reboot can help.
@@ -134,15 +128,10 @@ def run_services(units: Sequence[str], ready: Callable[[], bool]) -> Commands:
     + ready: True if the driver is loaded, as the services need
     """
     if not units or not ready():
-        host.noop(
-            "the services run" if not units else "they start with the driver after the reboot"
-        )
+        host.noop("they start with the driver after the reboot" if units else "the services run")
         return
-    yield script_command(
-        "driver/services",
-        explain_finding(host.name, findings.SERVICE_FAILED(service="UNIT")),
-        *units,
-    )
+    message = explain_finding(host.name, findings.SERVICE_FAILED(service="UNIT"))
+    yield script_command("driver/services", message, *units)
 
 
 @host_operation

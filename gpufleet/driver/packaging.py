@@ -8,7 +8,7 @@ from functools import partial
 from gpufleet.core.distributions import headers_for
 from gpufleet.core.entries import Modules, Profile, Role
 from gpufleet.core.findings import Finding
-from gpufleet.driver.catalog import NameGroup, PackageSet
+from gpufleet.driver.catalog import PackageSet
 from gpufleet.driver.choice import DriverPackages, DriverRequest
 from gpufleet.driver.findings import choice as kinds
 from gpufleet.packages.repository import Repository, repository_at
@@ -19,15 +19,18 @@ def driver_packages(
 ) -> DriverPackages:
     """The package names of one branch and flavour for this host."""
     settings, distribution = request.settings, request.distribution
-    filled = _Names(branch, settings.version, request.kernel)
+    filled = partial(_filled, request, branch)
     names = partial(_names, packages, branch, modules, settings.profile)
+    fabric = [
+        name for each in packages.fabric_manager if each.covers(branch) for name in each.names
+    ]
     build = settings.build == "dkms"
     known = request.catalog.family(distribution.style)
     return DriverPackages(
         install=filled(names("dkms", "kernel", "modules", "userland", "desktop")),
         build=distribution.build if build else (),
         headers=filled(headers_for(distribution, request.kernel)) if build else (),
-        fabric_manager=_of(packages.fabric_manager, branch, filled) if request.nvswitch else (),
+        fabric_manager=filled(fabric) if request.nvswitch else (),
         family=known.patterns,
         others=known.others,
         companions=filled(names("own")),
@@ -87,26 +90,21 @@ def driver_repository(request: DriverRequest) -> tuple[Repository | None, tuple[
     return repository, (kinds.UNKNOWN_KEY_FINGERPRINT(file=key.file, title=distribution.title),)
 
 
-class _Names:
-    """Fills in package name templates. A name with an unknown value is omitted."""
-
-    def __init__(self, branch: int, version: str | None, kernel: str) -> None:
-        self.values = {"branch": str(branch)}
-        if version:
-            self.values["version"] = version
-        if kernel:
-            parts = kernel.rsplit("-", 1)
-            self.values |= {"kernel": kernel, "kernel_version": parts[0], "flavour": parts[-1]}
-
-    def __call__(self, templates: Iterable[str]) -> tuple[str, ...]:
-        filled = []
-        for name in templates:
-            for key, value in self.values.items():
+def _filled(request: DriverRequest, branch: int, templates: Iterable[str]) -> tuple[str, ...]:
+    """Fill in package name templates. A name with an unknown value is omitted."""
+    kernel = request.kernel.rsplit("-", 1)
+    values = {
+        "branch": str(branch),
+        "version": request.settings.version,
+        "kernel": request.kernel,
+        "kernel_version": kernel[0],
+        "flavour": kernel[-1],
+    }
+    filled = []
+    for name in templates:
+        for key, value in values.items():
+            if value:
                 name = name.replace("{" + key + "}", value)
-            if "{" not in name:
-                filled.append(name)
-        return tuple(filled)
-
-
-def _of(groups: Iterable[NameGroup], branch: int, filled: _Names) -> tuple[str, ...]:
-    return filled(name for group in groups if group.covers(branch) for name in group.names)
+        if "{" not in name:
+            filled.append(name)
+    return tuple(filled)

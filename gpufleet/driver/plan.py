@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding, as_warnings
+from gpufleet.driver import files
 from gpufleet.driver.action import (
     Action,
     decide_driver_action,
@@ -16,17 +17,6 @@ from gpufleet.driver.action import (
     of_another_source,
 )
 from gpufleet.driver.choice import DriverChoice
-from gpufleet.driver.files import (
-    MODPROBE_FILE,
-    PERSISTENCED,
-    PREFERENCES_FILE,
-    TITLE,
-    modules_of,
-    persistence_waits,
-    services_to_start,
-    wanted_files,
-    wanted_services,
-)
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
@@ -120,25 +110,22 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
     names = choice.packages
     packages = names.install + (names.fabric_manager if facts.nvswitches else ())
     family = re.compile("|".join(f"(?:{pattern})" for pattern in names.family) or "(?!)")
-    there = (n for n, package in facts.packages.items() if package.state != "config-files")
-    installed = tuple(sorted(name for name in there if family.fullmatch(name)))
+    installed = tuple(sorted(name for name in facts.packages if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
     foreign = of_another_source(choice, packages, our_packages(facts), facts)
     target, action, reason = decide_driver_action(choice, packages, before, foreign, facts)
     moves = action != "none"
     plugin = lock_plugin(facts, hold=settings.hold)
-    repository = with_login(
-        plan_repository(choice.repository, facts, wanted=moves),
-        context.logins.get("driver", NO_LOGINS),
-        facts,
-    )
+    repository = plan_repository(choice.repository, facts, wanted=moves)
+    repository = with_login(repository, context.logins.get("driver", NO_LOGINS), facts)
     transaction = PackageTransaction(
         role="driver",
-        title=TITLE,
+        title=files.TITLE,
         packages=packages,
         facts=facts,
         version=target,
         branch=choice.branch,
+        revision=names.revision,
         lowest=before or "" if target is None else "",
         needed=moves,
         installed=installed,
@@ -147,16 +134,17 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         conflicting=names.rivals,
         patterns=names.family,
         repository=repository,
-        pin_file=PREFERENCES_FILE if settings.hold and facts.package_manager == "apt" else "",
+        pin_file=files.PREFERENCES_FILE if settings.hold and facts.package_manager == "apt" else "",
         lock_timeout=context.lock_timeout,
     )
-    modules = modules_of(names.module)
-    wanted = wanted_files(facts, modules, hold=settings.hold)
+    modules = files.modules_of(names.module)
+    wanted = files.wanted_files(facts, modules, hold=settings.hold)
     checked = wanted if moves else wanted + transaction.pins(before)
-    services = wanted_services(facts, persistence=settings.persistence)
-    waits = not moves and persistence_waits(services, facts, spared)
+    services = files.wanted_services(facts, persistence=settings.persistence)
+    waits = not moves and files.persistence_waits(services, facts, spared)
     archive = facts.distribution.archive if facts.distribution else None
-    blacklisted = all(file.is_on(facts) for file in wanted if file.path == MODPROBE_FILE)
+    third_parties = archive.third_parties if archive else ()
+    blacklisted = all(file.is_on(facts) for file in wanted if file.path == files.MODPROBE_FILE)
     loaded = is_loaded(choice, target, facts)
     right = loaded and target and facts.library == target and "nvidia_uvm" in facts.modules
     return DriverPlan(
@@ -166,16 +154,14 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         loaded=facts.loaded_driver,
         transaction=transaction,
         modules=modules,
-        components=component_sources(
-            choice.components, facts, archive.third_parties if archive else ()
-        ),
+        components=component_sources(choice.components, facts, third_parties),
         wanted_files=wanted,
         files=tuple(file for file in checked if not file.is_on(facts)),
         hold=to_hold(packages, facts, moves=moves or bool(plugin)) if settings.hold else (),
         plugin=() if moves else plugin,
         wanted_services=services,
-        services=services_to_start(services, facts, waits),
-        initramfs=not (blacklisted and MODPROBE_FILE in facts.provenance.files),
+        services=files.services_to_start(services, facts, waits),
+        initramfs=not (blacklisted and files.MODPROBE_FILE in facts.provenance.files),
         load=not right,
         stale_module=facts.loaded_driver is not None and not loaded,
         reasons=(choice.reason, reason),
@@ -185,7 +171,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
             *_package_findings(choice, packages, installed, foreign, action, facts),
             *lower_driver(settings, facts, before, target, choice),
             *disruption_findings(settings, facts, spared, target, choice, action),
-            *((reload_waits(PERSISTENCED),) if waits else ()),
+            *((reload_waits(files.PERSISTENCED),) if waits else ()),
         ),
     )
 
@@ -224,17 +210,15 @@ def _package_findings(
     ours = our_packages(facts)
     others = [name for name in installed if name not in packages and name not in ours]
     others += foreign
-    if others and action in ("replace", "upgrade", "downgrade"):
-        found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
     held = [name for name in installed if name in facts.holds and name not in ours]
-    if held and action in ("replace", "upgrade", "downgrade"):
+    changes = action in ("replace", "upgrade", "downgrade")
+    if others and changes:
+        found.append(findings.OTHER_PACKAGES(packages=", ".join(others)))
+    if held and changes:
         found.append(package_findings.HELD_PACKAGES(packages=", ".join(held)))
-    if choice.build == "dkms" and not facts.kernel.headers and choice.packages.headers:
-        found.append(
-            findings.NO_HEADERS(
-                kernel=facts.kernel.release, packages=", ".join(choice.packages.headers)
-            )
-        )
+    headers = ", ".join(choice.packages.headers)
+    if headers and choice.build == "dkms" and not facts.kernel.headers:
+        found.append(findings.NO_HEADERS(kernel=facts.kernel.release, packages=headers))
     return found
 
 

@@ -13,11 +13,8 @@ from gpufleet.facts.files import DRIVER_BEGUN_PATH
 from gpufleet.facts.model import NodeFacts
 from gpufleet.packages import findings as package_findings
 
-NEEDED_MB = {
-    "/usr": 2000,
-    "/var": 1500,
-    "/boot": 100,
-}  # driver, DKMS build, package cache, initramfs
+# driver, DKMS build, package cache, initramfs
+NEEDED_MB = {"/usr": 2000, "/var": 1500, "/boot": 100}
 TRIGGERED = ("initramfs-tools", "libc-bin", "man-db", "dbus")  # dpkg triggers of driver packages
 INTERRUPTED = "an interrupted run of dpkg"  # as in the facts
 DKMS_PLACE = re.compile(r"/lib/modules/[^/]+/(updates|extra)/")  # dkms(8), dest_module_location
@@ -92,11 +89,9 @@ def _obstacles(facts: NodeFacts, plan: DriverPlan) -> list[Finding]:
             since = "; the host rebooted during it" if booted else ""
             found.append(package_findings.PACKAGES_UNFINISHED(problem=f"{facts.broken}{since}"))
         else:
-            remedy = (
-                "dpkg --configure -a, then apt-get -f install."
-                if facts.package_manager == "apt"
-                else "yum-complete-transaction or dnf history, then yum check."
-            )
+            remedy = "yum-complete-transaction or dnf history, then yum check."
+            if facts.package_manager == "apt":
+                remedy = "dpkg --configure -a, then apt-get -f install."
             found.append(package_findings.BROKEN_PACKAGES(problem=facts.broken, remedy=remedy))
     for path, needed in NEEDED_MB.items():
         free = facts.free_bytes.get(path)

@@ -94,8 +94,7 @@ def resolve_driver(
         packages = driver_packages(request, found.packages, number, picked.modules)
         picked = replace(picked, packages=packages)
         findings += checks.warn_of_branch(request, found)
-        findings += _about_gpus(request, picked.modules)
-        findings += _about_fabric(request, nvswitch)
+        findings += _about_gpus(request, picked.modules, nvswitch)
         if request.nvswitch and not packages.fabric_manager:
             findings.append(kinds.NO_FABRIC_MANAGER(title=distribution.title))
     reason = picked.reason or next(f.message for f in findings if f.blocks)
@@ -169,9 +168,8 @@ def _asked_for(request: DriverRequest, choice: DriverChoice, number: int, key: s
     choice = replace(choice, branch=str(number))
     settings = request.settings
     gpus = tuple(checks.check_gpus(request, number))
-    found = branch_offer(
-        request.catalog, request.distribution, settings.source, settings.build, branch
-    )
+    where = (request.catalog, request.distribution, settings.source, settings.build)
+    found = branch_offer(*where, branch)
     if found is None:
         missing = checks.not_offered(request, branch)
         return replace(choice, findings=(*findings, missing, *gpus))
@@ -223,7 +221,7 @@ def _modules_reason(
     return f"{title}: no others for {request.distribution.title}. {why}".strip()
 
 
-def _about_gpus(request: DriverRequest, modules: Modules) -> list[Finding]:
+def _about_gpus(request: DriverRequest, modules: Modules, nvswitch: bool) -> list[Finding]:
     findings = [
         kinds.UNKNOWN_GPU(
             severity=Severity.INFO if modules == "open" else Severity.WARNING,
@@ -236,11 +234,6 @@ def _about_gpus(request: DriverRequest, modules: Modules) -> list[Finding]:
     ]
     if len({d.generation.name for d in request.devices if d.generation}) > 1:
         findings.append(kinds.MIXED_GENERATIONS(gpus=name_devices(request.devices)))
-    return findings
-
-
-def _about_fabric(request: DriverRequest, nvswitch: bool) -> list[Finding]:
-    findings = []
     for device in request.devices:
         if device.known and device.known.fabric_off_host and nvswitch:
             findings.append(kinds.FABRIC_OFF_HOST(gpu=device.title))

@@ -9,7 +9,6 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
 from gpufleet.driver.checks import check_contradiction
-from gpufleet.driver.described import described_driver
 from gpufleet.driver.files import (
     MODPROBE_FILE,
     PERSISTENCE_OVERRIDE,
@@ -18,7 +17,7 @@ from gpufleet.driver.files import (
 )
 from gpufleet.driver.findings import health
 from gpufleet.driver.findings import host as findings
-from gpufleet.driver.health import assess_gpu_health
+from gpufleet.driver.health import assess_gpu_health, described_driver
 from gpufleet.driver.keep import keep_driver
 from gpufleet.driver.plan import DriverPlan, plan_driver
 from gpufleet.driver.preflight import inspect_driver
@@ -128,7 +127,6 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             else f"the newest of branch {plan.choice.branch}"
         )
         modules = f"{plan.choice.modules} modules"
-        moves = plan.loads
         files, prerequisites = self.files(plan), plan.transaction.prerequisites
         said = repository_answer(plan.transaction)
         done = {
@@ -139,8 +137,8 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             f"write {', '.join(file.path for file in files)}": files,
             "hold the driver packages": plan.hold,
             "rebuild the initramfs": plan.initramfs,
-            "unload the old modules": plan.stale_module and moves,
-            "load the modules": moves,
+            "unload the old modules": plan.stale_module and plan.loads,
+            "load the modules": plan.loads,
             f"start {', '.join(plan.services)}": plan.services,
         }
         return prefix_role(self.name, done)

@@ -41,8 +41,7 @@ class DriverSettings(RoleSettings):
         "that supports the host's distribution and GPUs.",
     )
     version: RequestedDriver | None = Field(
-        None,
-        description='Exact driver version, for example "580.159.03".',
+        None, description='Exact driver version, for example "580.159.03".'
     )
     modules: Literal["auto", "open", "proprietary"] = Field(
         "auto", description="Kernel modules; `auto` selects by GPU and branch."
@@ -61,8 +60,7 @@ class DriverSettings(RoleSettings):
         description="URL of a mirror of NVIDIA's CUDA repositories, up to `ubuntu2204/x86_64/`.",
     )
     repo_key_fingerprint: Fingerprint | None = Field(
-        None,
-        description="Fingerprint of the mirror's signing key, if it is not NVIDIA's.",
+        None, description="Fingerprint of the mirror's signing key, if it is not NVIDIA's."
     )
     repo_logins: str | None = Field(
         None,
@@ -91,6 +89,5 @@ class DriverSettings(RoleSettings):
         "incomplete, from your own repository.",
     )
     mok_enrolled: bool = Field(
-        False,
-        description="With Secure Boot: the signing key of DKMS is enrolled in the firmware.",
+        False, description="With Secure Boot: the signing key of DKMS is enrolled in the firmware."
     )

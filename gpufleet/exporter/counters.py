@@ -109,8 +109,7 @@ def counters_csv(
 
 def own_fields(catalog: CounterCatalog, version: str) -> frozenset[str]:
     """The fields that an exporter of `version` collects without a list."""
-    before = not renames_metrics(catalog, version)
-    return frozenset(catalog.builtin.fields) if before else frozenset()
+    return frozenset() if renames_metrics(catalog, version) else frozenset(catalog.builtin.fields)
 
 
 def unknown_fields(

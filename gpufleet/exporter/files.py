@@ -92,12 +92,6 @@ def own_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...
     )
 
 
-def other_daemons(facts: NodeFacts, catalog: ExporterCatalog) -> tuple[Daemon, ...]:
-    """The collectors that gpufleet did not start."""
-    own = own_daemons(facts, catalog)
-    return tuple(daemon for daemon in facts.collectors if daemon not in own)
-
-
 def in_words(daemons: Iterable[Daemon], catalog: ExporterCatalog) -> str:
     """Processes as text: title, process id, and their unit, container or pod."""
     titles = {entry.command: entry.title for entry in catalog.exporter.collectors}

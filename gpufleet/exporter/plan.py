@@ -18,7 +18,6 @@ from gpufleet.exporter.files import (
     exporter_units,
     files_digest,
     in_words,
-    other_daemons,
     own_daemons,
 )
 from gpufleet.exporter.models import ExporterCatalog, ExporterEntry
@@ -104,9 +103,7 @@ def plan_exporter(
     mode, reason, problems = _mode(settings, choice, context)
     problems = (*_rivals(settings, facts, catalog), *problems, *choice.findings)
     if any(problem.blocks for problem in problems):
-        if settings.enabled == "auto":
-            problems = as_warnings(problems)
-        return None, problems
+        return None, as_warnings(problems) if settings.enabled == "auto" else problems
     wanted = settings.model_copy(update={"counters": _counters(settings, facts, catalog, choice)})
     plan = _plan(wanted, choice, mode, context)
     plan = replace(plan, reasons=(choice.reason, reason))
@@ -166,10 +163,10 @@ def _rivals(
     settings: ExporterSettings, facts: NodeFacts, catalog: ExporterCatalog
 ) -> tuple[Finding, ...]:
     """Blockers if another process collects metrics or listens on the exporter's address."""
-    others = other_daemons(facts, catalog)
+    own = own_daemons(facts, catalog)
+    others = [daemon for daemon in facts.collectors if daemon not in own]
     if others:
         return (found.COLLECTED_ALREADY(who=in_words(others, catalog)),)
-    own = own_daemons(facts, catalog)
     for listener in facts.listeners:
         taken = listener.port == settings.port and _overlap(listener.address, settings.listen)
         if taken and (listener.daemon is None or listener.daemon.pid not in {d.pid for d in own}):
@@ -199,18 +196,19 @@ def _plan(
     hold = to_hold(names, facts, moves=moves or bool(plugin)) if settings.hold else ()
     wanted = exporter_files(mode, settings, choice, catalog)
     record = facts.provenance.entry(ExporterEntry)
-    right = record.configuration == files_digest(wanted) and record.driver in (
-        None,
-        context.driver,
-    )
-    other: Mode = "docker" if mode == "systemd" else "systemd"
+    same_driver = record.driver in (None, context.driver)
+    right = same_driver and record.configuration == files_digest(wanted)
     own = {daemon.unit for daemon in own_daemons(facts, catalog)}
+    other: Mode = "docker" if mode == "systemd" else "systemd"
+    left = exporter_units(other, catalog) if record.mode == other else ()
     files = tuple(file for file in wanted if not file.is_on(facts))
-    runs = all(_runs(facts, unit) for unit in exporter_units(mode, catalog))
-    service = facts.services.get(exporter_units(mode, catalog)[-1])
+    units = exporter_units(mode, catalog)
+    runs = all(_runs(facts, unit) for unit in units)
+    service = facts.services.get(units[-1])
     # changed in this run, or earlier without a reload of systemd
     changed = bool(service and service.changed) or any(SYSTEMD in file.path for file in files)
     waits = changed and runs and not moves and in_containers(facts, context.spared)
+    settled = waits or (right and runs and not (files or moves or changed))
     return ExporterPlan(
         choice=choice,
         mode=mode,
@@ -221,14 +219,9 @@ def _plan(
         hold=hold,
         wanted_files=wanted,
         files=files,
-        units=exporter_units(mode, catalog),
-        retire=tuple(
-            unit
-            for unit in exporter_units(other, catalog)
-            if record.mode == other and (unit in own or _runs(facts, unit))
-        ),
-        restart=context.loads_driver
-        or not (waits or (right and runs and not (files or moves or changed))),
+        units=units,
+        retire=tuple(unit for unit in left if unit in own or _runs(facts, unit)),
+        restart=context.loads_driver or not settled,
         waits=waits,
         reasons=(),
     )

@@ -82,17 +82,13 @@ def _findings(catalog: ExporterCatalog, version: str, dcgm: str) -> Iterator[Fin
     exporter = catalog.exporter
     known = exporter.version(version)
     if not dcgm:
-        yield kinds.UNKNOWN_VERSION(
-            version=version,
-            date=exporter.as_of,
-            known=", ".join(entry.version for entry in exporter.versions),
-        )
-    problems = [
-        f"has {a.cve}" for a in exporter.security if version_tuple(version) < version_tuple(a.fixed)
-    ]
+        listed = ", ".join(entry.version for entry in exporter.versions)
+        yield kinds.UNKNOWN_VERSION(version=version, date=exporter.as_of, known=listed)
+    number = version_tuple(version)
+    problems = [f"has {a.cve}" for a in exporter.security if number < version_tuple(a.fixed)]
     if known and known.warning:
         problems.append(known.warning)
     if problems:
         yield kinds.VERSION_CAUTION(
-            version=version, problem=" and ".join(problems), newest=f'"{exporter.newest}"'
+            version=version, problem=" and ".join(problems), newest=exporter.newest
         )

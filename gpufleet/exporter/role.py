@@ -56,12 +56,11 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         return plan.converged
 
     def steps(self, plan: ExporterPlan, context: RoleContext) -> list[str]:
-        done: dict[str, object] = {
-            f"install {', '.join(each.packages)} at {each.asked}" + repository_answer(each): (
-                each.needed
-            )
-            for each in plan.packages
-        }
+        done: dict[str, object] = {}
+        for each in plan.packages:
+            version = f"{each.version or each.branch}{repository_answer(each)}"
+            step = f"install {', '.join(each.packages)} at {version}"
+            done[step] = each.needed
         done |= {
             "hold the exporter's packages": plan.hold,
             f"write {', '.join(file.path for file in plan.files)}": plan.files,
@@ -139,9 +138,8 @@ class ExporterRole(Role[ExporterSettings, ExporterPlan, ExporterEntry]):
         catalog: ExporterCatalog,
     ) -> bool:
         """True if an interrupted run began the installation. A container needs no packages."""
-        return bool(images) or any(
-            path in (UNIT_FILE, exporter_drop_in(catalog)) for path in written
-        )
+        own = (UNIT_FILE, exporter_drop_in(catalog))
+        return bool(images) or any(path in own for path in written)
 
 
 def conclude_exporter(

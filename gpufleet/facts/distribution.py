@@ -6,12 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpufleet.core.distributions import (
-    Distribution,
-    DistributionFamily,
-    load_distributions,
-    load_families,
-)
+from gpufleet.core.distributions import Distribution, load_distributions, load_families
 from gpufleet.core.entries import PackageManager, Style
 
 _PROGRAMS: dict[PackageManager, str] = {"apt": "apt-get"}  # if not the manager's name
@@ -58,15 +53,11 @@ def _distribution(name: str, version: str) -> Distribution | None:
 
 def manager_of(os: OsRelease, packaging: Style, programs: Collection[str]) -> PackageManager | None:
     """The package manager that owns a host's packages, out of the existing `programs`."""
-    wanted = _family(os, packaging).managers
+    alike = [family for family in load_families() if family.packaging == packaging]
+    names = " ".join((os.id, *os.id_like))
+    fits = (family for family in alike if any(word in names for word in family.words))
+    wanted = next(fits, alike[-1]).managers
     if os.distribution and os.distribution.manager in wanted:
         # EL 7 can have dnf from an extra repository, but yum owns its configuration
         wanted = wanted[wanted.index(os.distribution.manager) :]
     return next((name for name in wanted if _PROGRAMS.get(name, name) in programs), None)
-
-
-def _family(os: OsRelease, packaging: Style) -> DistributionFamily:
-    alike = [family for family in load_families() if family.packaging == packaging]
-    names = " ".join((os.id, *os.id_like))
-    fits = (family for family in alike if any(word in names for word in family.words))
-    return next(fits, alike[-1])

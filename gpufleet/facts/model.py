@@ -38,14 +38,6 @@ class PciDevice:
     driver: str | None = None  # kernel driver bound to it
     answers: bool = True  # False if its registers read as all ones
 
-    @property
-    def is_gpu(self) -> bool:
-        return self.pci_class >> 8 in (0x0300, 0x0302)
-
-    @property
-    def is_nvswitch(self) -> bool:
-        return self.pci_class >> 8 == 0x0680
-
 
 @dataclass(frozen=True, slots=True)
 class ModuleOnDisk:
@@ -276,11 +268,11 @@ class NodeFacts:
 
     @property
     def gpus(self) -> tuple[PciDevice, ...]:
-        return tuple(device for device in self.pci if device.is_gpu)
+        return tuple(device for device in self.pci if device.pci_class >> 8 in (0x0300, 0x0302))
 
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
-        return tuple(device for device in self.pci if device.is_nvswitch)
+        return tuple(device for device in self.pci if device.pci_class >> 8 == 0x0680)
 
     @property
     def loaded_driver(self) -> str | None:

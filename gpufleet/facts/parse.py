@@ -8,26 +8,9 @@ from dataclasses import replace
 from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
-from gpufleet.facts.sections import Sections
+from gpufleet.facts.sections import Sections, drivers, hardware
 from gpufleet.facts.sections.collectors import parse_collectors
-from gpufleet.facts.sections.drivers import (
-    by_runfile,
-    foreign_driver_sign,
-    is_driver_packaged,
-    parse_driver_files,
-)
 from gpufleet.facts.sections.files import parse_cdi, parse_files
-from gpufleet.facts.sections.hardware import (
-    parse_dkms,
-    parse_flavour,
-    parse_kernel,
-    parse_library,
-    parse_modinfo,
-    parse_modules,
-    parse_pci,
-    parse_smi,
-    parse_taken,
-)
 from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
 from gpufleet.facts.sections.kubernetes import parse_cluster_host
 from gpufleet.facts.sections.packages import (
@@ -72,8 +55,9 @@ def parse_node_facts(
     sections = Sections(lines, mark)
     os = sections.parse("os", parse_os)
     identity = sections.parse("identity", parse_identity)
-    on_disk = sections.parse("modinfo", parse_modinfo)
-    library = sections.parse("library", parse_library)
+    on_disk = sections.parse("modinfo", hardware.parse_modinfo)
+    library = sections.parse("library", hardware.parse_library)
+    installed = on_disk is not None or library is not None
     packages = sections.parse("packages", lambda lines: parse_packages(lines, os))
     services = sections.parse("services", parse_services)
     files, contents = sections.parse("files", parse_files)
@@ -86,10 +70,11 @@ def parse_node_facts(
         if path.startswith(_KEYRING_FOLDERS)
     )
     oddities = sections.parse("oddities", lambda lines: {line.strip() for line in lines})
-    driver_files = sections.parse("oddities", parse_driver_files)
-    kernel = sections.parse("kernel", parse_kernel)
-    dkms = sections.parse("dkms", parse_dkms)
-    modules = sections.parse("modules", parse_modules)
+    driver_files = sections.parse("oddities", drivers.parse_driver_files)
+    packaged = drivers.is_driver_packaged(packages.packages, driver_files)
+    kernel = sections.parse("kernel", hardware.parse_kernel)
+    dkms = sections.parse("dkms", hardware.parse_dkms)
+    modules = sections.parse("modules", hardware.parse_modules)
     processes, pods, given = sections.parse("gpu", parse_gpu)
     collectors, listeners = sections.parse("collectors", parse_collectors)
     runtimes = sections.parse(
@@ -101,12 +86,12 @@ def parse_node_facts(
         boot_id=identity["boot"],
         clock=sections.parse("end", parse_clock),
         package_manager=packages.manager,
-        pci=sections.parse("pci", parse_pci),
-        taken=sections.parse("pci", parse_taken),
+        pci=sections.parse("pci", hardware.parse_pci),
+        taken=sections.parse("pci", hardware.parse_taken),
         modules=modules,
-        loaded_flavour=sections.parse("modules", parse_flavour),
+        loaded_flavour=sections.parse("modules", hardware.parse_flavour),
         module_on_disk=on_disk,
-        listed=sections.parse("smi", parse_smi),
+        listed=sections.parse("smi", hardware.parse_smi),
         library=library,
         dkms=dkms,
         device_nodes=sections.parse("devices", lambda lines: tuple(filter(None, lines))),
@@ -131,14 +116,10 @@ def parse_node_facts(
         noted_runtimes=parse_notes(files),
         free_bytes=sections.parse("space", parse_space),
         unattended_upgrades=upgrades_unattended(packages, files, services),
-        runfile_install=by_runfile(
-            oddities,
-            driver=on_disk is not None or library is not None,
-            packaged=is_driver_packaged(packages.packages, driver_files),
-        ),
+        runfile_install=drivers.by_runfile(oddities, driver=installed, packaged=packaged),
         operator_driver="operator-driver" in oddities,
-        foreign_driver=foreign_driver_sign(
-            oddities, driver_files, packages.packages, dkms, kernel, loaded="nvidia" in modules
+        foreign_driver=drivers.foreign_driver_sign(
+            oddities, driver_files, dkms, kernel, loaded="nvidia" in modules, packaged=packaged
         ),
         driver_files=driver_files,
         controller=bool(controller_machine_id and controller_boot_id)

@@ -44,10 +44,7 @@ def _words() -> str:
 
 
 def gather_command(
-    paths: Sequence[str] = (),
-    ports: Sequence[int] = (),
-    *,
-    mark: str = CAPTURE_MARK,
+    paths: Sequence[str] = (), ports: Sequence[int] = (), *, mark: str = CAPTURE_MARK
 ) -> str:
     """The command that gathers the facts and reads the files `paths` (absolute).
 

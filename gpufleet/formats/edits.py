@@ -8,7 +8,7 @@ does not parse is never written.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -86,7 +86,8 @@ def same_value(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _with(data: Data, path: Path, value: Any) -> Data | None:
+def _with(data: Data, path: Path, value: Any) -> list[Data]:
+    """Data with the value at `path`; [] if one of its parents is not a table."""
     changed = copy.deepcopy(data)
     table: Any = changed
     for key in path[:-1]:
@@ -94,9 +95,9 @@ def _with(data: Data, path: Path, value: Any) -> Data | None:
             table[key] = {}
         table = table[key]
         if not isinstance(table, dict):
-            return None
+            return []
     table[path[-1]] = copy.deepcopy(value)
-    return changed
+    return [changed]
 
 
 def _without(data: Data, path: Path, parents: int) -> list[Data]:
@@ -136,19 +137,12 @@ def put_setting(text: str, path: Path, value: Any, fmt: Format) -> tuple[str, Ed
     """The text with `path` set to `value`, and the edit that did it. Raises Refused."""
     data = fmt.parse(text)
     wanted = _with(data, path, value)
-    splice = wanted and _first(text, fmt.put(text, data, path, value), [wanted], fmt)
+    splice = _first(text, fmt.put(text, data, path, value), wanted, fmt) if wanted else None
     if not splice:
         raise Refused(f"{'.'.join(path)} cannot be set without changing other settings")
     parents = sum(has_path(data, path[:depth]) for depth in range(1, len(path)))
-    edit = Edit(
-        path,
-        value,
-        splice.before,
-        splice.after,
-        has_path(data, path),
-        lookup_path(data, path),
-        parents,
-    )
+    existed, old = has_path(data, path), lookup_path(data, path)
+    edit = Edit(path, value, splice.before, splice.after, existed, old, parents)
     return splice.apply(text), edit
 
 
@@ -158,16 +152,14 @@ def undo_edit(text: str, edit: Edit, fmt: Format) -> str | None:
     if not same_value(lookup_path(data, edit.path), edit.value):
         return None
     if edit.existed:
-        restored = _with(data, edit.path, edit.old)
-        wanted = [] if restored is None else [restored]
+        wanted = _with(data, edit.path, edit.old)
         others: Iterable[Splice] = fmt.put(text, data, edit.path, edit.old)
     else:
         wanted = _without(data, edit.path, edit.parents)
         others = fmt.remove(text, edit.path)
         table = edit.path[:-1]
         if edit.before == NULL and len(lookup_path(data, table)) == 1:
-            emptied = _with(data, table, None)
-            wanted = [emptied] if emptied else []
+            wanted = _with(data, table, None)
             others = fmt.put(text, data, table, None)
     exact = (Splice(at, edit.after, edit.before) for at in _occurrences(text, edit.after))
     splice = _first(text, chain(exact, others), wanted, fmt)
@@ -183,41 +175,35 @@ def _occurrences(text: str, part: str) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A text with every wanted setting, and the record of our changes."""
+    """A text with every wanted setting, and our changes."""
 
     text: str
-    record: EditRecord
-    left: tuple[Path, ...] = ()  # our settings that were changed by others since
+    edits: tuple[Edit, ...]
+    left: tuple[Path, ...]  # our settings that were changed by others since
 
 
 def settle_edits(text: str, wanted: dict[Path, Any], record: EditRecord, fmt: Format) -> Settled:
     """Revert our settings that are no longer wanted, then set those that are missing."""
-    text, kept, left = _retract(text, record.edits, fmt, lambda edit: _stays(edit, wanted))
+
+    def stays(edit: Edit) -> bool:
+        return edit.path in wanted and same_value(wanted[edit.path], edit.value)
+
+    settled = retract_edits(text, record, fmt, stays)
+    text, edits = settled.text, list(settled.edits)
     for path, value in wanted.items():
         if not same_value(lookup_path(fmt.parse(text), path), value):
             text, edit = put_setting(text, path, value, fmt)
-            kept.append(edit)
-    return Settled(text, replace(record, edits=tuple(kept)), tuple(left))
-
-
-def _stays(edit: Edit, wanted: dict[Path, Any]) -> bool:
-    return edit.path in wanted and same_value(wanted[edit.path], edit.value)
+            edits.append(edit)
+    return replace(settled, text=text, edits=tuple(edits))
 
 
 def retract_edits(
-    text: str, record: EditRecord, fmt: Format, stay: Collection[Path] = ()
+    text: str, record: EditRecord, fmt: Format, stays: Callable[[Edit], bool]
 ) -> Settled:
-    """Revert all our unchanged settings, except the paths in `stay`."""
-    text, kept, left = _retract(text, record.edits, fmt, lambda edit: edit.path in stay)
-    return Settled(text, EditRecord(edits=tuple(kept)), tuple(left))
-
-
-def _retract(
-    text: str, edits: Sequence[Edit], fmt: Format, stays: Callable[[Edit], bool]
-) -> tuple[str, list[Edit], list[Path]]:
+    """Revert our unchanged settings, except those that stay."""
     kept: list[Edit] = []
     left: list[Path] = []
-    for edit in reversed(edits):  # backwards: a later edit may be inside an earlier one
+    for edit in reversed(record.edits):  # backwards: a later edit may be inside an earlier one
         if stays(edit):
             if same_value(lookup_path(fmt.parse(text), edit.path), edit.value):
                 kept.insert(0, edit)
@@ -229,4 +215,4 @@ def _retract(
             left.append(edit.path)
         else:
             text = restored
-    return text, kept, left
+    return Settled(text, tuple(kept), tuple(left))

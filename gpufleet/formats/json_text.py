@@ -44,6 +44,9 @@ class Object:
     members: tuple[JsonMember, ...]
 
 
+Way = list[tuple[Object, JsonMember]]  # along a path: each object, and its member on the path
+
+
 def parse_json(text: str) -> Data:
     """The file's object. Numbers stay strings, so that comparisons lose no digits.
 
@@ -66,17 +69,11 @@ class Number(str):
     """A number as in the text; `same` compares types, so it never equals a string."""
 
 
-def _number(digits: str) -> Number:
-    return Number(digits)
-
-
 def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no JSON")
 
 
-_DECODER = json.JSONDecoder(
-    parse_int=_number, parse_float=_number, parse_constant=_no_constant
-)  # fmt: skip
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
 
 
 def duplicate_keys(text: str) -> list[str]:
@@ -92,7 +89,7 @@ def duplicate_keys(text: str) -> list[str]:
         return dict(pairs)
 
     if text.strip():
-        json.loads(text, object_pairs_hook=collect, parse_int=_number, parse_float=_number)
+        json.loads(text, object_pairs_hook=collect, parse_int=Number, parse_float=Number)
     return list(found)
 
 
@@ -116,9 +113,9 @@ def _object(text: str, at: int) -> Object:
     return Object(start, at, tuple(members))
 
 
-def _descend(text: str, path: Path) -> list[tuple[Object, JsonMember]]:
+def _descend(text: str, path: Path) -> Way:
     """The existing objects along `path`, each with the member that leads to the next."""
-    way: list[tuple[Object, JsonMember]] = []
+    way: Way = []
     at = _skip(text, 0)
     for key in path:
         if text[at : at + 1] != "{":
@@ -135,8 +132,7 @@ def _descend(text: str, path: Path) -> list[tuple[Object, JsonMember]]:
 def put_json(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
     """Splices that set the value at `path`: replace it, or add the missing members."""
     if not text.strip():
-        document = _nest(path, value)
-        yield Splice(0, text, json.dumps(document, indent=4, ensure_ascii=False) + "\n")
+        yield Splice(0, text, json.dumps(_nest(path, value), indent=4, ensure_ascii=False) + "\n")
         return
     way = _descend(text, path)
     if has_path(data, path):
@@ -159,9 +155,7 @@ def _nest(path: Path, value: Any) -> Any:
     return value
 
 
-def _added(
-    text: str, container: Object, way: list[tuple[Object, JsonMember]], key: str, value: Any
-) -> Splice:
+def _added(text: str, container: Object, way: Way, key: str, value: Any) -> Splice:
     members = container.members
     if not members:
         empty = text[container.start : container.end + 1]
@@ -179,31 +173,25 @@ def _added(
     return Splice(last.end, "", "," + before_key + rendered)
 
 
-def _dump(value: Any, text: str, way: list[tuple[Object, JsonMember]]) -> str:
+def _dump(value: Any, text: str, way: Way) -> str:
     """The value as JSON in the layout of its context; `way` ends in the enclosing object."""
     if not isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     lead = _lead(text, way[-1][0]) if way else ""
     if way and "\n" not in lead:
         colon = text[way[-1][1].key_end : way[-1][1].value]
-        return json.dumps(
-            value, ensure_ascii=False, separators=(", " if lead or " " in colon else ",", colon)
-        )
+        comma = ", " if lead or " " in colon else ","
+        return json.dumps(value, ensure_ascii=False, separators=(comma, colon))
     newline = "\r\n" if "\r\n" in text else "\n"
-    unit = _unit(text)
+    root = _object(text, _skip(text, 0))
+    indent = _lead(text, root).rsplit("\n", 1)[-1] or NEW_FILE_INDENT
     margin = lead.rsplit("\n", 1)[-1]
-    lines = json.dumps(value, ensure_ascii=False, indent=unit).split("\n")
+    lines = json.dumps(value, ensure_ascii=False, indent=indent).split("\n")
     return (newline + margin).join(lines)
 
 
 def _lead(text: str, around: Object) -> str:
     return text[around.start + 1 : around.members[0].start] if around.members else ""
-
-
-def _unit(text: str) -> str:
-    root = _object(text, _skip(text, 0))
-    indent = _lead(text, root).rsplit("\n", 1)[-1]
-    return indent or NEW_FILE_INDENT
 
 
 def remove_json(text: str, path: Path) -> Iterator[Splice]:

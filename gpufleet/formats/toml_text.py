@@ -64,9 +64,7 @@ def render_table(path: Path, table: dict[str, Any]) -> str:
 
 
 def _dotted(path: Path) -> str:
-    return (
-        tomlkit.key(list(path)).as_string() if len(path) > 1 else tomlkit.key(path[0]).as_string()
-    )
+    return tomlkit.key(list(path) if len(path) > 1 else path[0]).as_string()
 
 
 def put_toml(text: str, data: Data, path: Path, value: Any) -> Iterator[Splice]:
@@ -120,10 +118,8 @@ def _replaced(text: str, path: Path, value: Any) -> Iterator[Splice]:
 
 
 def _by_tomlkit(text: str, path: Path, value: Any) -> Iterator[Splice]:
-    document = _document(text)
-    if document is None:
-        return
     try:
+        document = tomlkit.parse(text)
         table: Any = document
         for key in path[:-1]:
             table = table.setdefault(key, {})
@@ -137,10 +133,8 @@ def _by_tomlkit(text: str, path: Path, value: Any) -> Iterator[Splice]:
 def remove_toml(text: str, path: Path) -> Iterator[Splice]:
     """Splices that remove the setting: alone, or with the parents that become empty."""
     for depth in range(len(path), 0, -1):
-        document = _document(text)
-        if document is None:
-            return
         try:
+            document = tomlkit.parse(text)
             table: Any = document
             for key in path[: depth - 1]:
                 table = table[key]
@@ -155,13 +149,6 @@ def remove_toml(text: str, path: Path) -> Iterator[Splice]:
 _TOMLKIT_ERRORS = (
     tomlkit.exceptions.TOMLKitError, KeyError, TypeError, ValueError, AttributeError, IndexError,
 )  # fmt: skip
-
-
-def _document(text: str) -> tomlkit.TOMLDocument | None:
-    try:
-        return tomlkit.parse(text)
-    except _TOMLKIT_ERRORS:
-        return None
 
 
 def _difference(text: str, changed: str) -> Splice:

@@ -10,25 +10,26 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.core.findings import Finding
+from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.exporter.counters import (
     Choosing,
-    CounterCatalog,
     counters_csv,
     fields_of,
+    load_counters,
     own_fields,
     unknown_fields,
 )
 from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER
-from gpufleet.helm.chart_choice import has_feature
-from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import ServerVersion
 from gpufleet.kube.objects import ObjectSet
+from gpufleet.monitoring.alert_models import load_alerts
+from gpufleet.monitoring.alerting import silent_alerts
 from gpufleet.monitoring.settings import MonitoringSettings
 
 COUNTERS_PART = "exporter-counters"
@@ -48,49 +49,61 @@ class CounterPlan:
     `values`: chart values that the user's values override. `over`: chart values that override the
     user's; they contain the user's entries. `text`: content of gpufleet's ConfigMap, None if it is
     not needed. `collected`: the collected fields, None if the user's values name a list that
-    gpufleet does not read. `prevented`: why the exporter cannot get gpufleet's list, "" if it can.
+    gpufleet does not read.
     """
 
     collected: frozenset[str] | None
     values: Values = field(default_factory=dict)
     over: Values = field(default_factory=dict)
     text: str | None = None
-    prevented: str = ""
-    findings: tuple[Finding, ...] = ()
 
 
-def plan_counters(
-    charts: ChartCatalog, counters: CounterCatalog, version: str, wanted: MonitoringSettings
-) -> CounterPlan:
-    """Plan the list for `version` of the exporter's chart. The user's list and values win."""
-    theirs = wanted.exporter_values
-    tag = (theirs.get("image") or {}).get("tag")
-    exporter = exporter_version(counters, version, theirs)
-    by_value = has_feature(charts, EXPORTER, version, VALUE)
+def plan_counters(build: StackBuilder) -> CounterPlan:
+    """Plan the list for the selected version of the chart. The user's list and values win."""
+    wanted, version = build.settings.monitoring, build.charts[EXPORTER].version
+    counters, theirs = load_counters(), wanted.exporter_values
+    exporter = exporter_version(build)
+    by_value = build.has_feature(EXPORTER, VALUE)
     source, asked = "monitoring_counters", wanted.counters
     if by_value and VALUE in theirs:
         source, asked = f"{VALUE} in monitoring_exporter_values", theirs[VALUE]
-    prevented, unread = _obstacle(charts, counters.choosing, version, theirs)
+    prevented, unread = _obstacle(build, counters.choosing)
     if source != "monitoring_counters" and not asked:
         prevented = prevented or f"the value {source} is empty"
     text = asked or counters_csv(counters, exporter or version)
+    if prevented:
+        _report_prevented(build, prevented, unread=unread)
     if prevented or not text:
-        collected = None if unread else own_fields(counters, exporter or version)
-        return CounterPlan(collected, prevented=prevented)
+        return CounterPlan(None if unread else own_fields(counters, exporter or version))
     plan = _passed(counters.choosing, text, theirs, by_value=by_value)
-    doubts: list[Finding] = []
     if not exporter:
-        doubts.append(findings.EXPORTER_VERSION_UNKNOWN(tag=tag, version=version))
+        tag = value_at(theirs, "image.tag")
+        build.findings.append(findings.EXPORTER_VERSION_UNKNOWN(tag=tag, version=version))
     elif unknown := unknown_fields(counters, exporter, plan.collected or ()):
         names = ", ".join(f"{name} ({why})" for name, why in unknown.items())
-        doubts.append(findings.COUNTERS_UNKNOWN(version=exporter, source=source, names=names))
-    return replace(plan, findings=tuple(doubts))
+        build.findings.append(
+            findings.COUNTERS_UNKNOWN(version=exporter, source=source, names=names)
+        )
+    return plan
 
 
-def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVersion) -> ObjectSet:
+def _report_prevented(build: StackBuilder, why: str, *, unread: bool) -> None:
+    """Report why the exporter gets no list. If its fields are known, GF897 names the silent
+    alerts."""
+    version, effect = build.charts[EXPORTER].version, ""
+    if unread:
+        alerts = ", ".join(silent_alerts(load_alerts(), own_fields(load_counters(), version)))
+        effect = f" Unless that list has their fields, these alerts never fire: {alerts}."
+    source = "monitoring_counters" if build.settings.monitoring.counters else "gpufleet's list"
+    build.findings.append(
+        findings.COUNTERS_NOT_PASSED(version=version, source=source, why=why, effect=effect)
+    )
+
+
+def list_objects(build: StackBuilder, text: str | None) -> ObjectSet:
     """Our ConfigMap with the list `text`, in the namespace of the chart's objects. It is immutable
     if the server supports that, because exporters read it only once."""
-    namespace = exporter_namespace(wanted)
+    namespace = exporter_namespace(build.settings.monitoring)
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     if text is None:
         return ObjectSet(namespace, path, COUNTERS_PART, ())
@@ -99,7 +112,7 @@ def list_objects(wanted: MonitoringSettings, text: str | None, server: ServerVer
         "kind": "ConfigMap",
         "metadata": {"name": config_map_name(text)},
         "data": {FILE: text},
-        **({"immutable": True} if server >= IMMUTABLE_SINCE else {}),
+        **({"immutable": True} if build.facts.server >= IMMUTABLE_SINCE else {}),
     }
     return ObjectSet(namespace, path, COUNTERS_PART, (body,))
 
@@ -109,23 +122,22 @@ def exporter_namespace(wanted: MonitoringSettings) -> str:
     return wanted.exporter_values.get("namespaceOverride") or wanted.namespace
 
 
-def _obstacle(
-    charts: ChartCatalog, choosing: Choosing, version: str, theirs: Values
-) -> tuple[str, bool]:
+def _obstacle(build: StackBuilder, choosing: Choosing) -> tuple[str, bool]:
     """Why the exporter cannot get our list, or "" if it can. The second value is True if it reads a
     user's list instead, with fields that gpufleet does not know."""
+    theirs = build.settings.monitoring.exporter_values
     key = _names_a_list(choosing, theirs)
     if key:
         return f"the value {key} in monitoring_exporter_values names another list", True
     options, _ = _split(choosing, theirs)
-    number = version_tuple(version)
+    number = version_tuple(build.charts[EXPORTER].version)
     own = [file for first, file in choosing.own_files.items() if version_tuple(first) <= number]
     others = [value for _, value in options if value != own[-1]]  # not the chart's default file
     if others:
         file = f"{others[-1]} of the image"
         return f"the value arguments in monitoring_exporter_values names {file}", False
-    if not has_feature(charts, EXPORTER, version, VOLUMES):
-        since = charts.charts[EXPORTER].features[VOLUMES]
+    if not build.has_feature(EXPORTER, VOLUMES):
+        since = build.catalog.charts[EXPORTER].features[VOLUMES]
         return f"its chart mounts ConfigMaps from {since} on", False
     return "", False
 
@@ -192,13 +204,13 @@ def _passed(choosing: Choosing, text: str, theirs: Values, *, by_value: bool) ->
     return CounterPlan(collected, over=over, text=text)
 
 
-def exporter_version(counters: CounterCatalog, version: str, theirs: Values) -> str:
+def exporter_version(build: StackBuilder) -> str:
     """The exporter's version: from the tag in the user's values ("" if the tag names no version),
     or else the chart's version."""
-    tag = (theirs.get("image") or {}).get("tag")
+    tag = (build.settings.monitoring.exporter_values.get("image") or {}).get("tag")
     if not tag:
-        return version
-    found = re.match(counters.choosing.tag, str(tag))
+        return build.charts[EXPORTER].version
+    found = re.match(load_counters().choosing.tag, str(tag))
     return found[found.lastindex or 0] if found else ""
 
 

@@ -32,31 +32,17 @@ def plan_plugin(build: StackBuilder) -> Release | None:
     others = [*_operators(build), *device_plugins(build)]
     nodes = offering_nodes(build)
     ours = build.managed(PLUGIN)
-    if wanted.enabled == "auto" and not ours and (others or (nodes and not own)):
-        build.findings += [
-            plugin_there(build, others, nodes, PLUGIN_LIMITED),
-            *_without_effect(own),
-        ]
-        return None
-    if wanted.enabled is False:
-        build.findings += _without_effect(own)
+    replaced = wanted.enabled == "auto" and not ours and (others or (nodes and not own))
+    if replaced:
+        build.findings.append(plugin_there(build, others, nodes, PLUGIN_LIMITED))
+    if replaced or wanted.enabled is False:
+        instead = "remove it and set device_plugin_enabled = True"
+        build.report_no_effect(own, PLUGIN, lacks="is not installed", instead=instead)
         return None
     if mine := build.managed(OPERATOR):
         build.findings.append(findings.OPERATOR_THERE(found=f"release {mine.ref}"))
     if others or nodes:
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=others[0] if others else on_nodes(nodes),
-                chart=PLUGIN,
-                why=TWO_PLUGINS,
-                left_by=build.left_by(PLUGIN),
-            )
-        )
-    return _plugin(build)
-
-
-def _plugin(build: StackBuilder) -> Release:
-    wanted = build.settings.device_plugin
+        build.report_twice(PLUGIN, others[0] if others else on_nodes(nodes), TWO_PLUGINS)
     values = chart_values(
         "device-plugin/nvidia-device-plugin.yaml",
         gfd=wanted.gfd,
@@ -87,11 +73,7 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
         build.findings.append(findings.NFD_THERE(found=others[0]))
         return None
     if others:
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=others[0], chart=NFD, why=TWO_NFDS, left_by=build.left_by(NFD)
-            )
-        )
+        build.report_twice(NFD, others[0], TWO_NFDS)
     values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
     return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
 
@@ -116,12 +98,6 @@ def _only_for_plugin(wanted: DevicePluginSettings) -> list[str]:
         "device_plugin_mig_strategy": wanted.mig_strategy != "none",
     }
     return [key for key, value in given.items() if value]
-
-
-def _without_effect(own: list[str]) -> list[Finding]:
-    instead, keys = "remove it and set device_plugin_enabled = True", ", ".join(own)
-    found = findings.NO_EFFECT(keys=keys, chart=PLUGIN, lacks="is not installed", instead=instead)
-    return [found] if own else []
 
 
 def plugin_there(build: StackBuilder, others: list[str], nodes: list[str], limited: str) -> Finding:

@@ -6,12 +6,13 @@ opens, the resources that nodes advertise. Names and images are only hints.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, STACK
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.kube.facts import ClusterNode, Workload
+from gpufleet.kube.node_answers import has_gpus
 
 PROMETHEUSES = "prometheuses.monitoring.coreos.com"
 NODE_EXPORTER = 9100  # port of the node
@@ -43,18 +44,7 @@ def _judged(build: StackBuilder) -> list[ClusterNode]:
 
 
 def _offers(build: StackBuilder, node: ClusterNode) -> bool:
-    return has_gpus(node.allocatable, build.catalog.resource)
-
-
-def is_gpu(name: str, resource: str) -> bool:
-    """True if a resource is GPUs, shared GPUs or MIG devices; nvidia.com/hostdev is not."""
-    mig = f"{resource.split('/')[0]}/mig-"
-    return name == resource or name.startswith((f"{resource}.", mig))
-
-
-def has_gpus(resources: Mapping[str, int], resource: str) -> bool:
-    """True if a node's resources include GPUs, shared GPUs or MIG devices."""
-    return any(count and is_gpu(name, resource) for name, count in resources.items())
+    return has_gpus(node.allocatable)
 
 
 def existing_exporters(build: StackBuilder) -> list[str]:

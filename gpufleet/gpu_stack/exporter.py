@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpufleet.core.findings import Finding
 from gpufleet.core.merge import merge_mappings, value_at
-from gpufleet.exporter.counters import load_counters, own_fields
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.counters import (
-    CounterPlan,
-    exporter_namespace,
-    list_objects,
-    plan_counters,
-)
+from gpufleet.gpu_stack.counters import exporter_namespace, list_objects, plan_counters
 from gpufleet.gpu_stack.existing import existing_exporters, host_engines
 from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.sharing import measuring_shares
 from gpufleet.helm.builder import EXPORTER, chart_values
-from gpufleet.helm.chart_choice import has_feature, memory_limit
-from gpufleet.helm.readiness import VENDOR
+from gpufleet.helm.chart_choice import memory_limit
 from gpufleet.helm.release import Release
 from gpufleet.helm.user_values import combine_values
 from gpufleet.kube.facts import ClusterNode
+from gpufleet.kube.node_answers import is_gpu
 from gpufleet.kube.objects import ObjectSet
-from gpufleet.monitoring.alert_models import load_alerts
-from gpufleet.monitoring.alerting import silent_alerts
 from gpufleet.monitoring.monitors import MonitorPlan
 from gpufleet.monitoring.settings import MonitoringSettings
 
@@ -54,7 +45,7 @@ def no_exporter(build: StackBuilder) -> ExporterReleasePlan:
     """A plan without a release. It keeps the objects that the release of an earlier run uses."""
     wanted = build.settings.monitoring
     monitor = None if build.managed(EXPORTER) else _monitors(wanted, ())
-    return ExporterReleasePlan(None, None, list_objects(wanted, None, build.facts.server), monitor)
+    return ExporterReleasePlan(None, None, list_objects(build, None), monitor)
 
 
 def plan_exporter_release(build: StackBuilder, monitors: MonitorPlan) -> ExporterReleasePlan:
@@ -62,15 +53,13 @@ def plan_exporter_release(build: StackBuilder, monitors: MonitorPlan) -> Exporte
     wanted = build.settings.monitoring
     if not (wanted.enabled and wanted.exporter):
         return no_exporter(build)
-    catalog, version = build.catalog, build.charts[EXPORTER].version
     others = existing_exporters(build)
     if others and wanted.exporter == "auto" and not build.managed(EXPORTER):
         build.findings.append(findings.EXPORTER_THERE(found=others[0]))
         return no_exporter(build)
     _report_others(build, others)
-    counters = plan_counters(catalog, load_counters(), version, wanted)
-    build.findings += [*counters.findings, *_prevented(counters, version, wanted)]
-    runtime = has_feature(catalog, EXPORTER, version, "runtimeClassName")
+    counters = plan_counters(build)
+    runtime = build.has_feature(EXPORTER, "runtimeClassName")
     before = build.facts.release(wanted.namespace, EXPORTER)
     limit_before = str(value_at(before.values if before else {}, "resources.limits.memory") or "")
     values = chart_values(
@@ -78,9 +67,9 @@ def plan_exporter_release(build: StackBuilder, monitors: MonitorPlan) -> Exporte
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
         memory=wanted.exporter_memory
-        or memory_limit(catalog, EXPORTER, _most_gpus(build), limit_before),
+        or memory_limit(build.catalog, EXPORTER, _most_gpus(build), limit_before),
         runtime_class=build.settings.device_plugin.runtime_class if runtime else None,
-        gpu_labels=catalog.gpu_labels.all,
+        gpu_labels=build.catalog.gpu_labels.all,
     )
     values, monitor = _monitored(build, monitors, values)
     release = build.release(
@@ -95,18 +84,14 @@ def plan_exporter_release(build: StackBuilder, monitors: MonitorPlan) -> Exporte
         build.findings += monitors.not_selected(chosen.get("additionalLabels") or {})
     if chosen.get("enabled") or monitor.objects:
         build.findings += monitors.not_read(wanted, build.facts, exporter_namespace(wanted))
-    lists = list_objects(wanted, counters.text, build.facts.server)
+    lists = list_objects(build, counters.text)
     return ExporterReleasePlan(release, counters.collected, lists, monitor)
 
 
 def _report_others(build: StackBuilder, others: list[str]) -> None:
     """Report other exporters, and host engines, which may measure the same GPUs."""
     if others:
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=others[0], chart=EXPORTER, why=TWO_EXPORTERS, left_by=build.left_by(EXPORTER)
-            )
-        )
+        build.report_twice(EXPORTER, others[0], TWO_EXPORTERS)
     for engine in host_engines(build)[:1]:
         port = build.catalog.engine_signs.port
         build.findings.append(findings.ENGINE_THERE(found=engine, port=port))
@@ -126,26 +111,8 @@ def _most_gpus(build: StackBuilder) -> int | None:
 def _gpus_of(node: ClusterNode, label: str) -> int:
     """The larger count of GPUs: by GPU Feature Discovery, or as the node advertises them."""
     counted = node.labels.get(label, "")
-    offered = sum(count for name, count in node.capacity.items() if name.startswith(VENDOR))
+    offered = sum(count for name, count in node.capacity.items() if is_gpu(name))
     return max(int(counted) if counted.isdecimal() else 0, offered)
-
-
-def _prevented(
-    counters: CounterPlan, version: str, wanted: MonitoringSettings
-) -> Iterator[Finding]:
-    """Why the exporter gets no list. If its fields are known, GF897 names the silent alerts."""
-    if not counters.prevented:
-        return
-    effect = ""
-    if counters.collected is None:
-        alerts = ", ".join(silent_alerts(load_alerts(), own_fields(load_counters(), version)))
-        effect = f" Unless that list has their fields, these alerts never fire: {alerts}."
-    yield findings.COUNTERS_NOT_PASSED(
-        version=version,
-        source="monitoring_counters" if wanted.counters else "gpufleet's list",
-        why=counters.prevented,
-        effect=effect,
-    )
 
 
 def _monitored(
@@ -156,8 +123,8 @@ def _monitored(
     Relabelings add the node's name: exporters before 3.1.3 report only the name of their pod. If
     the user sets serviceMonitor.enabled, only the chart's ServiceMonitor may exist.
     """
-    wanted, version = build.settings.monitoring, build.charts[EXPORTER].version
-    if has_feature(build.catalog, EXPORTER, version, "serviceMonitor.relabelings"):
+    wanted = build.settings.monitoring
+    if build.has_feature(EXPORTER, "serviceMonitor.relabelings"):
         return values, _monitors(wanted, ())
     ours = values["serviceMonitor"]
     plain = {key: value for key, value in ours.items() if key != "relabelings"}

@@ -14,15 +14,14 @@ from gpufleet.gpu_stack.existing import (
     device_plugins,
     existing_exporters,
     existing_nfds,
-    has_gpus,
     offering_nodes,
 )
 from gpufleet.gpu_stack.model import StackBuilder
-from gpufleet.gpu_stack.sharing import SHARING_VARIABLE, sharing_variables
+from gpufleet.gpu_stack.sharing import sharing_variables
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
-from gpufleet.helm.chart_choice import has_feature
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
+from gpufleet.kube.node_answers import has_gpus
 from gpufleet.monitoring.monitors import MonitorPlan
 
 OPERAND_TIMEOUT = 180  # seconds: operands crash and restart until driver and toolkit are validated
@@ -34,6 +33,7 @@ Choice = Literal["auto"] | bool
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
+PLUGIN_DATA = "devicePlugin.config.data"  # time-slicing of the plugin
 OPERATOR_LIMITED = (
     "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
     "false)"
@@ -54,59 +54,47 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
     if toolkit == "auto":
         toolkit = _enabled(policy.spec, "toolkit", default=driver) if policy else driver
     plugin = build.settings.device_plugin
-    version = build.charts[OPERATOR].version
-    _report_ignored_settings(build, version)
+    _report_ignored_settings(build)
     values = chart_values(
         "gpu-operator/gpu-operator.yaml",
         driver=driver,
         toolkit=toolkit,
-        mig_strategy=_if_taken(build, version, "mig.strategy", plugin.mig_strategy),
-        time_slicing=_if_taken(build, version, "devicePlugin.config.data", plugin.time_slicing),
+        mig_strategy=plugin.mig_strategy if build.has_feature(OPERATOR, "mig.strategy") else None,
+        time_slicing=plugin.time_slicing if build.has_feature(OPERATOR, PLUGIN_DATA) else None,
         nfd=not existing_nfds(build) if plugin.nfd == "auto" else plugin.nfd,
-        plugin=_enables_plugin(build, version),
-        exporter=_enables_exporter(build, version),
-        monitor_switch=has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH),
+        plugin=_enables_plugin(build),
+        exporter=_enables_exporter(build),
+        monitor_switch=build.has_feature(OPERATOR, MONITOR_SWITCH),
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
-        relabelings=has_feature(build.catalog, OPERATOR, version, RELABELINGS),
+        relabelings=build.has_feature(OPERATOR, RELABELINGS),
     )
-    release = build.release(
-        OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build, version)
-    )
+    release = build.release(OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build))
     if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):
         monitoring = build.settings.monitoring
         build.findings += monitors.not_read(monitoring, build.facts, wanted.namespace)
     others = existing_nfds(build)
     if others and _enabled(release.values, "nfd", default=True):
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=others[0], chart=NFD, why=TWO_NFDS, left_by=build.left_by(NFD)
-            )
-        )
-    operands = _operands(build, release.values, version)
+        build.report_twice(NFD, others[0], TWO_NFDS)
+    operands = _operands(build, release.values)
     return replace(
         release, ready=replace(release.ready, patience=OPERAND_TIMEOUT, operands=operands)
     )
 
 
-def _measuring_shares(build: StackBuilder, version: str) -> Mapping[str, Any]:
+def _measuring_shares(build: StackBuilder) -> Mapping[str, Any]:
     """The user's values, with the variable that makes the exporter report every pod of a GPU."""
     theirs = build.settings.gpu_operator.values
-    if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
+    if not build.has_feature(OPERATOR, PLUGIN_DATA):
         return theirs  # its plugin cannot share GPUs
     if not isinstance(theirs.get("dcgmExporter") or {}, Mapping):
         return theirs  # the chart rejects it
     given = value_at(theirs, "dcgmExporter.env")
-    since = build.catalog.charts[OPERATOR].features.get(SHARING_VARIABLE)
-    shared = sharing_variables(build, version, since, given)
+    shared = sharing_variables(build, OPERATOR, build.charts[OPERATOR].version, given)
     return merge_mappings(theirs, {"dcgmExporter": {"env": shared}}) if shared else theirs
 
 
-def _if_taken(build: StackBuilder, version: str, value: str, setting: Any) -> Any:
-    return setting if has_feature(build.catalog, OPERATOR, version, value) else None
-
-
-def _report_ignored_settings(build: StackBuilder, version: str) -> None:
+def _report_ignored_settings(build: StackBuilder) -> None:
     """Report settings of plugin and exporter that have no counterpart in this chart."""
     plugin, monitoring = build.settings.device_plugin, build.settings.monitoring
     given: dict[str, object] = {
@@ -116,15 +104,12 @@ def _report_ignored_settings(build: StackBuilder, version: str) -> None:
         "monitoring_exporter_memory": monitoring.exporter_memory,
         "monitoring_counters": monitoring.counters,
     }
-    if not has_feature(build.catalog, OPERATOR, version, "devicePlugin.config.data"):
+    if not build.has_feature(OPERATOR, PLUGIN_DATA):
         given["device_plugin_time_slicing"] = plugin.time_slicing
     keys = [key for key, value in given.items() if value]
-    if keys:
-        lacks, instead = f"{version} does not use them", "set its values in gpu_operator_values"
-        found = findings.NO_EFFECT(
-            keys=", ".join(keys), chart=OPERATOR, lacks=lacks, instead=instead
-        )
-        build.findings.append(found)
+    lacks = f"{build.charts[OPERATOR].version} does not use them"
+    instead = "set its values in gpu_operator_values"
+    build.report_no_effect(keys, OPERATOR, lacks=lacks, instead=instead)
 
 
 def _policy(build: StackBuilder, ref: ReleaseRef) -> ClusterPolicy | None:
@@ -146,27 +131,23 @@ def _collides(build: StackBuilder, found: str, chart: str, why: str, remove: str
 
 
 def _leaves(
-    build: StackBuilder, chart: str, version: str, found: list[str], *, switch: str, enabled: Any
+    build: StackBuilder, chart: str, found: list[str], *, switch: str, enabled: Any
 ) -> bool:
     """True if the operator leaves a component to an existing one. `found`: existing ones;
     `enabled`: the component's setting. An operator that cannot disable its component is blocked."""
     if not found or enabled is False or build.managed(chart):
         return False
     if enabled is True:
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=found[0], chart=chart, why=COLLISIONS[chart], left_by=build.left_by(chart)
-            )
-        )
+        build.report_twice(chart, found[0], COLLISIONS[chart])
         return False
-    if not has_feature(build.catalog, OPERATOR, version, switch):
-        why = f"gpu-operator {version} cannot disable its own"
+    if not build.has_feature(OPERATOR, switch):
+        why = f"gpu-operator {build.charts[OPERATOR].version} cannot disable its own"
         _collides(build, found[0], chart, why, "with the tool that installed it")
         return False
     return True
 
 
-def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
+def _enables_plugin(build: StackBuilder) -> bool | None:
     """False to disable the operator's device plugin. None if the chart has no switch for it, or its
     default applies."""
     plugin = build.settings.device_plugin
@@ -179,10 +160,10 @@ def _enables_plugin(build: StackBuilder, version: str) -> bool | None:
     if wanted == "auto" and nodes and not others and any(own):
         wanted = True  # as in plan_plugin(): a setting overrides the weaker sign
     found = others or ([on_nodes(nodes)] if nodes else [])
-    left = _leaves(build, PLUGIN, version, found, switch=PLUGIN_SWITCH, enabled=wanted)
+    left = _leaves(build, PLUGIN, found, switch=PLUGIN_SWITCH, enabled=wanted)
     if left:
         build.findings.append(plugin_there(build, others, nodes, OPERATOR_LIMITED))
-    has_switch = has_feature(build.catalog, OPERATOR, version, PLUGIN_SWITCH)
+    has_switch = build.has_feature(OPERATOR, PLUGIN_SWITCH)
     return False if has_switch and (left or wanted is False) else None
 
 
@@ -217,39 +198,37 @@ def _chosen(build: StackBuilder, component: str, setting: Choice) -> Choice:
 def _shows(build: StackBuilder, node: ClusterNode) -> bool:
     """True if a node shows that it has a driver: it advertises GPUs, or GFD labelled it."""
     labels = build.catalog.gpu_labels.driver
-    return has_gpus(node.capacity, build.catalog.resource) or any(
-        name in node.labels for name in labels
-    )
+    return has_gpus(node.capacity) or any(name in node.labels for name in labels)
 
 
-def _enables_exporter(build: StackBuilder, version: str) -> bool | None:
+def _enables_exporter(build: StackBuilder) -> bool | None:
     """Whether the operator's exporter is on, or None if the chart has no switch for it."""
     wanted = build.settings.monitoring
     enabled = wanted.exporter if wanted.enabled else False
     found = existing_exporters(build)
-    left = _leaves(build, EXPORTER, version, found, switch=SWITCH, enabled=enabled)
+    left = _leaves(build, EXPORTER, found, switch=SWITCH, enabled=enabled)
     if left:
         build.findings.append(findings.EXPORTER_THERE(found=found[0]))
-    if not has_feature(build.catalog, OPERATOR, version, SWITCH):
+    if not build.has_feature(OPERATOR, SWITCH):
         return None
     return not left and enabled is not False
 
 
-def _operands(build: StackBuilder, values: Mapping[str, Any], version: str) -> Operands | None:
+def _operands(build: StackBuilder, values: Mapping[str, Any]) -> Operands | None:
     """The operands to wait for, or None if the user's values disable the ClusterPolicy."""
     known = build.catalog.operands
     if value_at(values, "clusterPolicy.deployCR") is False:
         return None
+    version = version_tuple(build.charts[OPERATOR].version)
     nodes = tuple(
         node.name
         for node in build.facts.nodes
-        if node.name in build.gpu_nodes
-        and not any(node.labels.get(name) == value for name, value in known.left_out.items())
+        if node.name in build.gpu_nodes and not node.labels.items() & known.left_out.items()
     )
     pods = {
         operand.name: nodes
         for operand in known.everywhere
-        if version_tuple(version) >= version_tuple(operand.since)
+        if version >= version_tuple(operand.since)
         and (operand.switch is None or _enabled(values, operand.switch, default=True))
     }
     shared = _enabled(values, "sandboxWorkloads", default=False)  # nodes may run virtual machines

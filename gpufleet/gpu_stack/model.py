@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
+from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import ReleaseBuilder
-from gpufleet.helm.chart_choice import load_charts
+from gpufleet.helm.chart_choice import has_feature, load_charts
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.objects import ObjectSet
@@ -51,6 +53,27 @@ class StackBuilder(ReleaseBuilder):
     """A builder that has the settings of every role."""
 
     settings: ClusterSettings
+
+    def has_feature(self, chart: str, feature: str) -> bool:
+        """True if the selected version of a chart has a value."""
+        return has_feature(self.catalog, chart, self.charts[chart].version, feature)
+
+    def report_twice(self, chart: str, found: str, why: str) -> None:
+        """Report that our release of a chart is installed beside another component."""
+        left_by = self.left_by(chart)
+        self.findings.append(
+            findings.INSTALLED_TWICE(found=found, chart=chart, why=why, left_by=left_by)
+        )
+
+    def report_no_effect(
+        self, keys: Collection[str], chart: str, *, lacks: str, instead: str
+    ) -> None:
+        """Report the settings, if any, that have no effect on the release of a chart."""
+        if keys:
+            names = ", ".join(keys)
+            self.findings.append(
+                findings.NO_EFFECT(keys=names, chart=chart, lacks=lacks, instead=instead)
+            )
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
-from gpufleet.gpu_stack.existing import has_gpus, node_exporters, prometheus_operators
+from gpufleet.gpu_stack.existing import node_exporters, prometheus_operators
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter_release
 from gpufleet.gpu_stack.gpu_operator import MONITOR_SWITCH, plan_operator
 from gpufleet.gpu_stack.model import StackBuilder, StackPlan, our_releases
@@ -15,10 +15,11 @@ from gpufleet.gpu_stack.reliances import reliance_conflicts
 from gpufleet.gpu_stack.removal import left_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, STACK, chart_values
-from gpufleet.helm.chart_choice import choose_charts, has_feature
+from gpufleet.helm.chart_choice import choose_charts
 from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ReleaseRef
+from gpufleet.kube.node_answers import has_gpus
 from gpufleet.monitoring.adapter import adapter_url, plan_adapter
 from gpufleet.monitoring.alerting import plan_alerts
 from gpufleet.monitoring.alertmanager import CONFIG_SECRET
@@ -88,10 +89,8 @@ def plan_stack(
         parts += [plan_nfd(build, advertising, labels_nodes=bool(label_nodes)), advertising]
         exporter = plan_exporter_release(build, monitors)
         parts.append(exporter.release)
-    parts += [
-        plan_adapter(build, monitoring, prometheus),
-        plan_detector(build, monitoring, monitors),
-    ]
+    parts.append(plan_adapter(build, monitoring, prometheus))
+    parts.append(plan_detector(build, monitoring, monitors))
     releases = tuple(release for release in parts if release)
     if not known:
         advice = "NFD labels them once it runs; run again and see that this is gone."
@@ -106,21 +105,13 @@ def plan_stack(
     )
     alerts, unheard = plan_alerts(monitoring, facts, monitors, exporter.collected)
     build.findings += [*too_large, *unheard]
-    shown = ["dashboards"] if grafana is not None and dashboards.objects else []
-    evaluated = ["alerts"] if monitors.install and alerts.objects else []
-    build.findings += reliance_conflicts(
-        releases,
-        [
-            *_asked(
-                settings, monitors, own_monitor=bool(exporter.monitor and exporter.monitor.objects)
-            ),
-            *([] if prometheus_operators(build) else ["operator"]),
-            *shown,
-            *evaluated,
-        ],
-        catalog,
-        vars(settings.device_plugin) | vars(monitoring),
-    )
+    own_monitor = bool(exporter.monitor and exporter.monitor.objects)
+    asked = _asked(settings, monitors, own_monitor=own_monitor)
+    asked += [] if prometheus_operators(build) else ["operator"]
+    asked += ["dashboards"] if grafana is not None and dashboards.objects else []
+    asked += ["alerts"] if monitors.install and alerts.objects else []
+    keys = vars(plugin) | vars(monitoring)
+    build.findings += reliance_conflicts(releases, asked, catalog, keys)
     if not any(finding.blocks for finding in build.findings):  # blockers name such releases, too
         planned = [ReleaseRef(each.namespace, each.name) for each in releases]
         build.findings += left_releases(settings, facts, planned)
@@ -145,24 +136,30 @@ def plan_stack(
 
 def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
     """How Prometheus finds the exporter. Old GPU Operators create no ServiceMonitor for theirs."""
-    wanted, version = build.settings.monitoring, build.charts[OPERATOR].version
-    offered = not operator or has_feature(build.catalog, OPERATOR, version, MONITOR_SWITCH)
+    wanted, facts = build.settings.monitoring, build.facts
+    offered = not operator or build.has_feature(OPERATOR, MONITOR_SWITCH)
     operators = prometheus_operators(build)
     monitors = plan_monitors(
         wanted,
-        build.facts,
+        facts,
         offered=offered,
         adopt=build.access.adopt_releases,
         operated=bool(operators),
     )
     build.findings += monitors.findings
-    several = [f"{found.namespace}/{found.name}" for found in build.facts.running_prometheuses]
-    if wanted.enabled and not monitors.install and len(several) > 1:
+    if not wanted.enabled:
+        return monitors
+    several = [f"{found.namespace}/{found.name}" for found in facts.running_prometheuses]
+    if not monitors.install and len(several) > 1:
         build.findings.append(
             findings.SEVERAL_PROMETHEUSES(used=several[0], others=", ".join(several[1:]))
         )
-    _report_operators(build, monitors, operators)
-    if wanted.enabled and build.facts.prometheus and not (offered or monitors.install):
+    if operators and monitors.install:
+        build.report_twice(STACK, operators[0], TWO_OPERATORS)
+    elif operators and wanted.prometheus == "auto" and not facts.prometheus:
+        build.findings.append(findings.PROMETHEUS_MISSING(found=operators[0]))
+    if facts.prometheus and not (offered or monitors.install):
+        version = build.charts[OPERATOR].version
         build.findings.append(findings.OPERATOR_NOT_SCRAPED(version=version))
     return monitors
 
@@ -170,13 +167,10 @@ def _monitors(build: StackBuilder, *, operator: bool) -> MonitorPlan:
 def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     wanted = build.settings.monitoring
     if not monitors.install:
-        given = [key for key in ONLY_FOR_STACK if getattr(wanted, key)] if wanted.enabled else []
-        if given:
-            keys = ", ".join(f"{wanted.prefix}{key}" for key in given)
-            instead, lacks = 'set monitoring_prometheus = "install"', "is not installed"
-            build.findings.append(
-                findings.NO_EFFECT(keys=keys, chart=STACK, lacks=lacks, instead=instead)
-            )
+        given = [f"{wanted.prefix}{key}" for key in ONLY_FOR_STACK if getattr(wanted, key)]
+        if wanted.enabled:
+            instead = 'set monitoring_prometheus = "install"'
+            build.report_no_effect(given, STACK, lacks="is not installed", instead=instead)
         return None
     values = chart_values(
         "monitoring/kube-prometheus-stack.yaml",
@@ -199,22 +193,6 @@ def _prometheus(build: StackBuilder, monitors: MonitorPlan) -> Release | None:
     return build.release(
         STACK, wanted.namespace, values, wanted=wanted.values, crd_version=OPERATOR_VERSION
     )
-
-
-def _report_operators(build: StackBuilder, monitors: MonitorPlan, operators: list[str]) -> None:
-    """Report existing Prometheus Operators, if ours is installed in addition or the cluster has no
-    Prometheus."""
-    wanted = build.settings.monitoring
-    if not operators or not wanted.enabled:
-        return
-    if monitors.install:
-        build.findings.append(
-            findings.INSTALLED_TWICE(
-                found=operators[0], chart=STACK, why=TWO_OPERATORS, left_by=build.left_by(STACK)
-            )
-        )
-    elif wanted.prometheus == "auto" and not build.facts.prometheus:
-        build.findings.append(findings.PROMETHEUS_MISSING(found=operators[0]))
 
 
 def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: bool) -> list[str]:
@@ -248,11 +226,8 @@ def _asked(settings: ClusterSettings, monitors: MonitorPlan, *, own_monitor: boo
 
 def _has_gpu(node: ClusterNode, catalog: ChartCatalog) -> bool:
     """True if the node advertises GPUs, or NFD or GFD labelled it as a GPU node."""
-    labels = catalog.gpu_labels
-    if has_gpus(node.capacity, catalog.resource):
-        return True
-    by_label = any(node.labels.get(name) == value for name, value in labels.labels.items())
-    return by_label or any(node.labels.get(name) == "true" for name in labels.also)
+    labels = catalog.gpu_labels.all
+    return has_gpus(node.capacity) or bool(node.labels.items() & labels.items())
 
 
 def _unlabelled(
@@ -261,10 +236,9 @@ def _unlabelled(
     """The GPU nodes without any label that the charts select by, if gpufleet sets such a label."""
     if not settings.device_plugin.label_nodes:
         return ()
-    wanted = catalog.gpu_labels.labels
+    wanted = catalog.gpu_labels.labels.items()
     return tuple(
         node.name
         for node in facts.nodes
-        if node.name in with_gpu
-        and not any(node.labels.get(name) == value for name, value in wanted.items())
+        if node.name in with_gpu and not node.labels.items() & wanted
     )

@@ -12,14 +12,13 @@ from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.gpu_stack import findings
-from gpufleet.gpu_stack.existing import is_gpu
 from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
-from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
 from gpufleet.helm.release import ADOPTED_LABEL, is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.node_answers import is_gpu
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
 Item = Mapping[str, Any]
@@ -98,7 +97,7 @@ class StackRemoval:
 
 
 def plan_stack_removal(
-    settings: ClusterSettings, facts: ClusterFacts, remains: Remains, catalog: ChartCatalog
+    settings: ClusterSettings, facts: ClusterFacts, remains: Remains
 ) -> StackRemoval:
     """Plan the removal from one cluster. Problems are reported as findings, not raised."""
     there = [facts.release(ref.namespace, ref.name) for ref in reversed(our_releases(settings))]
@@ -116,7 +115,7 @@ def plan_stack_removal(
     ]
     notes = [
         *(RELEASE_UNREADABLE(release=ref, reason=why) for ref, why in facts.unreadable.items()),
-        *_disrupted(settings, releases, remains, catalog),
+        *_disrupted(settings, releases, remains),
         *_lost(releases, facts, remains),
         *_staying(foreign, remains.elsewhere),
     ]
@@ -141,13 +140,8 @@ def left_releases(
 ) -> Iterator[Finding]:
     """A finding for each release that gpufleet installed and that the plan no longer contains."""
     for ref in our_releases(settings):
-        found = facts.release(ref.namespace, ref.name)
-        if (
-            found
-            and found.status != "uninstalled"
-            and is_release_installed(found)
-            and ref not in wanted
-        ):
+        found = None if ref in wanted else facts.release(ref.namespace, ref.name)
+        if found and found.status != "uninstalled" and is_release_installed(found):
             chart = f"{found.chart} {found.chart_version}"
             yield findings.RELEASE_LEFT(
                 release=ref, chart=chart, name=ref.name, namespace=ref.namespace
@@ -155,10 +149,7 @@ def left_releases(
 
 
 def _disrupted(
-    settings: ClusterSettings,
-    releases: Collection[HelmRelease],
-    remains: Remains,
-    catalog: ChartCatalog,
+    settings: ClusterSettings, releases: Collection[HelmRelease], remains: Remains
 ) -> Iterator[Finding]:
     """A blocker if pods use GPUs that a release to remove advertises. The operator's own pods,
     which test nodes, do not count."""
@@ -167,7 +158,7 @@ def _disrupted(
     pods = [
         ref_of(pod, "Pod")
         for pod in remains.pods
-        if _has_gpus(pod, catalog.resource) and pod["metadata"].get("namespace") not in tests
+        if _has_gpus(pod) and pod["metadata"].get("namespace") not in tests
     ]
     if gone and pods and not settings.cluster.allow_disruption:
         yield findings.PODS_USE_GPUS(
@@ -252,18 +243,13 @@ def name_objects(refs: Sequence[ObjectRef]) -> str:
     return ", ".join(map(str, refs[:MAX_SHOWN_OBJECTS])) + (f" and {more} more" if more > 0 else "")
 
 
-def _has_gpus(pod: Item, resource: str) -> bool:
+def _has_gpus(pod: Item) -> bool:
     """True if a running or starting pod on a node has GPUs, shared GPUs or MIG devices."""
-    spec = pod["spec"]
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    limits = [(each.get("resources") or {}).get("limits") or {} for each in containers]
-    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-    return (
-        bool(spec.get("nodeName"))
-        and not ended
-        and any(
-            is_gpu(name, resource) and str(count) != "0"
-            for each in limits
-            for name, count in each.items()
-        )
-    )
+    spec, status = pod["spec"], pod.get("status") or {}
+    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+        return False
+    for each in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
+        limits = (each.get("resources") or {}).get("limits") or {}
+        if any(is_gpu(name) and str(count) != "0" for name, count in limits.items()):
+            return True
+    return False

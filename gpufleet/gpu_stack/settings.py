@@ -104,9 +104,7 @@ class ClusterSettings:
     gpu_operator: GpuOperatorSettings
 
 
-def load_cluster_settings(
-    data: Mapping[str, Any],
-) -> tuple[ClusterSettings | None, list[Finding]]:
+def load_cluster_settings(data: Mapping[str, Any]) -> tuple[ClusterSettings | None, list[Finding]]:
     """The typed settings of a cluster in `data`, or None and all problems that prevent them."""
     register_secrets_of(data)
     problems = unknown_keys(data, ROLES)

@@ -12,7 +12,6 @@ import yaml
 
 from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
-from gpufleet.exporter.counters import load_counters
 from gpufleet.gpu_stack import findings
 from gpufleet.gpu_stack.counters import exporter_version
 from gpufleet.gpu_stack.model import StackBuilder
@@ -26,24 +25,24 @@ STRATEGY = "nvidia.com/gpu.sharing-strategy"
 
 def measuring_shares(build: StackBuilder) -> dict[str, Any]:
     """Values for our exporter that override the user's; they contain the user's variables."""
-    theirs = build.settings.monitoring.exporter_values
-    version = exporter_version(load_counters(), build.charts[EXPORTER].version, theirs)
-    since = build.catalog.charts[EXPORTER].features.get(SHARING_VARIABLE)
-    shared = sharing_variables(build, version, since, theirs.get("extraEnv"))
+    given = build.settings.monitoring.exporter_values.get("extraEnv")
+    shared = sharing_variables(build, EXPORTER, exporter_version(build), given)
     return {"extraEnv": shared} if shared else {}
 
 
 def sharing_variables(
-    build: StackBuilder, version: str, since: str | None, theirs: Any
+    build: StackBuilder, chart: str, version: str, theirs: Any
 ) -> list[dict[str, Any]]:
-    """The user's variables and ours for an exporter of that version on nodes that share GPUs, or []
-    if ours is not needed. `since`: the first version that reports all GPUs with ours."""
+    """The user's variables and ours for an exporter of a chart on nodes that share GPUs, or [] if
+    ours is not needed. `version`: of the exporter or its chart; the catalog has the first one that
+    reports all GPUs with ours."""
     given = theirs or []
     if not isinstance(given, list | tuple) or not all(isinstance(one, Mapping) for one in given):
         return []  # the API server rejects these
     shared = _are_shared(build)
     if shared is False or any(each.get("name") == SHARING_VARIABLE for each in given):
         return []
+    since = build.catalog.charts[chart].features.get(SHARING_VARIABLE)
     if since is None or not version or version_tuple(version) < version_tuple(since):
         if shared:
             build.findings.append(findings.SHARES_NOT_MEASURED(version=version or "of another tag"))

@@ -38,7 +38,7 @@ class ReleaseBuilder:
     catalog: ChartCatalog
     charts: Mapping[str, ChartChoice]
     gpu_nodes: tuple[str, ...]
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str]
     findings: list[Finding] = field(default_factory=list)
 
     def release(

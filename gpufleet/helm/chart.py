@@ -6,12 +6,12 @@ Source: the chart file structure and the rules for dependencies and CRDs in Helm
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from gpufleet.core.merge import merge_mappings
+from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.kube.manifests import load_manifests
 
 
@@ -38,7 +38,7 @@ class ChartContent:
     app_version: str
     values: Mapping[str, Any]  # defaults
     crds: tuple[Mapping[str, Any], ...]  # in its folder crds/, without subcharts
-    subcharts: tuple[Subchart, ...] = field(default_factory=tuple)
+    subcharts: tuple[Subchart, ...] = ()
 
     def known_values(self) -> dict[str, Any]:
         """Its default values, with those of subcharts under their keys and their conditions."""
@@ -74,9 +74,7 @@ def _add(values: dict[str, Any], path: str) -> None:
 
 def _is_on(condition: tuple[str, ...], values: Mapping[str, Any]) -> bool:
     for path in condition:
-        found: Any = values
-        for part in path.split("."):
-            found = found.get(part) if isinstance(found, Mapping) else None
+        found = value_at(values, path)
         if isinstance(found, bool):
             return found
     return True

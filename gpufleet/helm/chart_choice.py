@@ -49,11 +49,9 @@ def cluster_findings(catalog: ChartCatalog, kubernetes: str, today: date) -> lis
     """Findings about the cluster's version itself."""
     minor = kubernetes_minor(kubernetes)
     if minor not in catalog.kubernetes:
-        known = list(catalog.kubernetes)
+        known, near = list(catalog.kubernetes), _nearest(catalog, minor)
         return [
-            findings.UNKNOWN_KUBERNETES(
-                minor=minor, first=known[0], last=known[-1], nearest=_nearest(catalog, minor)
-            )
+            findings.UNKNOWN_KUBERNETES(minor=minor, first=known[0], last=known[-1], nearest=near)
         ]
     end = catalog.kubernetes[minor]
     return [findings.KUBERNETES_ENDED(minor=minor, date=end)] if end < today else []
@@ -170,11 +168,10 @@ def _remarks(name: str, chart: Chart, version: str, minor: str) -> Iterator[Find
 
 
 def _hits(hit: Break, version: str, minor: str) -> bool:
-    if version_tuple(minor) >= version_tuple(hit.below) or version_tuple(version) < version_tuple(
-        hit.since
-    ):
+    number = version_tuple(version)
+    if version_tuple(minor) >= version_tuple(hit.below) or number < version_tuple(hit.since):
         return False
-    return hit.until is None or version_tuple(version) < version_tuple(hit.until)
+    return hit.until is None or number < version_tuple(hit.until)
 
 
 def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) -> str:
@@ -194,8 +191,7 @@ def _checked(chart: Chart, version: str, minor: str, values: Mapping[str, Any]) 
 
 def _nearest(catalog: ChartCatalog, minor: str) -> str:
     """The minor itself, or the nearest one in the catalog."""
-    wanted = version_tuple(minor)
     known = list(catalog.kubernetes)
     if minor in known:
         return minor
-    return known[0] if wanted < version_tuple(known[0]) else known[-1]
+    return known[0] if version_tuple(minor) < version_tuple(known[0]) else known[-1]

@@ -149,7 +149,6 @@ class ChartCatalog(Sourced):
     kubernetes: dict[Minor, date]
     charts: dict[str, Chart]
     gpu_labels: GpuLabels
-    resource: str
     exporter_signs: Signs
     engine_signs: Signs
     nfd_signs: Signs

@@ -21,8 +21,8 @@ Path = tuple[str, ...]
 VALUE_SIMILARITY = 0.75  # similarity of two keys that differ by a typo; 1 means equal
 
 
-def same_values(old: Values, new: Values) -> bool:
-    """True if two sets of values are equal. Numbers are compared as in JSON."""
+def same_values(old: Any, new: Any) -> bool:
+    """True if two values, or sets of values, are equal. Numbers are compared as in JSON."""
     return _canonical(old) == _canonical(new)
 
 
@@ -116,9 +116,6 @@ def _suggestion(path: Path, value: Any, known: Values, chart: str) -> str:
         for key, inner in known.items()
         if isinstance(inner, Mapping) and last in inner
     ]
-    meant = (
-        deeper
-        if len(deeper) == 1
-        else get_close_matches(last, map(str, known), n=1, cutoff=VALUE_SIMILARITY)
-    )
+    close = get_close_matches(last, map(str, known), n=1, cutoff=VALUE_SIMILARITY)
+    meant = deeper if len(deeper) == 1 else close
     return f"Did you mean {'.'.join([*above, *meant])}? " if meant else ""

@@ -71,9 +71,7 @@ def plan_crds(
 def _marked(manifest: Manifest, live: Manifest | None) -> Manifest:
     """The CRD with gpufleet's label, if it is new or already has that label."""
     there = ((live or {}).get("metadata") or {}).get("labels") or {}
-    if live is not None and any(
-        there.get(key) != value for key, value in MANAGED_BY_LABELS.items()
-    ):
+    if live is not None and not MANAGED_BY_LABELS.items() <= there.items():
         return manifest
     metadata = manifest["metadata"]
     labels = {**(metadata.get("labels") or {}), **MANAGED_BY_LABELS}

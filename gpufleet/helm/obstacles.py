@@ -27,32 +27,23 @@ def find_obstacles(
     level = space.pod_security.get("enforce") if space else None
     if level in STRICT:
         yield findings.POD_SECURITY(namespace=wanted.namespace, level=level, release=wanted.ref)
-    if found and not is_our_release(found) and not wanted.adopt:
-        yield _not_ours(wanted, found)
-    elif found:
-        yield from _edited(wanted, found)
-
-
-def _not_ours(wanted: Release, found: HelmRelease) -> Finding:
-    keys = ", ".join(_lost(found.values, wanted.values))
-    return findings.NOT_OURS(
-        release=found.ref,
-        chart=f"{found.chart} {found.chart_version}",
-        lost=f" Taken over, it would lose or change these values: {keys}." if keys else "",
-        left_by=wanted.left_by,
-    )
-
-
-def _edited(wanted: Release, found: HelmRelease) -> Iterator[Finding]:
-    """Values that someone else has set on our release: a manual upgrade inherits the labels."""
-    mark = found.labels.get(VALUES_LABEL)
-    if mark is None or mark == values_mark(found.values):
+    if found is None:
         return
     lost = list(_lost(found.values, wanted.values))
-    if lost:
+    keys = ", ".join(lost)
+    mark = found.labels.get(VALUES_LABEL)
+    if not is_our_release(found) and not wanted.adopt:
+        yield findings.NOT_OURS(
+            release=found.ref,
+            chart=f"{found.chart} {found.chart_version}",
+            lost=f" Taken over, it would lose or change these values: {keys}." if keys else "",
+            left_by=wanted.left_by,
+        )
+    elif lost and mark is not None and mark != values_mark(found.values):
+        # another user set values on our release: a manual upgrade inherits the labels
         yield findings.VALUES_EDITED(
             release=found.ref,
-            keys=", ".join(lost),
+            keys=keys,
             name=found.name,
             namespace=found.namespace,
             revision=found.revision,
@@ -66,25 +57,23 @@ def _lost(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> Ite
         other = new.get(key)
         if isinstance(value, Mapping) and isinstance(other, Mapping):
             yield from _lost(value, other, here + ".")
-        elif key not in new or not same_values({"value": value}, {"value": other}):
+        elif key not in new or not same_values(value, other):
             yield here
 
 
 def taken_ports(
     plan: ReleasePlan, objects: Sequence[Mapping[str, Any]], facts: ClusterFacts
 ) -> Iterator[Finding]:
-    held = {port.port: port for port in facts.node_ports if port.release != plan.release.ref}
+    ref = plan.release.ref
+    held = {port.port: port for port in facts.node_ports if port.release != ref}
     for item in objects:
         if item.get("kind") != "Service":
             continue
         for port in (item.get("spec") or {}).get("ports") or ():
             holder = held.get(port.get("nodePort") or 0)
             if holder:
-                yield findings.NODE_PORT_TAKEN(
-                    release=plan.release.ref,
-                    port=holder.port,
-                    holder=f"{holder.namespace}/{holder.service}",
-                )
+                name = f"{holder.namespace}/{holder.service}"
+                yield findings.NODE_PORT_TAKEN(release=ref, port=holder.port, holder=name)
 
 
 def missing_kinds(
@@ -96,8 +85,7 @@ def missing_kinds(
     """Objects of an API that is neither served nor added by the CRDs of this or earlier charts."""
     crds = [item for item in objects if item.get("kind") == "CustomResourceDefinition"]
     crds += [step.manifest for step in plan.crds]
-    groups = {api.split("/")[0] for crd in crds for api in apis_of(crd)}
-    groups |= {api.split("/")[0] for api in added_apis}
+    groups = {crd["spec"]["group"] for crd in crds} | {api.split("/")[0] for api in added_apis}
     missing = {
         (str(item.get("kind")), str(item.get("apiVersion")))
         for item in objects

@@ -69,11 +69,9 @@ def error_line(stderr: str) -> str:
 
 def _middle_out(text: str) -> str:
     """Cut out the middle. Servers may quote a whole object, with the error before or after it."""
-    return (
-        text
-        if len(text) <= MAX_ERROR_CHARS
-        else f"{text[: MAX_ERROR_CHARS // 2]} … {text[-MAX_ERROR_CHARS // 2 :]}"
-    )
+    if len(text) <= MAX_ERROR_CHARS:
+        return text
+    return f"{text[: MAX_ERROR_CHARS // 2]} … {text[-MAX_ERROR_CHARS // 2 :]}"
 
 
 def dropped_fields(stderr: str, release: Release) -> list[Finding]:
@@ -97,27 +95,21 @@ def explain_failure(failure: Failure, release: Release, facts: ClusterFacts) -> 
     """The most specific finding for helm's error."""
     error = error_line(failure.stderr)
     of: dict[str, Any] = {"what": failure.what, "release": release.ref, "error": error}
-    chart: dict[str, Any] = {"chart": release.chart, "version": release.version, "error": error}
     if _BUSY.search(error):
+        stale = f"{STALE_SECONDS // 60} minutes"
         return findings.RELEASE_BUSY(
-            release=release.ref,
-            status="pending",
-            age="a moment",
-            stale=f"{STALE_SECONDS // 60} minutes",
+            release=release.ref, status="pending", age="a moment", stale=stale
         )
     if _KUBERNETES.search(error):
         return findings.FIELD_REFUSED(**of, server=facts.server)
     if _SCHEMA.search(error):
-        return findings.VALUES_REFUSED(**chart)
+        return findings.VALUES_REFUSED(**release.origin, error=error)
     if kind := _KIND.search(error):
         return findings.KIND_MISSING(release=release.ref, kind=kind[1], version=kind[2])
-    holders = {held.port: f"{held.namespace}/{held.service}" for held in facts.node_ports}
     if port := _PORT.search(error):
-        return findings.NODE_PORT_TAKEN(
-            release=release.ref,
-            port=port[1],
-            holder=holders.get(int(port[1]), "of another release"),
-        )
+        holders = {held.port: f"{held.namespace}/{held.service}" for held in facts.node_ports}
+        holder = holders.get(int(port[1]), "of another release")
+        return findings.NODE_PORT_TAKEN(release=release.ref, port=port[1], holder=holder)
     if speaks_of_permissions(error):
         return missing_permissions(facts.context, [error])
     if conflict := _CONFLICT.search(error):
@@ -194,13 +186,9 @@ def login_refused(release: Release, error: str) -> Finding:
 
 def _conflict(failure: Failure, release: Release, on: str, conflicts: str) -> Finding:
     managers = ", ".join(dict.fromkeys(_MANAGER.findall(conflicts))) or "something else"
-    fields = ", ".join(dict.fromkeys(_FIELD.findall(conflicts.split(": ", 1)[-1])))
+    fields = ", ".join(dict.fromkeys(_FIELD.findall(conflicts.split(": ", 1)[-1]))) or conflicts
     return findings.FIELD_CONFLICT(
-        what=failure.what,
-        release=release.ref,
-        manager=managers,
-        fields=fields or conflicts,
-        object=on,
+        what=failure.what, release=release.ref, manager=managers, fields=fields, object=on
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart import ChartContent
 from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
@@ -50,13 +51,15 @@ def plan_release(
     if found and found.status == "uninstalled":
         found = None  # only its history remains
     action, reason, problems = _decide(wanted, found, facts, controller)
+    rollback_to = None
+    if found and action.startswith("repair-"):  # an interrupted first install: its own revision
+        rollback_to = found.last_good or (found.revision if found.pending else None)
     plan = ReleasePlan(
         release=wanted,
         action=action,
         reason=reason,
         before=found,
-        rollback_to=_last_good(found) if found and action.startswith("repair-") else None,
-        diff=_diff(wanted, found),
+        rollback_to=rollback_to,
         strategy=helm_strategy(
             controller.helm, facts.server, catalog, found, force_conflicts=wanted.force_conflicts
         ),
@@ -64,9 +67,9 @@ def plan_release(
     )
     if not plan.changes:
         notes = find_notes(wanted, facts) if found else []
-        return replace(plan, diff=(), findings=(*problems, *notes))
+        return replace(plan, findings=(*problems, *notes))
     problems += find_obstacles(wanted, found, facts)
-    return with_findings(plan, problems)
+    return with_findings(replace(plan, diff=_diff(wanted, found)), problems)
 
 
 def with_chart(
@@ -184,11 +187,6 @@ def _pending(found: HelmRelease, controller: Controller) -> tuple[Action, str, l
     return "blocked", "another operation is in progress", [busy]
 
 
-def _last_good(found: HelmRelease) -> int | None:
-    """The revision to repair from. For an interrupted first install: its own revision."""
-    return found.last_good or (found.revision if found.pending else None)
-
-
 def _diff(wanted: Release, found: HelmRelease | None) -> tuple[str, ...]:
     after = f"{wanted.chart} {wanted.version}, wanted"
     if found is None:
@@ -207,6 +205,6 @@ def recreated_workloads(
     there = {work.ref: work for work in facts.workloads_of(plan.release.ref)}
     for item in objects:
         work = there.get(object_ref(item, plan.release.namespace))
-        selector = ((item.get("spec") or {}).get("selector") or {}).get("matchLabels") or {}
+        selector = value_at(item, "spec.selector.matchLabels") or {}
         if work and dict(work.selector) != dict(selector):
             yield work

@@ -16,9 +16,9 @@ from gpufleet.core.visible import Count
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterFacts, ClusterNode, ClusterPolicy, Placement, Workload
+from gpufleet.kube.node_answers import has_gpus
 from gpufleet.kube.scheduling import fitting_nodes, why_none, why_not
 
-VENDOR = "nvidia.com/"  # nvidia.com/gpu, nvidia.com/gpu.shared, nvidia.com/mig-1g.10gb
 MAX_NODES = 10  # in one finding
 READY_STATE = "ready"  # state of a ClusterPolicy; also: ignored, notReady
 
@@ -76,11 +76,7 @@ def find_silent(wanted: Release, facts: ClusterFacts) -> tuple[list[str], bool]:
         if node.name in wanted.ready.nodes.get(work.name, ())
     }
     served = [node for node in facts.nodes if node.name in names]
-    silent = [
-        node.name
-        for node in served
-        if not any(name.startswith(VENDOR) and count for name, count in node.allocatable.items())
-    ]
+    silent = [node.name for node in served if not has_gpus(node.allocatable)]
     return silent, len(silent) < len(served)
 
 
@@ -226,9 +222,7 @@ def report_left_out(name: str, placement: Placement, nodes: Iterable[ClusterNode
 
 
 def _without_pods(
-    workloads: Iterable[Workload],
-    needed: Mapping[str, Sequence[str]],
-    nodes: Sequence[ClusterNode],
+    workloads: Iterable[Workload], needed: Mapping[str, Sequence[str]], nodes: Sequence[ClusterNode]
 ) -> Iterator[Finding]:
     """Warnings about empty DaemonSets, and about nodes without a pod."""
     for work in workloads:

@@ -131,7 +131,11 @@ class ClusterAccess(RoleSettings):
         "`gpu-operator`: NVIDIA's operator installs both.",
     )
     timeout: int = Field(
-        600, ge=10, le=7200, description="Seconds to wait for a release to become ready."
+        600,
+        ge=10,
+        le=7200,
+        description="Seconds to wait for a release to become ready. A call of helm, with its "
+        "hooks, has 300 s in addition.",
     )
     helm: str | None = Field(
         None, description="Path of the helm program. Default: helm on PATH, else it is downloaded."

@@ -28,9 +28,8 @@ def combine_values(chart: Chart, ours: Values, theirs: Values) -> dict[str, Any]
         if any(said):
             ours = without_value(ours, path)
         elif all(isinstance(one, Mapping) for one in (mine, over)) and False not in said:
-            theirs = with_value(
-                theirs, path, merge_mappings(over, mine)
-            )  # the user's other entries have no effect
+            # the user's other entries have no effect
+            theirs = with_value(theirs, path, merge_mappings(over, mine))
     result = merge_mappings(ours, theirs)
     for path, name in chart.named_lists.items():
         mine, yours = value_at(ours, path), value_at(theirs, path)
@@ -82,10 +81,6 @@ def _joined_labels(entries: Sequence[Any]) -> list[Any]:
     for resource, labels in _LABELS.findall(",".join(map(str, entries))):
         names = (label.strip() for label in labels.split(","))
         found.setdefault(resource, {}).update(dict.fromkeys(filter(None, names)))
-    return [
-        *others,
-        *(
-            f"{resource}=[{'*' if '*' in labels else ','.join(labels)}]"
-            for resource, labels in found.items()
-        ),
-    ]
+    for resource, labels in found.items():
+        others.append(f"{resource}=[{'*' if '*' in labels else ','.join(labels)}]")
+    return others

@@ -52,8 +52,7 @@ def findings_of(error: Exception, doing: str) -> Sequence[Finding]:
 def watch_command(command: Command, explain: Explain) -> StringCommand | FunctionCommand:
     """The command, which fails with findings instead of raising or losing its connection."""
     if isinstance(command, FunctionCommand):
-        call = (explain, command.function, command.args, command.kwargs)
-        return FunctionCommand(_call, call, {}, **command.connector_arguments)
+        return FunctionCommand(_call, (explain, command), {}, **command.connector_arguments)
     if isinstance(command, str):
         return _Watched(command.strip())
     return _Watched(*command.bits, _separator=command.separator, **command.connector_arguments)
@@ -88,17 +87,10 @@ class _Watched(StringCommand):
         return ok, output
 
 
-def _call(
-    state: State,
-    host: Host,
-    explain: Explain,
-    function: Callable[..., Any],
-    args: Any,
-    kwargs: dict[str, Any],
-) -> bool:
-    """Call a function with the state and the host first, and report its exceptions."""
+def _call(state: State, host: Host, explain: Explain, command: FunctionCommand) -> bool:
+    """Call a command's function with the state and the host first, and report its exceptions."""
     try:
-        return function(state, host, *args, **kwargs) is not False
+        return command.function(state, host, *command.args, **command.kwargs) is not False
     except Exception as error:  # noqa: BLE001 - the boundary
         return _fail(state, host, *explain(error, current_step(state, host)))
 

@@ -44,15 +44,11 @@ def read_facts(
         if not ok:
             # output before the facts, for example of nologin
             start = next((i for i, line in enumerate(lines) if OUTPUT_MARK in line), len(lines))
-            return explain_failed_command(
-                host, [*output.stderr_lines, *lines[:start]], DURING_FACTS
-            )
+            said = [*output.stderr_lines, *lines[:start]]
+            return explain_failed_command(host, said, DURING_FACTS)
         machine_id, boot_id = _controller()
         return parse_node_facts(
-            lines,
-            mark=OUTPUT_MARK,
-            controller_machine_id=machine_id,
-            controller_boot_id=boot_id,
+            lines, mark=OUTPUT_MARK, controller_machine_id=machine_id, controller_boot_id=boot_id
         )
     except FactsError as error:
         return FACTS_UNREADABLE(host=host.name, doing=DURING_FACTS, problem=str(error))

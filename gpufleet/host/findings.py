@@ -33,7 +33,8 @@ PRIVILEGES_REFUSED = blocker(
     "The host refused to run commands as root: {cause}.",
     "Add --ask-sudo-password, or set _sudo_password from a vault, or correct it; or allow the user "
     "in sudoers (doas.conf, dzdo's policy) to run all commands as root, with NOPASSWD and "
-    "!requiretty; or log in as root. sudo also needs space in /tmp, or in the folder of _temp_dir.",
+    "!requiretty; or log in as root. sudo also needs space in a /tmp without noexec, or in the "
+    "folder of _temp_dir.",
 )
 
 SU_PASSWORD = blocker(
@@ -110,8 +111,8 @@ REBOOT_PUT_OFF = blocker(
 MODULE_NOT_BUILT = blocker(
     "GF550",
     "Kernel module was not built",
-    "The driver packages are installed, but there is no nvidia module {version} for the running "
-    "kernel. The package manager does not fail when DKMS does.",
+    "DKMS did not build the nvidia module {version} for the running kernel, or for a newer one "
+    "that is installed.",
     "Read /var/lib/dkms/nvidia/{version}/build/make.log on the host. Fix headers or compiler, "
     "then run again to rebuild.",
 )

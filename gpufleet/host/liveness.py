@@ -18,7 +18,7 @@ from pyinfra.api import Host
 LIVENESS_INTERVAL = 15.0  # seconds between two questions, and between two lines of progress
 LIVENESS_TIMEOUT = 45.0  # seconds that one answer may take
 _WATCH, _LOST = "gpufleet_watch", "gpufleet_silent"  # in pyinfra's dictionary of a connection
-_CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
+CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
 def watch_connection(host: Host) -> None:
@@ -93,7 +93,7 @@ def _ask(transport: Transport) -> None:
     """Return when the SSH server has responded in any way, or the connection is closed."""
     try:
         transport.global_request("keepalive@openssh.com", wait=True)
-    except _CUT as error:
+    except CUT as error:
         logger.debug(f"the connection ended while the host was asked: {error}")
 
 

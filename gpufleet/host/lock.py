@@ -56,9 +56,8 @@ class HostLock:
 
         Raises Stopped if another run holds it, or held it after `seen` or after this run did.
         """
-        wanted = frame_command(
-            script_command("host/hold_host", RUN_LOCK, self.seen, self.text, INCOMING)
-        )
+        words = (RUN_LOCK, self.seen, self.text, INCOMING)
+        wanted = frame_command(script_command("host/hold_host", *words))
         self._holding = gevent.spawn(_hold, host, wanted, privilege_arguments(host))
         while self.held:
             if _content(host) == self.text:
@@ -103,9 +102,10 @@ def lock_of(host: Host) -> HostLock | None:
     return found if isinstance(found, HostLock) else None
 
 
-def acquire_lock(lock: HostLock) -> FunctionCommand:
-    """The command that acquires the lock."""
-    return FunctionCommand(_take, (lock,), {})
+def acquire_lock(state: State, host: Host, lock: HostLock) -> bool:
+    """Acquire the lock. pyinfra uses the result only if a function takes `state` and `host`."""
+    lock.take(host)
+    return True
 
 
 def as_step(
@@ -128,12 +128,6 @@ def holder_name(text: str) -> str:
     return one_line(text.rpartition(" [")[0] or text) or "unknown holder"
 
 
-def _take(state: State, host: Host, lock: HostLock) -> bool:
-    """pyinfra uses the return value only of a function that takes `state` and `host`."""
-    lock.take(host)
-    return True
-
-
 def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
     """Run the process that holds the lock, until the process or the connection ends."""
     try:
@@ -145,9 +139,8 @@ def _hold(host: Host, wanted: StringCommand, how: dict[str, Any]) -> Ended:
 
 def _content(host: Host) -> str:
     """The current content of the lock file."""
-    ok, output = run_on_host(
-        host, frame_command(quote_command("cat", RUN_LOCK)), **privilege_arguments(host)
-    )
+    command = frame_command(quote_command("cat", RUN_LOCK))
+    ok, output = run_on_host(host, command, **privilege_arguments(host))
     return "".join(framed_answer(output.stdout_lines) or ()) if ok else ""
 
 

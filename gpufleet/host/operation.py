@@ -61,9 +61,7 @@ def host_operation(
     return named
 
 
-def one_by_one(
-    function: Callable[P, Commands],
-) -> Callable[Concatenate[str, P], OperationMeta]:
+def one_by_one(function: Callable[P, Commands]) -> Callable[Concatenate[str, P], OperationMeta]:
     """An operation that runs on one host at a time."""
     return host_operation(function, serial=True)
 
@@ -80,7 +78,7 @@ def _guarded(function: Callable[P, Commands], explain: Explain) -> Callable[P, C
             lock = lock_of(host)
             for command in function(*args, **kwargs):
                 if lock and not lock.held:
-                    yield watch_command(acquire_lock(lock), explain)
+                    yield watch_command(FunctionCommand(acquire_lock, (lock,), {}), explain)
                 if lock and not isinstance(command, FunctionCommand):  # functions only wait
                     lock.used = True
                 yield watch_command(as_step(command) if lock else command, explain)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from paramiko import SSHException
 from pyinfra import host, logger
 from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
@@ -19,6 +18,7 @@ from gpufleet.host.asking import (
     is_connected,
     privilege_arguments,
 )
+from gpufleet.host.liveness import CUT
 from gpufleet.host.lock import lock_of
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import explain_finding, script_command
@@ -28,7 +28,6 @@ from gpufleet.run.reporting import RunReport
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
 REBOOT_POLL_SECONDS = 1.0  # seconds between two tries to connect
 REBOOT_REPORT_SECONDS = 15.0  # seconds between two lines of progress
-CUT = (SSHException, OSError, EOFError)  # errors of a connection that ends during use
 
 
 @host_operation

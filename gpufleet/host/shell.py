@@ -41,12 +41,8 @@ SHARED_FUNCTIONS = {  # file of functions -> the scripts that use them
 
 @lru_cache
 def _source(name: str) -> str:
-    parts = (
-        "host/prelude",
-        *(shared for shared, users in SHARED_FUNCTIONS.items() if name in users),
-        name,
-    )
-    return "".join(script_file(part).read_text() for part in parts)
+    shared = [file for file, users in SHARED_FUNCTIONS.items() if name in users]
+    return "".join(script_file(part).read_text() for part in ("host/prelude", *shared, name))
 
 
 def script_file(name: str) -> Path:
@@ -90,10 +86,6 @@ def explain_finding(host: str, finding: Finding) -> str:
 
 def stop_command(host: str, finding: Finding) -> StringCommand:
     """A command that fails with the finding as its error text, which stops only this host."""
-    return StringCommand(
-        "sh",
-        "-c",
-        QuoteString('printf "%s\\n" "$1" >&2; exit 1'),
-        "gpufleet",
-        QuoteString(explain_finding(host, finding)),
-    )
+    fail = QuoteString('printf "%s\\n" "$1" >&2; exit 1')
+    text = QuoteString(explain_finding(host, finding))
+    return StringCommand("sh", "-c", fail, "gpufleet", text)

@@ -40,17 +40,16 @@ def explain_failed_command(host: Host, output: Sequence[str], doing: str) -> Fin
         return findings.PRIVILEGES_REFUSED(cause=said.rstrip("."))
     if any(words in text.lower() for words in _NO_SHELL):
         return findings.NO_SHELL(cause=said)
-    return findings.FACTS_UNREADABLE(
-        host=host.name, doing=doing, problem=said or "it failed without a message"
-    )
+    problem = said or "it failed without a message"
+    return findings.FACTS_UNREADABLE(host=host.name, doing=doing, problem=problem)
 
 
 def explain_error(host: Host, error: Exception, doing: str) -> Finding:
     """The finding for an exception about one host. Its text is omitted if it may quote data from
     the host."""
-    places = _places(error)
     if isinstance(error, NoPassword):
-        return findings.PRIVILEGES_REFUSED(cause="sudo asks for a password, and none is set")
+        why = "sudo asks for a password, and none is set, or its helper cannot run in /tmp"
+        return findings.PRIVILEGES_REFUSED(cause=why)
     if isinstance(error, TimeoutError):
         return findings.CONNECTION_LOST(doing=doing, cause="the host did not respond in time")
     if isinstance(error, SSHException | ConnectError | EOFError | ConnectionError) or (
@@ -61,17 +60,13 @@ def explain_error(host: Host, error: Exception, doing: str) -> Finding:
         return findings.CONNECTION_LOST(doing=doing, cause=why_lost(host, named))
     if isinstance(error, PyinfraError):
         return explain_failed_command(host, [str(error)], doing)
-    return findings.UNEXPECTED(error=type(error).__name__, place=_place(places), doing=doing)
+    return findings.UNEXPECTED(error=type(error).__name__, place=_place(error), doing=doing)
 
 
-def _places(error: Exception) -> list[tuple[str, int]]:
-    """Module and line of every call that led to the error, outermost first."""
-    calls = traceback.walk_tb(error.__traceback__)
-    return [(str(frame.f_globals.get("__name__")), line) for frame, line in calls]
-
-
-def _place(places: Sequence[tuple[str, int]]) -> str:
+def _place(error: Exception) -> str:
     """The last line in gpufleet's code, and the last line of all if that is in other code."""
+    calls = traceback.walk_tb(error.__traceback__)  # outermost first
+    places = [(str(frame.f_globals.get("__name__")), line) for frame, line in calls]
     inner = [place for place in places if place[0] not in _AROUND] or places
     ours = [place for place in inner if place[0].split(".")[0] in _OURS]
     shown = dict.fromkeys([*ours[-1:], *places[-1:]])

@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpufleet.kube.facts import (
-    ClusterFacts,
-    HelmRelease,
-    ReleaseRef,
-    WorkloadKind,
-)
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, WorkloadKind
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from gpufleet.kube.nodes import ClusterNode as ClusterNode
-from gpufleet.kube.nodes import Placement as Placement
-from gpufleet.kube.nodes import Taint as Taint
+from gpufleet.kube.node_answers import ClusterNode as ClusterNode
+from gpufleet.kube.node_answers import Placement as Placement
+from gpufleet.kube.node_answers import Taint as Taint
 from gpufleet.kube.system_pods import SystemPod
 
 WorkloadKind = Literal["DaemonSet", "Deployment", "StatefulSet", "Pod"]
@@ -266,9 +266,8 @@ class ClusterFacts:
             state = self.operated.get(ObjectRef("Prometheus", found.namespace, found.name))
             return bool(state), found.namespace, found.name
 
-        return sorted(
-            (one for one in self.prometheuses if one.spec.get("replicas") != 0), key=order
-        )
+        running = (one for one in self.prometheuses if one.spec.get("replicas") != 0)
+        return sorted(running, key=order)
 
     @property
     def prometheus(self) -> PrometheusInstance | None:

@@ -36,8 +36,6 @@ _KINDS = "|".join(("DaemonSet", "Deployment", "StatefulSet", _CLAIM, *_OPERATED)
 _READ = re.compile(rf"^kind:\s*[\"']?({_KINDS})\b", re.MULTILINE)
 _POLICY = "helm.sh/resource-policy"  # annotation; `keep`: Helm does not delete the object
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(Z|[+-]\d\d:\d\d)")
-
-
 _BROKEN = (
     *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
     *(zlib.error, yaml.YAMLError),
@@ -65,8 +63,7 @@ def newest_revisions(metadata: Iterable[Answer]) -> dict[ReleaseRef, str]:
     """Release -> name of the Secret of its newest revision, from the Secrets' metadata."""
     newest: dict[ReleaseRef, tuple[int, str]] = {}
     for item in metadata:
-        known = revision_of(item)
-        if known:
+        if known := revision_of(item):
             ref, revision = known
             entry = (revision.number, item["metadata"]["name"])
             newest[ref] = max(newest.get(ref, entry), entry)
@@ -77,8 +74,7 @@ def release_histories(metadata: Iterable[Answer]) -> dict[ReleaseRef, tuple[Revi
     """Every revision of every release, oldest first."""
     found: dict[ReleaseRef, list[Revision]] = {}
     for item in metadata:
-        known = revision_of(item)
-        if known:
+        if known := revision_of(item):
             found.setdefault(known[0], []).append(known[1])
     return {
         ref: tuple(sorted(revisions, key=lambda revision: revision.number))

@@ -74,12 +74,6 @@ def read_kubeconfig(paths: str, context: str = "") -> Kubeconfig:
     The first entry with a name wins, without merging. The current context is that of the first file
     that sets one. Raises KubeconfigError.
     """
-    merged, current = _merged(paths)
-    return _only(context or current, merged)
-
-
-def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
-    """The entries of these files by kind and name, and the name of the current context."""
     try:
         files = [path for path in map(Path, paths.split(os.pathsep)) if path.is_file()]
     except OSError as error:  # in a folder of another user
@@ -93,15 +87,14 @@ def _merged(paths: str) -> tuple[dict[str, dict[str, Any]], str]:
         current = current or _text(content.get("current-context"))
         for kind, entries in _entries(path, content).items():
             merged[kind] = {**entries, **merged[kind]}
-    return merged, current
+    return _only(context or current, merged)
 
 
 def _content(path: Path) -> Mapping[str, Any]:
     try:
         text = path.read_bytes()
-        deque(
-            parse_yaml_events(text), maxlen=0
-        )  # raises for deep nesting, which C code must not read
+        # raises for deep nesting, which C code must not read
+        deque(parse_yaml_events(text), maxlen=0)
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise KubeconfigError(f"{path}: {_why_unreadable(error)}") from error
@@ -164,18 +157,15 @@ def _only(name: str, merged: Mapping[str, Mapping[str, Any]]) -> Kubeconfig:
         raise KubeconfigError(f"context {name!r} names the cluster {cluster!r}, which it lacks")
     if user and user not in merged["users"]:
         raise KubeconfigError(f"context {name!r} names the user {user!r}, which it lacks")
-    users = [{"name": user, "user": merged["users"][user]}] if user else []
-    found = Kubeconfig(
-        name,
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": name,
-            "clusters": [{"name": cluster, "cluster": merged["clusters"][cluster]}],
-            "contexts": [{"name": name, "context": dict(context)}],
-            "users": users,
-        },
-    )
+    content: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": cluster, "cluster": merged["clusters"][cluster]}],
+        "contexts": [{"name": name, "context": dict(context)}],
+        "users": [{"name": user, "user": merged["users"][user]}] if user else [],
+    }
+    found = Kubeconfig(name, content)
     register_secrets_of(found.user)
     impersonation_headers(found.user)
     return found
@@ -237,7 +227,8 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
         text = " ".join(str(error).split())
         raise KubeconfigError(f"{type(error).__name__}: {text}") from error
     bound_answers(client.rest_client)
-    _act_as(client, impersonation_headers(kubeconfig.user))
+    if headers := impersonation_headers(kubeconfig.user):
+        _act_as(client, headers)
     return client
 
 
@@ -259,8 +250,6 @@ def _mask_log() -> None:
 
 def _act_as(client: ApiClient, headers: Sequence[tuple[str, str]]) -> None:
     """Add headers to every request. The client accepts each name only once, but groups repeat."""
-    if not headers:
-        return
     rest: Any = client.rest_client
     send = rest.request
 

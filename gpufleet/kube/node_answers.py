@@ -1,13 +1,75 @@
-"""Parse the nodes of a cluster. Pure."""
+"""Nodes of a cluster, as the API describes them, and the node requirements of a pod. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from gpufleet.core.entries import Entry, Sourced, entry_loader
-from gpufleet.kube.facts import ClusterNode, Taint
-from gpufleet.kube.parse import Answer
+
+Answer = Mapping[str, Any]
+GPU_RESOURCE = "nvidia.com/gpu"
+GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
+_OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
+_QUANTITY = re.compile(r"(\d+)(k|M)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node."""
+
+    key: str
+    effect: str  # NoSchedule, PreferNoSchedule, NoExecute
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNode:
+    """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
+
+    `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
+    DaemonSet, or "".
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    down: str | None = None
+    foreign: str | None = None
+
+    @property
+    def usable(self) -> bool:
+        return not (self.down or self.foreign)
+
+
+def is_gpu(resource: str) -> bool:
+    """True if a resource is GPUs, shared GPUs or MIG devices.
+
+    Example: nvidia.com/gpu.shared and nvidia.com/mig-1g.10gb are, nvidia.com/hostdev is not.
+    """
+    return resource == GPU_RESOURCE or resource.startswith(GPU_VARIANTS)
+
+
+def has_gpus(resources: Mapping[str, int]) -> bool:
+    """True if a node's resources include GPUs, shared GPUs or MIG devices."""
+    return any(count and is_gpu(name) for name, count in resources.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Node requirements of a pod template. `terms`: required node affinity, one must match."""
+
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    terms: tuple[Mapping[str, Any], ...] = ()
+    tolerations: tuple[Mapping[str, str], ...] = ()
+    host_network: bool = False
 
 
 class ForeignKind(Sourced):
@@ -27,20 +89,12 @@ class NodeKinds(Entry):
 load_node_kinds = entry_loader(NodeKinds, "kube/node_kinds")
 
 
-def foreign_node(labels: Mapping[str, str]) -> str | None:
-    """Why a node with these labels never runs pods of Linux DaemonSets, or None."""
-    kinds = load_node_kinds().foreign
-    return next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), None)
-
-
-_OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
-_QUANTITY = re.compile(r"(\d+)(k|M)?")
-
-
 def parse_node(answer: Answer) -> ClusterNode:
     """One item of `/api/v1/nodes`."""
     spec, status = answer.get("spec") or {}, answer.get("status") or {}
     labels = answer["metadata"].get("labels") or {}
+    kinds = load_node_kinds().foreign
+    foreign = next((kind.what for kind in kinds if labels.get(kind.label) == kind.value), None)
     return ClusterNode(
         name=answer["metadata"]["name"],
         labels=labels,
@@ -51,7 +105,7 @@ def parse_node(answer: Answer) -> ClusterNode:
         capacity=_extended(status.get("capacity") or {}),
         allocatable=_extended(status.get("allocatable") or {}),
         down=_down(answer),
-        foreign=foreign_node(labels),
+        foreign=foreign,
     )
 
 

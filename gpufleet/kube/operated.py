@@ -17,12 +17,9 @@ class OperatedKind(Sourced):
     api: str
     conditions: tuple[str, ...]
 
-    @property
-    def plural(self) -> str:
-        return self.crd.split(".")[0]
-
     def path(self, ref: ObjectRef) -> str:
-        return f"{self.api}/namespaces/{ref.namespace}/{self.plural}/{ref.name}"
+        plural = self.crd.split(".")[0]
+        return f"{self.api}/namespaces/{ref.namespace}/{plural}/{ref.name}"
 
 
 class OperatedKinds(Entry):
@@ -54,9 +51,8 @@ def _state(item: Mapping[str, Any], kind: OperatedKind) -> str | None:
     """Why an object does not work, or "". None if its operator reports no condition."""
     if (item.get("spec") or {}).get("paused"):
         return ""
-    conditions = {
-        entry["type"]: entry for entry in (item.get("status") or {}).get("conditions") or ()
-    }
+    listed = (item.get("status") or {}).get("conditions") or ()
+    conditions = {entry["type"]: entry for entry in listed}
     reported = [conditions[name] for name in kind.conditions if name in conditions]
     generation = item["metadata"].get("generation") or 0
     if any((entry.get("observedGeneration") or generation) < generation for entry in reported):

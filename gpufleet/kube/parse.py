@@ -32,9 +32,8 @@ _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationCont
 def parse_version(answer: Answer) -> ServerVersion:
     """Parse `/version`. Vendors write minors such as "29+"."""
     number = re.match(r"\d+", str(answer["minor"]))
-    return ServerVersion(
-        int(answer["major"]), int(number.group()) if number else 0, str(answer["gitVersion"])
-    )
+    minor = int(number.group()) if number else 0
+    return ServerVersion(int(answer["major"]), minor, str(answer["gitVersion"]))
 
 
 def true_condition(answer: Answer, kind: str) -> Answer:
@@ -102,7 +101,8 @@ def release_of(answer: Answer) -> ReleaseRef | None:
 def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
     """One DaemonSet, Deployment or StatefulSet of apps/v1."""
     spec, status = answer["spec"], answer.get("status") or {}
-    pod, owners = spec["template"]["spec"], answer["metadata"].get("ownerReferences") or ()
+    owners = answer["metadata"].get("ownerReferences") or ()
+    owner = next((each for each in owners if each.get("controller")), None)
     if kind == "DaemonSet":
         wanted = status.get("desiredNumberScheduled") or 0
         ready, updated = status.get("numberAvailable"), status.get("updatedNumberScheduled")
@@ -124,16 +124,9 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         settled=(status.get("observedGeneration") or 0) >= answer["metadata"].get("generation", 0),
         selector=(spec.get("selector") or {}).get("matchLabels") or {},
         release=release_of(answer),
-        owner=next(
-            (
-                ObjectRef(each["kind"], "", each["name"])
-                for each in owners
-                if each.get("controller")
-            ),
-            None,
-        ),
+        owner=ObjectRef(owner["kind"], "", owner["name"]) if owner else None,
         labels=answer["metadata"].get("labels") or {},
-        **_of_pod(pod),
+        **_of_pod(spec["template"]["spec"]),
     )
 
 
@@ -164,16 +157,13 @@ def _of_pod(spec: Answer) -> dict[str, Any]:
     ports = [port for container in containers for port in container.get("ports") or ()]
     network = bool(spec.get("hostNetwork"))
     host = {port["containerPort"] if network else port.get("hostPort") for port in ports}
+    mounts = [each["hostPath"] for each in spec.get("volumes") or () if each.get("hostPath")]
     return {
         "images": tuple(container.get("image") or "" for container in containers),
         "host_ports": tuple(sorted(port for port in host if port)),
         "ports": tuple(sorted({port["containerPort"] for port in ports})),
         "host_network": network,
-        "host_paths": tuple(
-            str(volume["hostPath"].get("path") or "")
-            for volume in spec.get("volumes") or ()
-            if volume.get("hostPath")
-        ),
+        "host_paths": tuple(str(mount.get("path") or "") for mount in mounts),
         "placement": placement_of(spec),
     }
 

@@ -35,10 +35,7 @@ def missing_permissions(context: str, messages: Iterable[str]) -> Finding:
             others[quote_field(message)] = None
     example = " ".join(next(iter(verbs), "--list").split()[:2])
     missing = [*verbs, *others]
-    more = (
-        [f"and {len(missing) - MAX_SHOWN_PERMISSIONS} more"]
-        if len(missing) > MAX_SHOWN_PERMISSIONS
-        else []
-    )
-    said = ", ".join([*missing[:MAX_SHOWN_PERMISSIONS], *more])
-    return findings.FORBIDDEN(context=context, missing=said, example=example)
+    shown, more = missing[:MAX_SHOWN_PERMISSIONS], len(missing) - MAX_SHOWN_PERMISSIONS
+    if more > 0:
+        shown.append(f"and {more} more")
+    return findings.FORBIDDEN(context=context, missing=", ".join(shown), example=example)

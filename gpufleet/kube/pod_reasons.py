@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ Item = Mapping[str, Any]
 
 IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 STARTING_REASONS = ("", "ContainerCreating", "PodInitializing")
+GENERATED_PARTS = {"ReplicaSet": 1, "Pod": 2}  # kind -> parts at the end of a name, at most
 MAX_CHARS = 400  # of one message
 _MADE = re.compile(r'pods? "[^"]+"')  # a name that changes with every attempt
 # Part of all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota,
@@ -31,6 +32,18 @@ class Reason:
 
     text: str
     stays: bool = False
+
+
+def is_about(involved: Item, names: Collection[str]) -> bool:
+    """True if the object of an event has one of these names, or is a ReplicaSet or pod of an object
+    that has; the pod may be gone. Example: ReplicaSet web-7d8f is of web; Deployment web-ui is not.
+    """
+    name = str(involved.get("name"))
+    for _ in range(GENERATED_PARTS.get(str(involved.get("kind")), 0)):
+        if name in names:
+            return True
+        name = name.rpartition("-")[0]
+    return name in names
 
 
 def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") -> list[Reason]:
@@ -98,15 +111,14 @@ def _why_container(container: Item) -> Reason | None:
     waiting = state.get("waiting") or {}
     reason = waiting.get("reason") or ""
     ended = (container.get("lastState") or {}).get("terminated") or state.get("terminated")
+    why = f"{reason}: {shorten_reason(waiting.get('message'))}"
     if reason in IMAGE:
-        why = f"{reason}: {shorten_reason(waiting.get('message'))}"
         return Reason(f"the image {container.get('image')} cannot be pulled ({why})", stays=True)
     if ended and (reason == "CrashLoopBackOff" or ended.get("exitCode")):
         times = count_noun(container.get("restartCount", 0), "restart")
-        why = f"exit code {ended.get('exitCode')}, {ended.get('reason')}, {times}"
+        exited = f"exit code {ended.get('exitCode')}, {ended.get('reason')}, {times}"
         said = f": {shorten_reason(ended['message'])}" if ended.get("message") else ""
-        return Reason(f"container {name} crashes ({why}){said}", stays=True)
+        return Reason(f"container {name} crashes ({exited}){said}", stays=True)
     if reason not in STARTING_REASONS:
-        why = f"{reason}: {shorten_reason(waiting.get('message'))}"
         return Reason(f"container {name} does not start ({why})", stays=True)
     return None

@@ -52,11 +52,9 @@ def why_none(placement: Placement, nodes: Iterable[ClusterNode]) -> str:
         if len(everywhere) == 1:
             return f"the only node does not have {missing}"
         return f"none of the {count_noun(len(everywhere), 'node')} has {missing}"
-    taints = {
-        str(taint) for node in labelled for taint in node.taints if not _tolerated(taint, placement)
-    }
+    taints = [taint for node in labelled for taint in node.taints]
     names = ", ".join(node.name for node in labelled[:3]) + (", …" if len(labelled) > 3 else "")
-    listed = ", ".join(sorted(taints))
+    listed = ", ".join(sorted({str(each) for each in taints if not _tolerated(each, placement)}))
     return f"the matching nodes ({names}) have taints that it does not tolerate: {listed}"
 
 

@@ -54,13 +54,12 @@ def parse_system_pods(
         ports = {port["containerPort"] for each in containers for port in each.get("ports") or ()}
         labels = pod["metadata"].get("labels") or {}
         words = _words(pod)
+        mounted = _mounted(pod) if _by_file(words) else []
         kind = SystemPod(
             labels={name: labels[name] for name in LABELS if name in labels},
             words=words,
             ports=tuple(sorted(ports)),
-            config=_fields(configs[name] for name in _mounted(pod) if name in configs)
-            if _by_file(words)
-            else {},
+            config=_fields(configs[name] for name in mounted if name in configs),
         )
         if kind not in found:
             found.append(kind)

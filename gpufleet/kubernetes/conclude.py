@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.images import with_archives
-from gpufleet.kubernetes.plan import (
-    KubernetesPlan,
-)
+from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.transaction import PackageTransaction
@@ -23,12 +21,9 @@ def conclude_kubernetes(
     """The state of the host after the run. `found`: the transaction, if one ran."""
     old = facts.provenance.entry(KubernetesEntry)
     version = found.version if found else plan.before
-    containerd = plan.containerd
-    part = (
-        FilePart(config=containerd.config, changes=ChangesPart.of(containerd.record))
-        if containerd
-        else old.containerd
-    )
+    part = old.containerd
+    if made := plan.containerd:
+        part = FilePart(config=made.config, changes=ChangesPart.of(made.record))
     entry = KubernetesEntry(
         version=version,
         part=plan.part,

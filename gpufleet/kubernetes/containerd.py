@@ -133,10 +133,8 @@ def _wanted(
         names = option_spellings(entry or {}, DRIVER) or (DRIVER,)
         options: list[Path] = [(*tables, name, "options", key) for key in names]
         if all(bool(lookup_path(data, each)) == required.systemd_cgroups for each in options):
-            ours = (
-                each for each in ((*tables, name), *options) if is_our_value(data, each, record)
-            )
-            wanted |= {each: record.values[each] for each in ours}
+            places: list[Path] = [(*tables, name), *options]
+            wanted |= {at: record.values[at] for at in places if is_our_value(data, at, record)}
             continue
         if entry is not None:
             wanted |= dict.fromkeys(options, required.systemd_cgroups)
@@ -162,11 +160,10 @@ def _registry_folders(data: Data, place: Path, record: EditRecord) -> dict[Path,
 def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
     """Path of a file that sets `mirrors`, or "". The CRI plugin does not load if folders of
     registries are set too."""
+    names = (*CRI.values(), _IMAGES)
     for path in read_files(texts, main):
         plugins = parse_tables(texts[path]).get("plugins")
-        if any(
-            lookup_path(plugins, (name, "registry", "mirrors")) for name in (*CRI.values(), _IMAGES)
-        ):
+        if any(lookup_path(plugins, (name, "registry", "mirrors")) for name in names):
             return path
     return ""
 
@@ -207,9 +204,6 @@ def _plan(facts: NodeFacts, runtime: Runtime, merged: Merged, text: str | None) 
         change=change,
         activation="restart" if change and runtime.running else "none",
         reason=f"{path} changes" if change else "",
-        postponed=False,
-        default=False,
-        user_keys=(),
         record=merged.record,
         findings=(),
         socket="/run/containerd/containerd.sock",

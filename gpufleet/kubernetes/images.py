@@ -11,7 +11,7 @@ from gpufleet.core.limits import MIB
 from gpufleet.facts.files import HOME
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
-from gpufleet.kubernetes.findings import images as found
+from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.record import KubernetesEntry
 
 IMAGES_FOLDER = f"{HOME}/images"  # of uploads on a host

@@ -44,26 +44,24 @@ def init_configuration(settings: KubernetesSettings, version: str, api: str) -> 
         "nodeRegistration": _registration(settings, api, controls=True),
     }
     old_limit = {"timeoutForControlPlane": SLOW["controlPlaneComponentHealthCheck"]}
-    address = _in_url(settings.metrics_address)
-    bind = {"bind-address": settings.metrics_address}
-    metrics = {"listen-metrics-urls": f"http://{address}:{ETCD_METRICS}"}
+    address = settings.metrics_address
+    bind = {"bind-address": address}
+    in_url = f"[{address}]" if ":" in address else address
+    metrics = {"listen-metrics-urls": f"http://{in_url}:{ETCD_METRICS}"}
     image = {"imageTag": settings.etcd_tag} if settings.etcd_tag else {}
     cluster: dict[str, Any] = {
         "apiVersion": api,
         "kind": "ClusterConfiguration",
         "kubernetesVersion": f"v{version}",
         **({"apiServer": old_limit} if api == OLD_API else {}),
-        "networking": {
-            "podSubnet": settings.pod_subnet,
-            "serviceSubnet": settings.service_subnet,
-        },
+        "networking": {"podSubnet": settings.pod_subnet, "serviceSubnet": settings.service_subnet},
         "controllerManager": {"extraArgs": _arguments(api, bind)},
         "scheduler": {"extraArgs": _arguments(api, bind)},
         "etcd": {"local": {**image, "extraArgs": _arguments(api, metrics)}},
     }
     if settings.endpoint:  # kubeadm adds it to the API server's certificate
         cluster["controlPlaneEndpoint"] = settings.endpoint
-    proxy = {"metricsBindAddress": f"{address}:{PROXY_METRICS}", **settings.kube_proxy}
+    proxy = {"metricsBindAddress": f"{in_url}:{PROXY_METRICS}", **settings.kube_proxy}
     return _text(
         init,
         cluster,
@@ -74,23 +72,20 @@ def init_configuration(settings: KubernetesSettings, version: str, api: str) -> 
 
 def join_configuration(settings: KubernetesSettings, token: JoinToken, api: str) -> str:
     """The file of `kubeadm join`. It contains the token, and the key of a control plane."""
-    controls: dict[str, Any] = {"controlPlane": {"certificateKey": token.key}} if token.key else {}
-    return _text(
-        {
-            "apiVersion": api,
-            "kind": "JoinConfiguration",
-            "discovery": {
-                "bootstrapToken": {
-                    "apiServerEndpoint": token.endpoint,
-                    "token": token.token,
-                    "caCertHashes": [token.hash],
-                }
-            },
-            **({} if api == OLD_API else {"timeouts": SLOW}),
-            **controls,
-            "nodeRegistration": _registration(settings, api, controls=bool(token.key)),
-        }
-    )
+    bootstrap = {
+        "apiServerEndpoint": token.endpoint,
+        "token": token.token,
+        "caCertHashes": [token.hash],
+    }
+    join: dict[str, Any] = {
+        "apiVersion": api,
+        "kind": "JoinConfiguration",
+        "discovery": {"bootstrapToken": bootstrap},
+        **({} if api == OLD_API else {"timeouts": SLOW}),
+        **({"controlPlane": {"certificateKey": token.key}} if token.key else {}),
+        "nodeRegistration": _registration(settings, api, controls=bool(token.key)),
+    }
+    return _text(join)
 
 
 def certificates_configuration(key: str, version: str, api: str) -> str:
@@ -132,10 +127,6 @@ def _arguments(api: str, named: dict[str, str]) -> dict[str, str] | list[dict[st
     if api == OLD_API:
         return dict(named)
     return [{"name": name, "value": value} for name, value in named.items()]
-
-
-def _in_url(address: str) -> str:
-    return f"[{address}]" if ":" in address else address
 
 
 def _taint(text: str) -> dict[str, str]:

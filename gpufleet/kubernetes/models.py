@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from gpufleet.core.entries import Sourced, Style
 from gpufleet.core.versions import version_tuple
@@ -21,42 +21,43 @@ class KubernetesRepository(Sourced):
     layouts: tuple[RepositoryLayout, ...]
 
 
-class Requirement(Sourced):
-    """A requirement on hosts, with the first minor that has it."""
+class FromMinor(Sourced):
+    """An entry that applies to a minor and those after it."""
+
+    since: str
+
+
+class Requirement(FromMinor):
+    """A requirement on hosts."""
 
     name: str
-    since: str
 
 
-class ConfigurationApi(Sourced):
-    """The API of kubeadm's configuration, of a minor and those after it."""
+class ConfigurationApi(FromMinor):
+    """The API of kubeadm's configuration."""
 
-    since: str
     api: str
 
 
-class NewerField(Sourced):
+class NewerField(FromMinor):
     """A field of a component's configuration, or a value of it, that older minors do not have."""
 
     setting: Literal["kubelet", "kube_proxy"]
     field: str
     value: str | None = None  # None: any
-    since: str
     unknown: Literal["ignores", "fails"]  # effect in an older minor
 
 
-class KernelLimit(Sourced):
-    """The oldest kernel that kubeadm accepts, from a minor on and below another."""
+class KernelLimit(FromMinor):
+    """The oldest kernel that kubeadm accepts, below another minor."""
 
-    since: str
     below: str
     minimum: str
 
 
-class ContainerdLimit(Sourced):
-    """The oldest containerd of a minor and those after it."""
+class ContainerdLimit(FromMinor):
+    """The oldest containerd."""
 
-    since: str
     minimum: str
 
 
@@ -82,12 +83,7 @@ class Flannel(Sourced):
     plugin: str
 
 
-class _Since(Protocol):
-    @property
-    def since(self) -> str: ...
-
-
-SinceOf = TypeVar("SinceOf", bound=_Since)
+SinceOf = TypeVar("SinceOf", bound=FromMinor)
 
 
 def _latest(entries: Iterable[SinceOf], minor: str) -> SinceOf:

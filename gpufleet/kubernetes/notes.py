@@ -5,9 +5,7 @@ from __future__ import annotations
 from gpufleet.facts.files import HOME
 
 JOINED = f"{HOME}/kubernetes.joined"  # it is a node
-KUBERNETES_BEGUN_PATH = (
-    f"{HOME}/kubernetes.begun"  # kubeadm did not succeed yet, or a reset did not
-)
+KUBERNETES_BEGUN_PATH = f"{HOME}/kubernetes.begun"  # kubeadm, or a reset, did not succeed yet
 KUBELET = "/etc/kubernetes/kubelet.conf"  # a node has it until it is reset
 NETWORKED = f"{HOME}/kubernetes.network"  # the network's objects were applied
 KUBERNETES_READY_PATH = f"{HOME}/kubernetes.ready"  # the node was Ready, with its network

@@ -16,18 +16,18 @@ from gpufleet.kubernetes.containerd import CERTS, Required, plan_containerd_cri
 from gpufleet.kubernetes.findings import choice, cluster
 from gpufleet.kubernetes.images import pending_archives, room_for
 from gpufleet.kubernetes.kubeadm import cgroup_driver
-from gpufleet.kubernetes.member import HostMember, is_package_installed, member_of, version_fits
-from gpufleet.kubernetes.models import Kubernetes, KubernetesCatalog
-from gpufleet.kubernetes.notes import (
-    INSTALLING,
-    JOINED,
-    KUBERNETES_READY_PATH,
-    MODULES,
-    NETWORKED,
-    SYSCTLS,
+from gpufleet.kubernetes.member import (
+    HostMember,
+    Part,
+    check_roster,
+    is_package_installed,
+    join_sources,
+    member_of,
+    version_fits,
 )
+from gpufleet.kubernetes.models import Kubernetes, KubernetesRepository
+from gpufleet.kubernetes.notes import JOINED, KUBERNETES_READY_PATH, MODULES, NETWORKED, SYSCTLS
 from gpufleet.kubernetes.preflight import check_identity, cluster_obstacles
-from gpufleet.kubernetes.roster import Part, check_roster, join_sources
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.packages.repository import Repository, RepositoryPlan, plan_repository, repository_at
 from gpufleet.packages.transaction import PackageTransaction, to_hold
@@ -93,51 +93,44 @@ class KubernetesPlan:
 
 
 def plan_kubernetes(
-    settings: KubernetesSettings, catalog: KubernetesCatalog, context: RoleContext
+    settings: KubernetesSettings, context: RoleContext
 ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
     """The Kubernetes plan of one host, and findings. Never raises."""
     if not settings.enabled:
         return None, ()
-    facts, known = context.facts, catalog.kubernetes
+    facts, system = context.facts, context.facts.distribution
+    known: Kubernetes = context.catalog.kubernetes
     member = member_of(settings, known, context)
-    system = facts.distribution
-    problems = tuple(_problems(member, system, catalog))
+    problems = tuple(_problems(member, system, known))
     if system is None or problems:
         return None, problems
     problems = tuple(_obstacles(member, settings, known, context))
     if "containerd" not in facts.runtimes:
         return None, problems
-    archives = pending_archives(settings.image_archives, facts)
-    plan, notes = _plan(member, settings, catalog, context, system, archives)
-    return plan, (*problems, *room_for(archives, facts), *notes, *plan.repository.findings)
+    plan, notes = _plan(member, settings, context, system)
+    room = room_for(plan.archives, facts)
+    return plan, (*problems, *room, *notes, *plan.repository.findings)
 
 
 def _obstacles(
     member: HostMember, settings: KubernetesSettings, known: Kubernetes, context: RoleContext
 ) -> Iterator[Finding]:
     """Findings that stop a host which has a plan."""
-    facts, paths = context.facts, context.facts.cluster_host.paths
-    is_plane = member.part == "control-plane"
-    ours = member.joined or member.reset or not paths.isdisjoint(INSTALLING)
-    yield from cluster_obstacles(settings, facts, known, member.minor, is_plane, ours=ours)
+    yield from cluster_obstacles(settings, context.facts, known, member)
     yield from check_identity(context)
-    yield from check_roster(settings, context, member.part, joined=member.joined)
-    if member.initiates and JOINED in paths:
+    yield from check_roster(settings, context, member)
+    if member.initiates and JOINED in context.facts.cluster_host.paths:
         yield cluster.PLANE_RESET()
     if member.is_refused:
         yield choice.UPGRADE_REFUSED(installed=member.before, wanted=member.version)
 
 
 def _plan(
-    member: HostMember,
-    settings: KubernetesSettings,
-    catalog: KubernetesCatalog,
-    context: RoleContext,
-    system: Distribution,
-    archives: tuple[ImageArchive, ...],
+    member: HostMember, settings: KubernetesSettings, context: RoleContext, system: Distribution
 ) -> tuple[KubernetesPlan, tuple[Finding, ...]]:
     """The plan of a host that has containerd, and findings about containerd."""
-    facts, known, planes = context.facts, catalog.kubernetes, context.place.control_planes
+    facts, planes = context.facts, context.place.control_planes
+    known: Kubernetes = context.catalog.kubernetes
     paths, minor = facts.cluster_host.paths, member.minor
     missing = any(not is_package_installed(facts, name) for name in known.packages)
     needed = not member.before or missing or not version_fits(member.before, member.version)
@@ -145,9 +138,9 @@ def _plan(
     keeps = member.joined and needed and not member.is_refused
     version = (keeps and member.before) or member.version
     exact = version.count(".") == 2
-    source = _repository(settings, catalog, system, minor)
+    source = _repository(settings, known.repository, system, minor)
     repository = plan_repository(source, facts, wanted=needed)
-    containerd, notes = _containerd(settings, catalog, context, minor)
+    containerd, notes = _containerd(settings, context, known.pause_image(minor))
     wanted = tuple(host_files(settings))
     networked, reset = settings.network == "flannel", member.reset
     begins = member.leads and (member.joined or member.initiates)
@@ -177,7 +170,7 @@ def _plan(
         networks=networked and begins and (NETWORKED not in paths or reset),
         waits=networked and (KUBERNETES_READY_PATH not in paths or reset),
         reset=reset,
-        archives=archives,
+        archives=pending_archives(settings.image_archives, facts),
         control_plane=planes[0] if planes else "",
         sources=join_sources(context, member.part) if planes else (),
         leads=member.leads,
@@ -189,14 +182,11 @@ def _plan(
 
 
 def _containerd(
-    settings: KubernetesSettings, catalog: KubernetesCatalog, context: RoleContext, minor: str
+    settings: KubernetesSettings, context: RoleContext, pause: str
 ) -> tuple[RuntimePlan | None, tuple[Finding, ...]]:
-    facts = context.facts
-    driver = cgroup_driver(settings)
-    required = Required(
-        driver == "systemd", catalog.kubernetes.pause_image(minor), bool(settings.registry_mirrors)
-    )
-    return plan_containerd_cri(facts, catalog, required, {**facts.texts, **context.texts})
+    facts, systemd = context.facts, cgroup_driver(settings) == "systemd"
+    required = Required(systemd, pause, bool(settings.registry_mirrors))
+    return plan_containerd_cri(facts, context.catalog, required, {**facts.texts, **context.texts})
 
 
 def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor: str) -> bool:
@@ -207,25 +197,23 @@ def _accepts_old_cgroups(settings: KubernetesSettings, known: Kubernetes, minor:
 
 
 def _problems(
-    member: HostMember, system: Distribution | None, catalog: KubernetesCatalog
+    member: HostMember, system: Distribution | None, known: Kubernetes
 ) -> Iterator[Finding]:
     """Why no plan can be made at all."""
-    known, version, minor = catalog.kubernetes, member.version, member.minor
     managers = {name for layout in known.repository.layouts for name in layout.managers}
     if system is None or system.manager not in managers:
         title = system.title if system else "this distribution"
         yield choice.NO_PACKAGES(distribution=title)
     oldest, newest = map(version_tuple, (known.oldest, known.newest))
-    if not member.keeps and not oldest <= version_tuple(minor) <= newest:
+    if not member.keeps and not oldest <= version_tuple(member.minor) <= newest:
         yield choice.VERSION_UNKNOWN(
-            version=version, date=known.as_of, oldest=known.oldest, newest=known.newest
+            version=member.version, date=known.as_of, oldest=known.oldest, newest=known.newest
         )
 
 
 def _repository(
-    settings: KubernetesSettings, catalog: KubernetesCatalog, system: Distribution, minor: str
+    settings: KubernetesSettings, source: KubernetesRepository, system: Distribution, minor: str
 ) -> Repository:
-    source = catalog.kubernetes.repository
     own, known = settings.repo_key_fingerprint, source.key.fingerprints
     url = f"{settings.repo_url or source.base}/{source.paths[system.style].format(minor=minor)}"
     key_url = f"{url}{source.key.file}"
@@ -242,9 +230,5 @@ def host_files(settings: KubernetesSettings) -> Iterator[FileWrite]:
             f'server = "{url}"\n\n[host."{url}"]\n'
             '  capabilities = ["pull", "resolve"]\n  override_path = true\n'
         )
-        yield FileWrite(f"{CERTS}/{_folder(name)}/hosts.toml", text)
-
-
-def _folder(registry: str) -> str:
-    """A registry's folder; nothing in it leads out of the parent."""
-    return re.sub(r"[^A-Za-z0-9_.:-]", "_", registry).lstrip(".") or "_"
+        folder = re.sub(r"[^A-Za-z0-9_.:-]", "_", name).lstrip(".") or "_"  # stays in its parent
+        yield FileWrite(f"{CERTS}/{folder}/hosts.toml", text)

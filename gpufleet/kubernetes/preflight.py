@@ -9,7 +9,9 @@ from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.findings import choice, hosts
+from gpufleet.kubernetes.member import HostMember
 from gpufleet.kubernetes.models import Kubernetes
+from gpufleet.kubernetes.notes import INSTALLING
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.role.protocol import RoleContext
 
@@ -27,18 +29,10 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 
 
 def cluster_obstacles(
-    settings: KubernetesSettings,
-    facts: NodeFacts,
-    known: Kubernetes,
-    minor: str,
-    controls: bool,
-    *,
-    ours: bool,
+    settings: KubernetesSettings, facts: NodeFacts, known: Kubernetes, member: HostMember
 ) -> Iterator[Finding]:
-    """Findings before anything is changed.
-
-    `controls`: the host will be a control plane. `ours`: gpufleet made it a node, or began to."""
-    host = facts.cluster_host
+    """Findings before anything is changed."""
+    host, minor = facts.cluster_host, member.minor
     if host.cgroups == 1 and known.requires("cgroups-v2", minor):
         accepted = settings.kubelet.get("failCgroupV1") is False
         kind = choice.CGROUPS_V1_ACCEPTED if accepted else choice.CGROUPS_V1
@@ -52,20 +46,13 @@ def cluster_obstacles(
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
         yield hosts.SWAP_ON(devices=", ".join(host.swap))
-    yield from unusable_name(facts)
-    if not ours:
-        yield from check_other_clusters(
-            facts, NODE_PORTS["control-plane" if controls else "worker"], settings.network
-        )
-    if controls:
+    if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
+        yield hosts.NO_DNS_NAME(name=host.name)
+    ours = member.joined or member.reset or not host.paths.isdisjoint(INSTALLING)
+    if not ours:  # gpufleet neither made it a node nor began to
+        yield from check_other_clusters(facts, NODE_PORTS[member.part], settings.network)
+    if member.part == "control-plane":
         yield from size_of(facts, known)
-
-
-def unusable_name(facts: NodeFacts) -> Iterator[Finding]:
-    """A host name that cannot be a node's."""
-    name = facts.cluster_host.name
-    if not _NAME.fullmatch(name.lower()) or len(name) > LONGEST_NAME:
-        yield hosts.NO_DNS_NAME(name=name)
 
 
 def check_identity(context: RoleContext) -> Iterator[Finding]:
@@ -81,11 +68,9 @@ def _fields(settings: KubernetesSettings, known: Kubernetes, minor: str) -> Iter
     given = {"kubelet": settings.kubelet, "kube_proxy": settings.kube_proxy}
     for setting, fields in given.items():
         for each in known.too_new(setting, fields, minor):
-            ignored = each.unknown == "ignores"
-            effect = (
-                f"{minor} ignores it" if ignored else f"its component of {minor} does not start"
-            )
-            severity = Severity.WARNING if ignored else Severity.BLOCKER
+            severity, effect = Severity.BLOCKER, f"its component of {minor} does not start"
+            if each.unknown == "ignores":
+                severity, effect = Severity.WARNING, f"{minor} ignores it"
             name = f"{each.field} = {each.value}" if each.value else each.field
             key = f"{settings.prefix}{setting}"
             yield choice.FIELD_TOO_NEW(
@@ -106,11 +91,9 @@ def _runtime(facts: NodeFacts, known: Kubernetes, minor: str) -> Iterator[Findin
 
 
 def check_other_clusters(
-    facts: NodeFacts, ports: Collection[int], network: str, *, own_cni: bool = False
+    facts: NodeFacts, ports: Collection[int], network: str
 ) -> Iterator[Finding]:
-    """Findings about files of another cluster and about ports in use.
-
-    `own_cni`: CNI configuration is not read from the usual folder."""
+    """Findings about files of another cluster and about ports in use."""
     if facts.kubelet:
         yield hosts.FOREIGN_NODE()
         return
@@ -119,7 +102,7 @@ def check_other_clusters(
     left += sorted(path for path in paths if path.startswith(STATE))
     if network == "flannel":
         left += sorted(path for path in paths if path.startswith(LINKS))
-        left += sorted(path for path in paths if _precedes(path) and not own_cni)
+        left += sorted(path for path in paths if _precedes(path))
     if left:
         yield hosts.LEFTOVERS(paths=", ".join(left))
     for listener in facts.listeners:

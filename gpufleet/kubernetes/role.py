@@ -16,19 +16,8 @@ from gpufleet.kubernetes.containerd import CERTS
 from gpufleet.kubernetes.findings import cluster as found
 from gpufleet.kubernetes.kubeadm import cgroup_driver
 from gpufleet.kubernetes.models import KubernetesCatalog
-from gpufleet.kubernetes.notes import (
-    JOINED,
-    KUBELET,
-    KUBERNETES_BEGUN_PATH,
-    MODULES,
-    NODE,
-    SYSCTLS,
-)
-from gpufleet.kubernetes.plan import (
-    KubernetesPlan,
-    host_files,
-    plan_kubernetes,
-)
+from gpufleet.kubernetes.notes import JOINED, KUBELET, KUBERNETES_BEGUN_PATH, MODULES, NODE, SYSCTLS
+from gpufleet.kubernetes.plan import KubernetesPlan, host_files, plan_kubernetes
 from gpufleet.kubernetes.preflight import NODE_PORTS
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.kubernetes.removal import KubernetesRemoval, plan_kubernetes_removal
@@ -37,13 +26,7 @@ from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import NO_IMPACT, Impact
 from gpufleet.role.place import Place, PlaceQuestion
-from gpufleet.role.protocol import (
-    RemovalContext,
-    Role,
-    RoleContext,
-    prefix_role,
-    repository_name,
-)
+from gpufleet.role.protocol import RemovalContext, Role, RoleContext, prefix_role, repository_name
 from gpufleet.role.result import RoleResult
 
 
@@ -85,7 +68,7 @@ class KubernetesRole(Role[KubernetesSettings, KubernetesPlan, KubernetesEntry]):
     def plan(
         self, settings: KubernetesSettings, context: RoleContext
     ) -> tuple[KubernetesPlan | None, tuple[Finding, ...]]:
-        return plan_kubernetes(settings, context.catalog, context)
+        return plan_kubernetes(settings, context)
 
     def beside(
         self,
@@ -184,9 +167,8 @@ def check_same_cluster(host: ClusterHost, plane: ClusterHost) -> Iterator[Findin
     common, or that control plane has no cluster."""
     if JOINED not in host.paths or not host.authorities:
         return
-    known = plane.authorities if JOINED in plane.paths else frozenset()
-    unknown = JOINED in plane.paths and not known
-    if not unknown and host.authorities.isdisjoint(known):
+    known = plane.authorities
+    if JOINED not in plane.paths or (known and host.authorities.isdisjoint(known)):
         yield found.NODE_ELSEWHERE(control_plane=plane.name)
 
 

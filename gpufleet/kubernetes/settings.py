@@ -63,9 +63,7 @@ def _is_address(text: str, version: int) -> bool:
 
 
 Version = Annotated[
-    str,
-    BeforeValidator(_quoted),
-    must_match(_VERSION, "a minor or a version: 1.36 or 1.36.3"),
+    str, BeforeValidator(_quoted), must_match(_VERSION, "a minor or a version: 1.36 or 1.36.3")
 ]
 Network = Annotated[str, AfterValidator(_network)]
 Endpoint = Annotated[str, AfterValidator(_endpoint)]

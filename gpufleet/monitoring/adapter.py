@@ -28,22 +28,19 @@ def plan_adapter(
     if not (wanted.enabled and wanted.autoscaling):
         return None
     catalog = load_autoscaling()  # read only if it is needed
-    taken = _taken(build, catalog.apis.custom)
+    apis = catalog.apis
+    taken = _taken(build, apis.custom)
     if taken:
-        build.findings.append(
-            findings.METRICS_API_TAKEN(api=catalog.apis.custom, found=taken.service)
-        )
+        build.findings.append(findings.METRICS_API_TAKEN(api=apis.custom, found=taken.service))
         return None
     url = adapter_url(wanted) or _prometheus(build, wanted, stack)
     if url is None:
         why = f'monitoring_prometheus = "{wanted.prometheus}"'
         build.findings.append(findings.ADAPTER_WITHOUT_PROMETHEUS(why=why))
         return None
-    others = _taken(build, catalog.apis.external)
+    others = _taken(build, apis.external)
     if others:
-        build.findings.append(
-            findings.EXTERNAL_API_TAKEN(api=catalog.apis.external, found=others.service)
-        )
+        build.findings.append(findings.EXTERNAL_API_TAKEN(api=apis.external, found=others.service))
     chart = catalog.adapter
     frozen = version_tuple(build.charts[ADAPTER].version) < version_tuple(chart.image_below)
     values = chart_values(

@@ -65,6 +65,7 @@ class AlertCatalog(Entry):
     node_labels: tuple[str, ...]
     workload_labels: dict[str, tuple[str, ...]]
     exporter_pods: str
+    readers: dict[str, str]  # image name -> the first version that reads the rules
     alternatives: tuple[tuple[str, ...], ...]
     xids: tuple[XidClass, ...]
     records: tuple[RecordingRule, ...]
@@ -72,10 +73,9 @@ class AlertCatalog(Entry):
 
     @model_validator(mode="after")
     def _check(self) -> AlertCatalog:
-        names = [alert.name for alert in self.alerts]
-        codes = [code for entry in self.xids for code in entry.codes]
-        groups: tuple[list[object], list[object]] = ([*names], [*codes])
-        for what in groups:
+        names: list[object] = [alert.name for alert in self.alerts]
+        codes: list[object] = [code for entry in self.xids for code in entry.codes]
+        for what in (names, codes):
             twice = {str(name) for name in what if what.count(name) > 1}
             if twice:
                 raise ValueError(f"named twice: {', '.join(sorted(twice))}")

@@ -41,7 +41,10 @@ def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict
 
     One group: Prometheus evaluates it in order, so alerts see the recorded series of their moment.
     """
-    fields = sorted({f for alert in catalog.alerts for f in _recorded(catalog, alert.expr)})
+    recorded = re.compile(rf"\b{catalog.prefix}:(DCGM_[A-Z0-9_]+)")
+    texts = [alert.expr for alert in catalog.alerts]
+    texts += [record.expr for record in catalog.records]
+    fields = sorted({field for text in texts for field in recorded.findall(text)})
     records = [{"record": f"{catalog.prefix}:{f}", "expr": field_expr(catalog, f)} for f in fields]
     records += [
         {"record": f"{catalog.prefix}:{record.name}", "expr": expand_macros(catalog, record.expr)}
@@ -49,13 +52,6 @@ def rule_groups(catalog: AlertCatalog, runbooks: str | None = None) -> list[dict
     ]
     alerts = [_rule(catalog, alert, runbooks) for alert in catalog.alerts]
     return [{"name": RULE_GROUP, "rules": [*records, *alerts]}]
-
-
-def _recorded(catalog: AlertCatalog, expr: str) -> set[str]:
-    """Fields that an expression, or a recorded series in it, takes from their recorded series."""
-    texts = [expr, *(record.expr for record in catalog.records)]
-    pattern = re.compile(rf"\b{catalog.prefix}:(DCGM_[A-Z0-9_]+)")
-    return {field for text in texts for field in pattern.findall(text)}
 
 
 def _rule(catalog: AlertCatalog, alert: Alert, runbooks: str | None) -> dict[str, Any]:
@@ -145,5 +141,4 @@ def prometheus_rule(
 
 def rules_file(content: Mapping[str, Any], title: str) -> str:
     """The text of a rules file or of a manifest, with `title` as its first comment."""
-    body = yaml_text(content)
-    return f"# {title}\n{body}"
+    return f"# {title}\n{yaml_text(content)}"

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.versions import version_tuple
 from gpufleet.kube.facts import ClusterFacts
 from gpufleet.kube.objects import ObjectSet
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.alert_models import AlertCatalog, load_alerts
 from gpufleet.monitoring.alert_rules import missing_fields, prometheus_rule, rule_groups
-from gpufleet.monitoring.extra_rules import EXTRA_RULE_NAME as EXTRA
-from gpufleet.monitoring.extra_rules import extra_groups
+from gpufleet.monitoring.extra_rules import EXTRA_RULE_NAME, extra_groups
 from gpufleet.monitoring.monitors import (
     MonitorPlan,
     match_labels,
-    not_read,
-    prometheus_name,
     prometheus_selector,
     selects_labels,
 )
@@ -40,21 +38,37 @@ def plan_alerts(
     catalog = load_alerts()
     found: list[Finding] = []
     objects = []
+    old = None if monitors.install else _old_reader(catalog, facts)
     operated = monitors.install or facts.serves(RULE_CRD)
     if wanted.enabled and operated and (wanted.alerts or wanted.extra_rules):
         labels, found = _labels(wanted, facts, monitors)
-        found += not_read(
-            wanted, facts, "PrometheusRule", wanted.namespace, install=monitors.install
-        )
-        if wanted.alerts:
-            found += _silent(catalog, collected)
+        found += monitors.not_read(wanted, facts, wanted.namespace, "PrometheusRule")
+        if wanted.alerts and old:
+            found.append(findings.RULES_NOT_READ(reader=old))
+        elif wanted.alerts:
+            names = [] if collected is None else silent_alerts(catalog, collected)
+            if names:
+                found.append(findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names)))
             groups = rule_groups(catalog, wanted.runbook_base)
             objects.append(prometheus_rule(groups, wanted.namespace, labels))
         if wanted.extra_rules:
             groups = extra_groups(wanted.extra_rules)
-            objects.append(prometheus_rule(groups, wanted.namespace, labels, EXTRA))
+            objects.append(prometheus_rule(groups, wanted.namespace, labels, EXTRA_RULE_NAME))
     path = f"/apis/monitoring.coreos.com/v1/namespaces/{wanted.namespace}/prometheusrules"
     return ObjectSet(wanted.namespace, path, ALERTS_PART, tuple(objects)), found
+
+
+def _old_reader(catalog: AlertCatalog, facts: ClusterFacts) -> str | None:
+    """An existing operator, or a Prometheus of one, that cannot read our rules: its webhook would
+    refuse them, or it would not configure any Prometheus any more."""
+    for work in facts.workloads:
+        for image in work.images if work.wanted else ():
+            name, _, tag = image.split("@")[0].rsplit("/", 1)[-1].partition(":")
+            operated = work.owner is not None and work.owner.kind == "Prometheus"
+            first = catalog.readers.get(name) if name != "prometheus" or operated else None
+            if first and () < version_tuple(tag) < version_tuple(first):
+                return f"{work.ref} ({name} {tag})"
+    return None
 
 
 def _labels(
@@ -66,17 +80,9 @@ def _labels(
     if selects_labels(selector, labels):
         return labels, []
     not_selected = findings.RULES_NOT_SELECTED(
-        prometheus=prometheus_name(wanted, facts, install=monitors.install),
-        selector=selector or "nothing",
-        labels=labels or "none",
+        prometheus=monitors.prometheus, selector=selector or "nothing", labels=labels or "none"
     )
     return labels, [not_selected]
-
-
-def _silent(catalog: AlertCatalog, collected: Collection[str] | None) -> list[Finding]:
-    """A finding if alerts never fire because our exporter does not collect their fields."""
-    names = [] if collected is None else silent_alerts(catalog, collected)
-    return [findings.ALERTS_WITHOUT_FIELDS(names=", ".join(names))] if names else []
 
 
 def silent_alerts(catalog: AlertCatalog, collected: Collection[str]) -> list[str]:

@@ -57,6 +57,4 @@ def alertmanager_config(receivers: Sequence[dict[str, Any]]) -> dict[str, Any]:
         warning="warning" if "warning" in names else DEFAULT_RECEIVER,
         info="info" if "info" in names else NOBODY_RECEIVER,
     )
-    config = dict(yaml.safe_load(text))
-    config["receivers"] = [*receivers, {"name": NOBODY_RECEIVER}]
-    return config
+    return {**yaml.safe_load(text), "receivers": [*receivers, {"name": NOBODY_RECEIVER}]}

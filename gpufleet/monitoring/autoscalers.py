@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from decimal import Decimal
 
 from gpufleet.core.render import render_template
 from gpufleet.core.versions import version_tuple
 from gpufleet.monitoring.autoscaling_models import Autoscaling, PodLabels, PodMetric
 from gpufleet.monitoring.autoscaling_rules import metric_query
 
+FACTORS = {
+    suffix: Decimal(base) ** power
+    for base, suffixes in ((1000, ["", "k", "M", "G", "T"]), (1024, ["", "Ki", "Mi", "Gi", "Ti"]))
+    for power, suffix in enumerate(suffixes)
+} | {"m": Decimal("0.001")}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?")
 STABILIZATION_SECONDS = 300  # the default of Kubernetes for scaling down
 
 
@@ -58,14 +66,12 @@ def render_hpa(catalog: Autoscaling, wanted: Scaling, api: str, minor: str) -> s
 
 def scaled_object(catalog: Autoscaling, wanted: Scaling, prometheus: str) -> str:
     """A ScaledObject of KEDA with the same metric, which queries the Prometheus at that URL."""
-    number = str(parse_quantity(wanted.value))
-    labels = catalog.labels[-1]
     return render_template(
         "monitoring/scaled-object.yaml",
         **_shared(wanted),
         prometheus=prometheus,
-        query=pods_query(wanted, labels),
-        value=number,
+        query=pods_query(wanted, catalog.labels[-1]),
+        value=f"{parse_quantity(wanted.value):f}",  # KEDA reads no suffixes
     )
 
 
@@ -76,11 +82,15 @@ def pods_query(wanted: Scaling, labels: PodLabels) -> str:
     return f"sum({metric_query(wanted.metric, wanted.metric.over, matchers, labels.pod)})"
 
 
-def parse_quantity(text: str) -> int:
-    """60Gi as a number, for KEDA's thresholds. Raises ValueError for anything else."""
-    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 10**3, "M": 10**6}
-    suffix = next((suffix for suffix in factors if text.endswith(suffix)), "")
-    return int(text.removesuffix(suffix)) * factors.get(suffix, 1)
+def parse_quantity(text: str) -> Decimal:
+    """A Kubernetes quantity as a number. Raises ValueError.
+
+    Example: 1.5Gi -> 1610612736, 500m -> 0.5
+    """
+    match = _QUANTITY.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text} is not a quantity")
+    return Decimal(match[1]) * FACTORS[match[2] or ""]
 
 
 def _shared(wanted: Scaling) -> dict[str, object]:

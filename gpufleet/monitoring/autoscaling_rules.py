@@ -7,13 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufleet.monitoring.autoscaling_models import (
-    Aggregation,
-    Autoscaling,
-    PodLabels,
-    PodMetric,
-    ScaledField,
-)
+from gpufleet.monitoring.autoscaling_models import Aggregation, Autoscaling, PodLabels, PodMetric
 
 Rule = dict[str, Any]
 PER_GPU = ("UUID", "GPU_I_ID")  # of a GPU, and of its part under MIG
@@ -28,7 +22,7 @@ def custom_rules(catalog: Autoscaling) -> list[Rule]:
     """
     return [
         {
-            "seriesQuery": _series(metric, f'{labels.namespace}!="",{labels.pod}!=""'),
+            "seriesQuery": _series(metric, labels),
             "resources": {
                 "overrides": {
                     labels.namespace: {"resource": "namespace"},
@@ -45,33 +39,32 @@ def custom_rules(catalog: Autoscaling) -> list[Rule]:
 
 def external_rules(catalog: Autoscaling) -> list[Rule]:
     """Rules for metrics of the autoscaler's namespace, of the API external.metrics.k8s.io."""
-    return [_external(metric, labels) for labels in catalog.labels for metric in catalog.metrics]
+    return [
+        {
+            "seriesQuery": _series(metric, labels),
+            "resources": {"overrides": {labels.namespace: {"resource": "namespace"}}},
+            "name": {"as": metric.name},
+            "metricsQuery": metric_query(metric, metric.namespace, "<<.LabelMatchers>>"),
+        }
+        for labels in catalog.labels
+        for metric in catalog.metrics
+    ]
 
 
-def _external(metric: PodMetric, labels: PodLabels) -> Rule:
-    return {
-        "seriesQuery": _series(metric, f'{labels.namespace}!="",{labels.pod}!=""'),
-        "resources": {"overrides": {labels.namespace: {"resource": "namespace"}}},
-        "name": {"as": metric.name},
-        "metricsQuery": metric_query(metric, metric.namespace, "<<.LabelMatchers>>"),
-    }
-
-
-def _series(metric: PodMetric, matchers: str) -> str:
+def _series(metric: PodMetric, labels: PodLabels) -> str:
     names = "|".join(entry.field for entry in metric.fields)
-    return f'{{__name__=~"{names}",{matchers}}}'
+    return f'{{__name__=~"{names}",{labels.namespace}!="",{labels.pod}!=""}}'
 
 
 def metric_query(metric: PodMetric, aggregation: Aggregation, matchers: str, by: str = "") -> str:
-    """The first field that a pod has; each aggregated on its own, or a pod would count twice."""
-    return " or ".join(_part(entry, aggregation, matchers, by) for entry in metric.fields)
-
-
-def _part(entry: ScaledField, aggregation: Aggregation, matchers: str, by: str) -> str:
-    """A GPU counts once, however many jobs scrape it; without `by` however many pods share it."""
-    chosen = ",".join([matchers, *([entry.only] if entry.only else [])])
+    """The first field that a pod has; each aggregated on its own, or a pod would count twice. A GPU
+    counts once, however many jobs scrape it; without `by` however many pods share it."""
     labels = ", ".join([*([by] if by else []), *PER_GPU])
-    each = f"max by ({labels}) ({entry.field}{{{chosen}}})"
     grouped = f" by ({by})" if by else ""
-    factor = f" * {entry.scale}" if entry.scale != 1 else ""
-    return f"{aggregation}({each}){grouped}{factor}"
+    parts = []
+    for entry in metric.fields:
+        chosen = f"{matchers},{entry.only}" if entry.only else matchers
+        each = f"max by ({labels}) ({entry.field}{{{chosen}}})"
+        factor = f" * {entry.scale}" if entry.scale != 1 else ""
+        parts.append(f"{aggregation}({each}){grouped}{factor}")
+    return " or ".join(parts)

@@ -64,16 +64,13 @@ def extra_groups(paths: Sequence[str]) -> list[dict[str, Any]]:
             raise ValueError(f"has {path!r}: {error.strerror}") from error
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"]))
-            raise ValueError(
-                f"has {path!r}, where {place or 'the file'}: {first['msg']}"
-            ) from error
+            place = ".".join(map(str, first["loc"])) or "the file"
+            raise ValueError(f"has {path!r}, where {place}: {first['msg']}") from error
         except (yaml.YAMLError, RecursionError) as error:
             raise ValueError(f"has {path!r}, which is not valid YAML: {error}") from error
         groups += content["groups"]
-    twice = [
-        name for name, number in Counter(each["name"] for each in groups).items() if number > 1
-    ]
+    names = Counter(each["name"] for each in groups)
+    twice = [name for name, number in names.items() if number > 1]
     if twice:
         raise ValueError(f"has two groups with the name {twice[0]!r}")
     return groups

@@ -18,10 +18,19 @@ METRICS_API_DOWN = blocker(
     "GF776",
     "Metrics API not available",
     "Expected {expected}; found {found}.",
-    "Find out why prometheus-adapter does not respond: kubectl -n monitoring logs "
-    "deployment/prometheus-adapter",
+    "If prometheus-adapter runs, let the control plane reach port 6443 on the nodes (EKS: the "
+    "nodes' security group; private GKE: the firewall). Otherwise find out why it does not "
+    "respond: kubectl -n monitoring logs deployment/prometheus-adapter",
     description="The APIService of the custom or external metrics API must be available, and the "
     "API must respond.",
+)
+
+RULES_NOT_READ = warning(
+    "GF894",
+    "Prometheus Operator does not know the functions of the alerts",
+    "{reader} does not know last_over_time, which the GPU alerts use. They are not created.",
+    "Upgrade it, or load templates/monitoring/alerts/rules.yaml into a Prometheus of version 2.26 "
+    "or newer.",
 )
 
 MONITOR_NOT_SELECTED = warning(

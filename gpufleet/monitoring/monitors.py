@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.merge import value_at
 from gpufleet.core.versions import version_tuple
-from gpufleet.helm.builder import managed_release
+from gpufleet.helm.builder import STACK, managed_release
 from gpufleet.kube.facts import ClusterFacts, ReleaseRef
 from gpufleet.kube.objects import MANAGED_BY_LABELS
 from gpufleet.monitoring import findings
 from gpufleet.monitoring.models import load_scrape
 from gpufleet.monitoring.settings import MonitoringSettings
 
-STACK_CHART = "kube-prometheus-stack"
 NAME_LABEL = "kubernetes.io/metadata.name"  # of every namespace
 MONITOR_CRD = "servicemonitors.monitoring.coreos.com"
 
@@ -48,32 +48,44 @@ class MonitorPlan:
         return (found,)
 
     def not_read(
-        self, wanted: MonitoringSettings, facts: ClusterFacts, namespace: str
+        self,
+        wanted: MonitoringSettings,
+        facts: ClusterFacts,
+        namespace: str,
+        kind: Literal["ServiceMonitor", "PrometheusRule"] = "ServiceMonitor",
     ) -> list[Finding]:
-        """A finding if ServiceMonitors of a namespace are not read."""
-        if self.scrape != "service-monitor":
+        """A finding if the Prometheus does not read objects of that kind in a namespace. Without a
+        selector it reads its own namespace."""
+        of_monitors = kind == "ServiceMonitor"
+        if of_monitors and self.scrape != "service-monitor":
             return []
-        return not_read(wanted, facts, "ServiceMonitor", namespace, install=self.install)
+        key = f"{'serviceMonitor' if of_monitors else 'rule'}NamespaceSelector"
+        selector = prometheus_selector(wanted, facts, key, install=self.install)
+        there = facts.namespaces.get(namespace)
+        labels = {NAME_LABEL: namespace, **(there.labels if there else MANAGED_BY_LABELS)}
+        own = selector is None and facts.prometheus and facts.prometheus.namespace == namespace
+        if own or selects_labels(selector, labels):
+            return []
+        unread = findings.NAMESPACE_NOT_READ(
+            prometheus=self.prometheus,
+            kind=f"{kind}s",
+            namespace=namespace,
+            key=key,
+            selector=selector or "not set, which selects its own namespace",
+        )
+        return [unread]
 
 
 def plan_monitors(
-    wanted: MonitoringSettings,
-    facts: ClusterFacts,
-    *,
-    offered: bool = True,
-    adopt: bool = False,
-    operated: bool = False,
+    wanted: MonitoringSettings, facts: ClusterFacts, *, offered: bool, adopt: bool, operated: bool
 ) -> MonitorPlan:
     """Decide if a Prometheus is installed, and how it finds the exporter. `offered`: the exporter's
     chart creates a ServiceMonitor; `adopt`: take over a release under our name; `operated`: another
     Prometheus Operator runs."""
-    discovery: Literal["endpoints", "endpointslice"]
     slices = (facts.server.major, facts.server.minor) >= version_tuple(load_scrape().slices_from)
-    discovery = "endpointslice" if slices else "endpoints"
-    there = facts.prometheus
-    ours = (
-        managed_release(ReleaseRef(wanted.namespace, STACK_CHART), facts, adopt=adopt) is not None
-    )
+    discovery: Literal["endpoints", "endpointslice"] = "endpointslice" if slices else "endpoints"
+    there, stack = facts.prometheus, ReleaseRef(wanted.namespace, STACK)
+    ours = managed_release(stack, facts, adopt=adopt) is not None
     install = wanted.enabled and (
         wanted.prometheus == "install"
         or (wanted.prometheus == "auto" and (ours or not (there or operated)))
@@ -91,40 +103,9 @@ def plan_monitors(
     labels = dict(wanted.monitor_labels)
     if scrape == "service-monitor":
         labels = labels or match_labels(selector)
-    name = prometheus_name(wanted, facts, install=install)
+    name = f"{there.namespace}/{there.name}" if there and not install else str(stack)
     plan = MonitorPlan(install, scrape, discovery, labels, name, selector)
     return replace(plan, findings=(*problems, *plan.not_selected(labels)))
-
-
-def not_read(
-    wanted: MonitoringSettings, facts: ClusterFacts, kind: str, namespace: str, *, install: bool
-) -> list[Finding]:
-    """A finding if that Prometheus does not read objects of a namespace.
-
-    Without a selector it reads its own namespace. `kind`: ServiceMonitor or PrometheusRule."""
-    prefix = kind.removeprefix("Prometheus")
-    key = f"{prefix[0].lower()}{prefix[1:]}NamespaceSelector"
-    selector = prometheus_selector(wanted, facts, key, install=install)
-    there = facts.namespaces.get(namespace)
-    labels = {NAME_LABEL: namespace, **(there.labels if there else MANAGED_BY_LABELS)}
-    own = selector is None and facts.prometheus and facts.prometheus.namespace == namespace
-    if own or selects_labels(selector, labels):
-        return []
-    unread = findings.NAMESPACE_NOT_READ(
-        prometheus=prometheus_name(wanted, facts, install=install),
-        kind=f"{kind}s",
-        namespace=namespace,
-        key=key,
-        selector=selector or "not set, which selects its own namespace",
-    )
-    return [unread]
-
-
-def prometheus_name(wanted: MonitoringSettings, facts: ClusterFacts, *, install: bool) -> str:
-    """Namespace and name of the existing Prometheus, or of the release that installs one."""
-    if install or not facts.prometheus:
-        return f"{wanted.namespace}/{STACK_CHART}"
-    return f"{facts.prometheus.namespace}/{facts.prometheus.name}"
 
 
 def prometheus_selector(
@@ -135,13 +116,11 @@ def prometheus_selector(
     if not install:
         there = facts.prometheus if wanted.prometheus != "none" else None
         return there.spec.get(key) if there else {}
-    values: Any = wanted.values
-    for part in ("prometheus", "prometheusSpec"):
-        values = values.get(part) if isinstance(values, Mapping) else None
+    values = value_at(wanted.values, "prometheus.prometheusSpec")
     if not isinstance(values, Mapping):
         return {}
     by_release = values.get(f"{key}NilUsesHelmValues")
-    return values.get(key) or ({"matchLabels": {"release": STACK_CHART}} if by_release else {})
+    return values.get(key) or ({"matchLabels": {"release": STACK}} if by_release else {})
 
 
 def _scrape(

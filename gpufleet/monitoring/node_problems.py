@@ -85,21 +85,17 @@ def monitor_config(catalog: NodeProblems) -> dict[str, Any]:
 
 
 def _rule(catalog: NodeProblems, check: Check, seconds: int | None) -> dict[str, Any]:
-    """How NPD calls a check; `seconds`: how far back it reads the log, if it does."""
+    """How NPD calls a check, with arguments that select XIDs. `seconds`: how far back it reads the
+    log, if it does."""
     back = [] if seconds is None else [str(seconds)]
+    xids: list[str] = []
+    if check.xids == "except":
+        known = sorted(code for entry in load_alerts().xids for code in entry.codes)
+        xids = ["except", *map(str, known)]
+    elif check.xids is not None:
+        xids = ["only", *map(str, load_alerts().codes(check.xids))]
     return {
         "reason": check.reason,
         "path": catalog.shell,
-        "args": [f"{catalog.folder}/{check.script}", *back, *_codes(check), *check.arguments],
+        "args": [f"{catalog.folder}/{check.script}", *back, *xids, *check.arguments],
     }
-
-
-def _codes(check: Check) -> list[str]:
-    """The arguments that select XIDs for the script."""
-    if check.xids is None:
-        return []
-    classes = load_alerts()
-    if check.xids == "except":
-        known = sorted(code for entry in classes.xids for code in entry.codes)
-        return ["except", *map(str, known)]
-    return ["only", *map(str, classes.codes(check.xids))]

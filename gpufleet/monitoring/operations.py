@@ -8,7 +8,6 @@ from typing import Any
 
 import yaml
 from pyinfra import host
-from pyinfra.api import FunctionCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.host.boundary import fail_with
@@ -39,13 +38,18 @@ def ensure_config(api: ClusterApi, receivers: tuple[str, str] | None) -> Command
     if receivers is None:
         host.noop("Alertmanager is not configured")
         return
-    wanted = wanted_config(api, *receivers)
+    namespace, name = receivers
+    wanted = wanted_config(api, namespace, name)
     if isinstance(wanted, Finding):
         yield fail_with(wanted)
-    elif _secret(api, receivers[0], CONFIG_SECRET).get(CONFIG_KEY) == wanted:
+    elif _secret(api, namespace, CONFIG_SECRET).get(CONFIG_KEY) == wanted:
         host.noop("Alertmanager's configuration is up to date")
     else:
-        yield _write(api, receivers[0], wanted)
+        path = f"/api/v1/namespaces/{namespace}/secrets/{CONFIG_SECRET}"
+        about = {"name": CONFIG_SECRET, "namespace": namespace, "labels": MANAGED_BY_LABELS}
+        data = {CONFIG_KEY: base64.b64encode(wanted.encode()).decode()}
+        body = {"apiVersion": "v1", "kind": "Secret", "metadata": about, "data": data}
+        yield write_object(f"write {path}", partial(api.apply, path, body), secret=True)
 
 
 def wanted_config(api: ClusterApi, namespace: str, name: str) -> str | Finding:
@@ -71,14 +75,3 @@ def _secret(api: ClusterApi, namespace: str, name: str) -> dict[str, str]:
     secret = api.find(f"/api/v1/namespaces/{namespace}/secrets/{name}") or {}
     data: dict[str, Any] = secret.get("data") or {}
     return {key: base64.b64decode(value).decode("utf-8", "replace") for key, value in data.items()}
-
-
-def _write(api: ClusterApi, namespace: str, text: str) -> FunctionCommand:
-    path = f"/api/v1/namespaces/{namespace}/secrets/{CONFIG_SECRET}"
-    body = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": CONFIG_SECRET, "namespace": namespace, "labels": MANAGED_BY_LABELS},
-        "data": {CONFIG_KEY: base64.b64encode(text.encode()).decode()},
-    }
-    return write_object(f"write {path}", partial(api.apply, path, body), secret=True)

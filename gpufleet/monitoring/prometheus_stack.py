@@ -15,9 +15,8 @@ from gpufleet.helm.release import Release
 
 GRAFANA_SECRET = "gpufleet-grafana"
 GRAFANA_USER = "admin"
-PROMETHEUS_SERVICE = (
-    "prometheus-operated"  # the operator creates it in each namespace with a Prometheus
-)
+# the operator creates it in each namespace with a Prometheus
+PROMETHEUS_SERVICE = "prometheus-operated"
 
 
 def prometheus_url(namespace: str, spec: Mapping[str, Any]) -> str:
@@ -27,9 +26,8 @@ def prometheus_url(namespace: str, spec: Mapping[str, Any]) -> str:
     """
     scheme = "https" if value_at(spec, "web.tlsConfig") is not None else "http"
     prefix = str(spec.get("routePrefix") or "").rstrip("/")
-    return (
-        f"{scheme}://{spec.get('serviceName') or PROMETHEUS_SERVICE}.{namespace}.svc:9090{prefix}"
-    )
+    service = spec.get("serviceName") or PROMETHEUS_SERVICE
+    return f"{scheme}://{service}.{namespace}.svc:9090{prefix}"
 
 
 def installed_url(stack: Release) -> str:

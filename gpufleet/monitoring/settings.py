@@ -135,8 +135,7 @@ class MonitoringSettings(RoleSettings):
         False, description="Let the operator validate rules when they are created."
     )
     autoscaling: bool = Field(
-        False,
-        description="Install prometheus-adapter, so that autoscalers can use GPU metrics.",
+        False, description="Install prometheus-adapter, so that autoscalers can use GPU metrics."
     )
     prometheus_url: Url | None = Field(
         None,

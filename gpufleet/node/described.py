@@ -14,15 +14,6 @@ from gpufleet.role.listing import node_roles
 def described_facts(facts: NodeFacts, catalog: Catalog) -> dict[str, Any]:
     """The facts of a host, such as {"kernel": {"release": "5.15.0-122-generic", …}, …}."""
     return {
-        **_system(facts),
-        **_work(facts),
-        **{key: value for role in node_roles() for key, value in role.described(facts, catalog)},
-        "recorded": facts.provenance.exists,
-    }
-
-
-def _system(facts: NodeFacts) -> dict[str, Any]:
-    return {
         "system": {
             "name": facts.os.pretty_name or facts.os.id,
             "code": facts.os.code,
@@ -36,11 +27,6 @@ def _system(facts: NodeFacts) -> dict[str, Any]:
             "newer": newer_kernel(facts) or None,
             "secure_boot": facts.kernel.secure_boot,
         },
-    }
-
-
-def _work(facts: NodeFacts) -> dict[str, Any]:
-    return {
         "runtimes": [
             {
                 "name": runtime.name,
@@ -54,4 +40,6 @@ def _work(facts: NodeFacts) -> dict[str, Any]:
         "gpu_processes": [str(work) for work in facts.gpu_processes],
         "gpu_pods": facts.gpu_pods,
         "kubelet": facts.kubelet,
+        **{key: value for role in node_roles() for key, value in role.described(facts, catalog)},
+        "recorded": facts.provenance.exists,
     }

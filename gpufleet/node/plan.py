@@ -99,12 +99,6 @@ class NodePlan:
         return all(part.role.converged(part.plan, loaded) for part in self.wanted)
 
     @property
-    def repairs(self) -> bool:
-        """True if a role found its packages incomplete."""
-        described = (part.role.describe(part.plan) for part in self.wanted)
-        return any(each.get("action") == "repair" for each in described)
-
-    @property
     def files(self) -> tuple[FileWrite, ...]:
         """The text files that change, for --diff: once each, in the order of the roles."""
         edits = (file for part in self.wanted for file in part.role.edits(part.plan))
@@ -258,15 +252,13 @@ def describe_plan(plan: NodePlan) -> dict[str, Any]:
 def inspect_host(facts: NodeFacts, catalog: Catalog, now: int) -> list[Finding]:
     """Findings that do not depend on the driver. `now`: seconds since 1970 on this machine."""
     found: list[Finding] = []
-    if facts.package_manager not in CARRIED_OUT_WITH:
-        found.append(
-            package_findings.UNSUPPORTED_MANAGER(manager=facts.package_manager or "none at all")
-        )
+    manager = facts.package_manager or "none at all"
+    if manager not in CARRIED_OUT_WITH:
+        found.append(package_findings.UNSUPPORTED_MANAGER(manager=manager))
     skew = facts.clock - now
     if abs(skew) > CLOCK_TOLERANCE:
-        found.append(
-            findings.CLOCK_SKEW(seconds=abs(skew), direction="ahead of" if skew > 0 else "behind")
-        )
+        direction = "ahead of" if skew > 0 else "behind"
+        found.append(findings.CLOCK_SKEW(seconds=abs(skew), direction=direction))
     if facts.lock_holder:
         found.append(package_findings.LOCK_HELD(holder=facts.lock_holder))
     return [*found, *revoked_keys(catalog.cuda, facts)]

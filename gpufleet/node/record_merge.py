@@ -29,16 +29,11 @@ def merge_record(before: dict[str, Any], part: dict[str, Any], now: str) -> dict
     merged = {**before, **head, **new}
     entry: dict[str, str | None] = {"time": now}
     for role, shown in NODE_ROLES.items():
-        version = _version(merged, role)
+        version = (merged.get(role) or {}).get("version")
         if version or shown == "always":
-            entry[role] = version
+            entry[role] = str(version) if version else None
     merged["history"] = [*before.get("history", []), entry][-KEPT_HISTORY:]
     return merged
-
-
-def _version(record: dict[str, Any], role: str) -> str | None:
-    version = (record.get(role) or {}).get("version")
-    return str(version) if version else None
 
 
 def with_added_packages(

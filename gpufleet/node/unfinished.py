@@ -23,9 +23,8 @@ class Unfinished:
 
     there: bool = False
     begun: dict[str, tuple[str, ...]] = field(default_factory=dict)  # role -> names to install
-    added: dict[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # role -> installed, absent before
+    # role -> installed, absent before
+    added: dict[str, tuple[str, ...]] = field(default_factory=dict)
     written: tuple[str, ...] = ()  # files that gpufleet wrote and that exist
     images: tuple[str, ...] = ()  # images that docker pulled
 

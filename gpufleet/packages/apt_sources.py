@@ -24,14 +24,9 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # of uname -m
 # "Conflicting values set for option": sources of one archive and suite must not differ in these
 # (apt 2.6.2, tried 2026-11-27; test_apt_conflicts.py asks the apt that is here).
 _AGREED = (
-    "allow-downgrade-to-insecure",
-    "allow-insecure",
-    "allow-weak",
-    "check-date",
-    "check-valid-until",
-    "inrelease-path",
-    "trusted",
-)
+    "allow-downgrade-to-insecure", "allow-insecure", "allow-weak", "check-date",
+    "check-valid-until", "inrelease-path", "trusted",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +137,9 @@ def _parsed(path: str, content: str) -> Iterator[AptSource]:
         words = line["words"].split()
         # a disc has blanks in its address and cannot be reached over the network
         if len(words) >= 2 and not words[0].startswith("cdrom:"):
-            yield AptSource(
-                path,
-                words[0],
-                words[1],
-                tuple(words[2:]),
-                _options(line["options"]),
-                line["type"] == "deb",
-            )
+            url, suite, *components = words
+            options, binary = _options(line["options"]), line["type"] == "deb"
+            yield AptSource(path, url, suite, tuple(components), options, binary)
 
 
 def _options(text: str | None) -> tuple[tuple[str, str], ...]:

@@ -113,22 +113,14 @@ def _blockers(
 ) -> tuple[Finding, ...]:
     found = []
     if seen.dead and lacking is not None:
-        manager = facts.package_manager
-        found.append(findings.REPOSITORIES_GONE(manager=manager, sections=_listed(seen.dead)))
+        dead = ", ".join(f"{section.name} ({section.path})" for section in seen.dead)
+        found.append(findings.REPOSITORIES_GONE(manager=facts.package_manager, sections=dead))
     # the user's own repository may have it: the trial of the transaction will show that
-    certain = bool(seen.dead) and not seen.unclear and not _users_own(seen)
-    if lacked and certain:
+    users_own = any("nvidia" not in " ".join(section.urls).lower() for section in seen.alive)
+    if lacked and seen.dead and not seen.unclear and not users_own:
         names = [name for archive in lacked for name in archive.provides]
         found.append(findings.PREREQUISITES_MISSING(packages=", ".join(names)))
     return tuple(found)
-
-
-def _users_own(seen: _Seen) -> bool:
-    return any("nvidia" not in " ".join(section.urls).lower() for section in seen.alive)
-
-
-def _listed(sections: Sequence[Section]) -> str:
-    return ", ".join(f"{section.name} ({section.path})" for section in sections)
 
 
 def _wanted(
@@ -155,25 +147,21 @@ def _switch(
         files.append(FileWrite(path, switch_off(text, names, WHY)))
     if placed:
         files.append(_own_file(placed, logins))
-    keys = [
-        TrustedKey(a.key_url, a.key, a.fingerprints, _netrc(a.key_url, logins))
-        for a in placed
-        if a.key_url
-    ]
+    keys = []
+    for archive in placed:
+        if archive.key_url:
+            login = logins.find(archive.key_url)
+            netrc = netrc_line(archive.key_url, login) if login else ""
+            keys.append(TrustedKey(archive.key_url, archive.key, archive.fingerprints, netrc))
+    found = [f for key in keys for f in foreign_keys(key.path, key.fingerprints, facts)]
     off = [*(section.name for section in seen.dead), *switched_off(facts)]
-    used = (
-        findings.ARCHIVES_USED(
-            archives=", ".join(archive.name for archive in placed) or "none",
-            sections=", ".join(off) or "none",
-        ),
-    )
+    if placed or off:
+        used = ", ".join(archive.name for archive in placed) or "none"
+        found.append(findings.ARCHIVES_USED(archives=used, sections=", ".join(off) or "none"))
     return ArchivesPlan(
         files=tuple(file for file in files if not file.is_on(facts)),
         keys=tuple(k for k in keys if not key_is_trusted(k.path, k.fingerprints, facts)),
-        findings=(
-            *(f for key in keys for f in foreign_keys(key.path, key.fingerprints, facts)),
-            *(used if placed or off else ()),
-        ),
+        findings=tuple(found),
     )
 
 
@@ -184,11 +172,6 @@ def _own_file(placed: Sequence[ExtraRepository], logins: Logins) -> FileWrite:
         "repository/archives.repo", archives=placed, prefix=ARCHIVE_SECTION_PREFIX, logins=lines
     )
     return FileWrite(ARCHIVES_FILE, text, SECRET) if lines else FileWrite(ARCHIVES_FILE, text)
-
-
-def _netrc(url: str, logins: Logins) -> str:
-    login = logins.find(url)
-    return netrc_line(url, login) if login else ""
 
 
 def _placed(archive: ExtraRepository, settings: HostSettings) -> ExtraRepository:

@@ -204,9 +204,8 @@ def _mirrors(repository: Repository, facts: NodeFacts) -> tuple[Finding, ...]:
     """
     if not repository.role or repository.chosen or repository.file in facts.provenance.files:
         return ()
-    foreign = [
-        url for url in urls_on(repository, facts) if _machine(url) != _machine(repository.url)
-    ]
+    ours = _machine(repository.url)
+    foreign = [url for url in urls_on(repository, facts) if _machine(url) != ours]
     if not foreign:
         return ()
     return (
@@ -261,22 +260,23 @@ def _conflict(
     repository: Repository, place: str, paths: Sequence[str], facts: NodeFacts
 ) -> Finding:
     """The finding about files that configure one repository differently."""
+    place, skip = plain_urls(place), ""
     users = [path for path in paths if path != repository.file or path in facts.files]
     if len(users) == len(paths):
-        return findings.CONFLICTING_REPOSITORY(
-            files=f"{', '.join(users)} configure the same repository, {plain_urls(place)}, "
-            "with different options",
-            effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
-            manager=repository.manager,
-            entries="all but one of them",
-            skip="",
+        files = f"{', '.join(users)} configure the same repository, {place}, with different options"
+        entries = "all but one of them"
+    else:
+        files = (
+            f"{place} is to be added in {repository.file}, and the host has it with other options "
+            f"in {', '.join(users)}"
         )
-    skip = f", or set {repository.role}_enabled = False for this host"
+        entries = f"the one in {' and '.join(users)}"
+        if repository.role in _OPTIONAL:
+            skip = f", or set {repository.role}_enabled = False for this host"
     return findings.CONFLICTING_REPOSITORY(
-        files=f"{plain_urls(place)} is to be added in {repository.file}, and the host has "
-        f"it with other options in {', '.join(users)}",
+        files=files,
         effect=_EFFECTS.get(repository.manager, "uses at most one of them"),
         manager=repository.manager,
-        entries=f"the one in {' and '.join(users)}",
-        skip=skip if repository.role in _OPTIONAL else "",
+        entries=entries,
+        skip=skip,
     )

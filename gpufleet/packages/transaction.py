@@ -39,6 +39,7 @@ class PackageTransaction:
     facts: NodeFacts = field(repr=False)
     version: str | None = None  # without epoch and revision; None: the newest of `branch`
     branch: str = ""  # prefix of the version, such as 580; "" accepts any
+    revision: str = ""  # regular expression of the text after the version in the wanted source
     lowest: str = ""  # a lower version would be an unrequested downgrade; "": any
     needed: bool = True  # False if the host has all of it at the right version
     installed: tuple[str, ...] = ()  # installed packages of the same kind
@@ -78,11 +79,6 @@ class PackageTransaction:
     def ours(self) -> str:
         """File on the host that lists the packages that its transactions installed."""
         return f"{self.record}.ours"
-
-    @property
-    def asked(self) -> str:
-        """The requested version or branch, or ""."""
-        return self.version or self.branch
 
     def accepts(self, version: str) -> bool:
         """True if a version without epoch and revision is a requested one."""
@@ -130,7 +126,7 @@ def resolve_transaction(
             first,
         )
         return findings.VERSION_NOT_THERE(
-            what=f"{asked.title} {asked.asked}".strip(),
+            what=f"{asked.title} {asked.version or asked.branch}".strip(),
             package=lacking,
             available=_listed(available.get(lacking, ())),
         )
@@ -143,9 +139,11 @@ def resolve_transaction(
         )
 
     def packaged(name: str) -> str:
-        """The newest packaging of that version, or ""."""
-        items = (item for item in available.get(name, ()) if upstream_version(item) == version)
-        return max(items, key=version_order, default="")
+        """The newest packaging of that version, by the wanted source if it has one, or ""."""
+        items = [item for item in available.get(name, ()) if upstream_version(item) == version]
+        pattern = asked.revision or ".*"
+        own = [item for item in items if re.fullmatch(pattern, item.rpartition("-")[2])]
+        return max(own or items, key=version_order, default="")
 
     others = (name for name in asked.installed if name not in asked.packages)
     kept = [name for name in others if name not in asked.conflicting and packaged(name)]

@@ -19,9 +19,8 @@ APT_INSTALLS = re.compile(r"^Inst (?P<name>[^\s:]+)")
 COMES = re.compile(r"^Inst (?P<name>[^\s:]+)(?::\S+)? \(")  # an installed version is in brackets
 NEW_KERNEL = re.compile(r"linux-image-.+|(proxmox|pve)-kernel-.+")
 APT_LINES, RPM_LINES = 8, 6  # lines shown of a package manager's errors
-HEADING = re.compile(
-    r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$"
-)  # "Removing for dependencies:"
+# "Removing for dependencies:"
+HEADING = re.compile(r"^(?:> )*(?P<verb>[A-Z][a-z]+)(?: [a-z/ ]+)?:$")
 ENTRY = re.compile(r"^ (?P<name>[^\s:]+)(?:\s|$)")
 YUM_REPLACES = re.compile(r"^ {2,}replacing +(?P<name>\S+)\.[^\s.]+ ")
 UNKNOWN_PACKAGE = re.compile(
@@ -127,7 +126,8 @@ def read_rpm_trial(lines: Iterable[str]) -> RpmTrial:
         elif entry and verb in MOVES:
             moved.append(entry["name"])
             added += [entry["name"]] if verb == "Installing" else []
-        unknown += _unknown(line)
+        if lacking := UNKNOWN_PACKAGE.match(line):
+            unknown += (lacking["yum"] or lacking["argument"] or lacking["dnf"]).split()
     return RpmTrial(
         tuple(dict.fromkeys(removed)),
         tuple(dict.fromkeys(added)),
@@ -147,11 +147,6 @@ def _download(lines: Iterable[str]) -> int | None:
             factor: int = 1024 ** " kMGT".index(size["unit"] or " ")
             return round(float(size["number"]) * factor)
     return 0 if sizes else None
-
-
-def _unknown(line: str) -> list[str]:
-    match = UNKNOWN_PACKAGE.match(line)
-    return (match["yum"] or match["argument"] or match["dnf"]).split() if match else []
 
 
 def _problem(lines: list[str]) -> str:

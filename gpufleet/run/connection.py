@@ -15,6 +15,7 @@ from typing import Any
 
 import paramiko
 import pyinfra
+from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
 from paramiko.ssh_exception import BadHostKeyException, NoValidConnectionsError
 from pyinfra.api import Config, Host
 from pyinfra.api.exceptions import ConnectError, PyinfraError
@@ -28,6 +29,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABLE
 
 _connect, _connect_once = SSHConnector.connect, SSHConnector._connect
+_from_line = HostKeyEntry.from_line
 _WHY = "gpufleet_unreached"  # key in pyinfra's connector_data: a finding
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
 _SILENCE = 1.0  # seconds between paramiko's checks for a keepalive or the end
@@ -74,10 +76,23 @@ def stop_alone() -> None:
     would end the run of all hosts. Callbacks are too late: pyinfra drops those registered before it
     has the inventory, and connects right after.
     """
+    HostKeyEntry.from_line = staticmethod(_known_host)  # type: ignore[assignment, method-assign]
     if SSHConnector.connect is not _connect_or_say_why:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
     for module in (ssh_util, util):  # for keys, for sudo
         module.getpass = read_password  # type: ignore[attr-defined]
+
+
+def _known_host(line: str, number: int | None = None) -> HostKeyEntry | None:
+    """Parse a line of known_hosts. Returns None for lines that paramiko cannot read, such as
+    @cert-authority: for them it raises, which hides all lines after them.
+
+    Source: https://github.com/pyinfra-dev/pyinfra/issues/1944 (read 2026-11-28)
+    """
+    try:
+        return None if line.startswith("@") else _from_line(line, number)
+    except InvalidHostKey:
+        return None
 
 
 def explain_unreached(host: Host) -> Finding:
@@ -167,18 +182,16 @@ def _whom(host: Host, address: str) -> str:
 
 def _cause(error: Exception) -> str:
     """The error on one line, without secrets: the text may come from the peer."""
-    return quote_field(_said(error))
-
-
-def _said(error: Exception) -> str:
     reason = error.__context__ or error
     if isinstance(error, NoPassword) or isinstance(reason, NoPassword):
-        return _NO_PASSPHRASE
-    if isinstance(reason, NoValidConnectionsError):  # its text hides the reason
+        said = _NO_PASSPHRASE
+    elif isinstance(reason, NoValidConnectionsError):  # its text hides the reason
         whys = {getattr(each, "strerror", None) or str(each) for each in reason.errors.values()}
         ports = {str(address[1]) for address in reason.errors}
-        return f"{', '.join(sorted(whys))} (port {', '.join(sorted(ports))})"
-    return str(error) if isinstance(error, PyinfraError) else f"{type(error).__name__}: {error}"
+        said = f"{', '.join(sorted(whys))} (port {', '.join(sorted(ports))})"
+    else:
+        said = str(error) if isinstance(error, PyinfraError) else f"{type(error).__name__}: {error}"
+    return quote_field(said)
 
 
 def quiet_paramiko() -> None:
@@ -192,10 +205,24 @@ def _without_key_warning(line: logging.LogRecord) -> bool:
     return (line.levelno, line.funcName) != (logging.WARNING, _connect_once.__name__)
 
 
+class _RsaTransport(paramiko.Transport):
+    """Asks for a known RSA key by its SHA-2 signatures: servers no longer offer ssh-rsa, and with
+    another key the host's key would look changed.
+
+    Source: https://github.com/paramiko/paramiko/issues/2411 (read 2026-11-28)
+    """
+
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        keys = tuple(super().preferred_keys)
+        first = tuple(key for key in keys if key.startswith("rsa-sha2-"))
+        return (*first, *keys) if keys[:1] == ("ssh-rsa",) else keys
+
+
 def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
     """An SSH transport without Nagle's delay, which costs 44 ms per command. It wakes up once a
     second while its host is silent; paramiko's own wakes up ten times."""
-    transport = paramiko.Transport(sock, **kwargs)
+    transport = _RsaTransport(sock, **kwargs)
     if isinstance(sock, socket.socket):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(_SILENCE)

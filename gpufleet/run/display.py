@@ -121,11 +121,8 @@ class Display:
         )
 
     def _is_silent(self, host: Host, stage: Stage) -> bool:
-        if host in self._state.failed_hosts:
-            return False
-        return (
-            not host.connected if stage == "connecting" else not self._run.was_examined(host.name)
-        )
+        answered = host.connected if stage == "connecting" else self._run.was_examined(host.name)
+        return not answered and host not in self._state.failed_hosts
 
     def _where(self, host: Host) -> str:
         """The category of a host that runs no operation now."""
@@ -160,10 +157,9 @@ class Display:
 
     def _refresh(self, found: RunProgress, most: int) -> list[Greenlet]:
         """Read the logs of the steps that take longest; returns the reads."""
-        slow = [
-            active.name for active in longest_steps(found) if active.seconds >= LONG_STEP_SECONDS
-        ][:most]
-        lines = [LastLine.of(self._state.inventory.get_host(name)) for name in slow]
+        slow = [active for active in longest_steps(found) if active.seconds >= LONG_STEP_SECONDS]
+        hosts = [self._state.inventory.get_host(active.name) for active in slow[:most]]
+        lines = [LastLine.of(host) for host in hosts]
         reads = [line.refresh() for line in lines if line]
         return [read for read in reads if read is not None]
 

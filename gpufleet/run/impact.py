@@ -24,53 +24,46 @@ def impact_lines(hosts: Sequence[HostReport]) -> list[str]:
     """
     planned = [host for host in hosts if host.status == "planned"]
     known = [host.plan["impact"] for host in planned if host.plan.get("impact")]
-    lines = [
-        *(_of_nodes(planned, known) if known else []),
-        *_line("releases", _releases(planned)),
-    ]
-    return [one_line(line) for line in lines]
+    kinds = _of_nodes(planned, known) if known else {}
+    kinds["releases"] = _releases(planned)
+    return [one_line(f"{name}: {', '.join(said)}") for name, said in kinds.items() if said]
 
 
-def _of_nodes(planned: Sequence[HostReport], known: Sequence[dict[str, Any]]) -> list[str]:
+def _of_nodes(
+    planned: Sequence[HostReport], known: Sequence[dict[str, Any]]
+) -> dict[str, list[str]]:
     away = [host for host in planned if host.plan.get("impact", {}).get("unloads_driver")]
     pods = sum(host.plan["impact"]["gpu_pods"] for host in away)
     work = f"; {count_noun(pods, 'pod')} with GPUs there now" if pods else ""
-    gone = [f"on {count_noun(len(away), 'host')}{work}"] if away else ["none"]
-    return [
-        *_line("restarts", _restarts(known) or ["none"]),
-        *_line("reboots", _reboots(known) or ["none"]),
-        *_line("GPUs unavailable while the driver changes", gone),
-        *_line("driver", _drivers(planned)),
-        *_line("package source", _sources(known)),
-        *_line("files", _files(known)),
-    ]
-
-
-def _line(name: str, said: Sequence[str]) -> list[str]:
-    return [f"{name}: {', '.join(said)}"] if said else []
+    gone = f"on {count_noun(len(away), 'host')}{work}" if away else "none"
+    return {
+        "restarts": _restarts(known) or ["none"],
+        "reboots": _reboots(known) or ["none"],
+        "GPUs unavailable while the driver changes": [gone],
+        "driver": _drivers(planned),
+        "package source": _sources(known),
+        "files": _files(known),
+    }
 
 
 def _restarts(known: Iterable[dict[str, Any]]) -> list[str]:
     found = [pair for impact in known for pair in impact["restarts"].items()]
-    containers: dict[str, int] = {}
+    containers: Counter[str] = Counter()
     for unit, running in found:
         if running is not None:
-            containers[unit] = containers.get(unit, 0) + running
-    shown = _on_hosts(Counter(unit for unit, _ in found))
-    return [
-        line
-        + (f" ({count_noun(containers[unit], 'container')} running)" if unit in containers else "")
-        for unit, line in zip(sorted({unit for unit, _ in found}), shown, strict=True)
-    ]
+            containers[unit] += running
+    hosts = Counter(unit for unit, _ in found)
+    lines = []
+    for unit, line in zip(sorted(hosts), _on_hosts(hosts), strict=True):
+        work = f" ({count_noun(containers[unit], 'container')} running)"
+        lines.append(line + work if unit in containers else line)
+    return lines
 
 
 def _reboots(known: Sequence[dict[str, Any]]) -> list[str]:
     count = Counter(impact["reboot"] for impact in known)
-    return [
-        words.format(count_noun(count[kind], "host"))
-        for kind, words in REBOOTS.items()
-        if count[kind]
-    ]
+    kinds = [kind for kind in REBOOTS if count[kind]]
+    return [REBOOTS[kind].format(count_noun(count[kind], "host")) for kind in kinds]
 
 
 def _drivers(planned: Iterable[HostReport]) -> list[str]:
@@ -83,13 +76,9 @@ def _drivers(planned: Iterable[HostReport]) -> list[str]:
 
 
 def _sources(known: Iterable[dict[str, Any]]) -> list[str]:
-    return _on_hosts(
-        Counter(
-            f"{name}: {moved['before'] or 'new'} -> {moved['after']}"
-            for impact in known
-            for name, moved in impact["sources"].items()
-        )
-    )
+    found = [pair for impact in known for pair in impact["sources"].items()]
+    moves = (f"{name}: {moved['before'] or 'new'} -> {moved['after']}" for name, moved in found)
+    return _on_hosts(Counter(moves))
 
 
 def _files(known: Iterable[dict[str, Any]]) -> list[str]:
@@ -107,10 +96,6 @@ def _on_hosts(count: Counter[str]) -> list[str]:
 
 
 def _releases(planned: Iterable[HostReport]) -> list[str]:
-    count = Counter(
-        release["action"]
-        for host in planned
-        for release in host.plan.get("releases", ())
-        if release["action"] not in UNCHANGED
-    )
+    actions = [each["action"] for host in planned for each in host.plan.get("releases", ())]
+    count = Counter(action for action in actions if action not in UNCHANGED)
     return [f"{action} {number}" for action, number in sorted(count.items())]

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pyinfra
 
-from gpufleet.core.inventory import is_missing
-
 PREFLIGHT = "preflight.py"
 DETAIL = ("verbosity", "debug", "debug_all", "debug_facts", "debug_operations")  # of pyinfra
 
@@ -29,9 +27,8 @@ class Invocation:
     @property
     def selection(self) -> str:
         """The options that choose hosts, as the user typed them."""
-        options = [("--limit", word) for word in self.limit]
-        options += [("--exclude", word) for word in self.exclude]
-        return " ".join(f"{option} {word}" for option, word in options)
+        options = [f"--limit {word}" for word in self.limit]
+        return " ".join([*options, *(f"--exclude {word}" for word in self.exclude)])
 
     @property
     def previews(self) -> bool:
@@ -42,11 +39,6 @@ class Invocation:
     def mixes_preflight(self) -> bool:
         """True if a preview and a deploy that changes hosts are requested together."""
         return len({Path(word).name == PREFLIGHT for word in self.deploys}) == 2
-
-    @property
-    def lacks_inventory(self) -> bool:
-        """True if the inventory is a file that does not exist."""
-        return is_missing(self.inventory)
 
 
 def read_invocation() -> Invocation:

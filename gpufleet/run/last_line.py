@@ -69,15 +69,10 @@ class LastLine:
 
     def _update(self) -> None:
         try:
-            self.text = _last(self._read())
+            text = self._read()
+            if len(text) > MAX_READ_CHARS:  # a line without its start may have half a secret
+                text = text[-MAX_READ_CHARS:].partition("\n")[2]
+            self.text = quote_last_line(text, MAX_LAST_LINE_CHARS)
         except Exception as error:  # noqa: BLE001 - the command goes on, and says what is wrong
             logger.debug(f"the log of a command cannot be read while it runs: {error}")
             self._host.connector_data.update({_LINE: None, _REFUSED: True})
-
-
-def _last(text: str) -> str:
-    """The last line. If the start of a line was not read, it is left out: it may hide a secret."""
-    lines = text[-MAX_READ_CHARS:]
-    return quote_last_line(
-        lines.partition("\n")[2] if len(text) > MAX_READ_CHARS else lines, MAX_LAST_LINE_CHARS
-    )

@@ -19,13 +19,12 @@ from gpufleet.core.live import is_quiet
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.junit import report_junit
-from gpufleet.run.report import HostReport, RunFacts, report_json
+from gpufleet.run.report import HostReport, RunFacts, report_json, report_junit
 from gpufleet.run.report_file import (
     JUNIT,
     REPORT_FILE,
-    error_reason,
     prepare_file,
+    print_lost,
     print_run_finding,
     write_file,
 )
@@ -77,11 +76,8 @@ class ReportedRun:
             deploys = " ".join(asked.deploys) or "The deploy"
             print_run_finding(findings.WRONG_DEPLOY(deploys=deploys, hosts=", ".join(names)))
         now = datetime.now(timezone.utc)
-        words = (asked.inventory, asked.deploys)
-        facts = RunFacts(*words, self.started, now, dry, status, completed)
-        written = [
-            write_file(path, partial(rendered, hosts, facts)) for path, rendered in self.files
-        ]
+        run = RunFacts(asked.inventory, asked.deploys, self.started, now, dry, status, completed)
+        written = [write_file(path, partial(render, hosts, run)) for path, render in self.files]
         silent = is_quiet() and all(host.is_silent for host in hosts)
         if hosts and not names and status is not ExitStatus.NOTHING and not silent:
             written.append(_show(hosts, dry=dry))
@@ -99,7 +95,7 @@ def _show(hosts: list[HostReport], *, dry: bool) -> bool:
         show_report(result_console(), hosts, dry=dry)
         sys.stdout.flush()
     except OSError as error:
-        print_run_finding(findings.REPORT_LOST(path="standard output", why=error_reason(error)))
+        print_lost("standard output", error)
         return False
     return True
 

@@ -32,14 +32,10 @@ ELSEWHERE = {  # Ansible's names for these keys
 def find_misspelt_keys(host: Host) -> list[Finding]:
     """Findings about keys of a host that were meant for its connection, and about data for groups
     without hosts."""
-    inventory = host.inventory
-    empty = [
-        name
-        for name, data in inventory.group_data.items()
-        if data and name != "all" and not inventory.groups.get(name)
-    ]
-    found = groups_meant(empty, host.groups, inventory.groups)
-    return [*misspelt_keys(host.data.dict()), *found]
+    groups = host.inventory.groups
+    named = [name for name, data in host.inventory.group_data.items() if data and name != "all"]
+    empty = [name for name in named if not groups.get(name)]
+    return [*misspelt_keys(host.data.dict()), *groups_meant(empty, host.groups, groups)]
 
 
 def misspelt_keys(data: Iterable[object]) -> list[Finding]:

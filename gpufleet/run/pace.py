@@ -82,19 +82,14 @@ class _Batch:
         hosts = list(self.state.inventory.get_active_hosts())
         for host in hosts:
             self.left.update(self._of(host))
-        size = self._hosts_at_once() or len(hosts)
+        arguments = self.state.get_op_meta(self.hashes[0]).global_arguments
+        size = 1 if arguments["_serial"] else arguments["_parallel"] or len(hosts)
         while hosts:
             chunk, hosts = hosts[:size], hosts[size:]
             for greenlet in [self.state.pool.spawn(self._run_host, host) for host in chunk]:
                 greenlet.get()
         if self.stopped:
             raise self.stopped
-
-    def _hosts_at_once(self) -> int | None:
-        """The limit in the arguments of an operation, or None for all hosts."""
-        arguments = self.state.get_op_meta(self.hashes[0]).global_arguments
-        limit: int | None = arguments["_parallel"]
-        return 1 if arguments["_serial"] else limit
 
     def _of(self, host: Host) -> Iterator[str]:
         return (op_hash for op_hash in self.hashes if op_hash in self.state.ops[host])
@@ -104,7 +99,9 @@ class _Batch:
         with ctx_host.use(host):
             for op_hash in self._of(host):
                 going = going and not self.stopped and self._run_operation(host, op_hash)
-                self._end(op_hash)
+                self.left[op_hash] -= 1  # the host has ended it, or will not reach it
+                if not self.left[op_hash] and op_hash in self.begun:
+                    self.state.trigger_callbacks("operation_end", op_hash)
 
     def _run_operation(self, host: Host, op_hash: str) -> bool:
         """True if the host continues."""
@@ -119,9 +116,3 @@ class _Batch:
         except PyinfraError as error:
             self.stopped = error
         return False
-
-    def _end(self, op_hash: str) -> None:
-        """Count a host that has ended the operation, or will not reach it."""
-        self.left[op_hash] -= 1
-        if not self.left[op_hash] and op_hash in self.begun:
-            self.state.trigger_callbacks("operation_end", op_hash)

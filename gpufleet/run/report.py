@@ -1,19 +1,21 @@
-"""The results of a run, per host: as data and as JSON. report.schema.json describes the JSON."""
+"""The results of a run, per host: as data, as JSON (report.schema.json), and as JUnit XML."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from xml.etree import ElementTree
 
 from gpufleet import __version__
 from gpufleet.core.accepted import accepted_of, split_accepted
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.node_roles import NODE_ROLES, RuntimeState
+from gpufleet.core.visible import one_line
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
 Movement = dict[str, str | None]  # before, after; {}: not planned on the host
@@ -64,8 +66,7 @@ class HostReport:
     def hide_accepted(self, data: Mapping[str, Any]) -> None:
         """Move the findings that the host's data accept from `findings` to `accepted`."""
         today = datetime.now(timezone.utc).date()
-        found = split_accepted(self.findings, accepted_of(data), today)
-        self.findings, self.accepted = found
+        self.findings, self.accepted = split_accepted(self.findings, accepted_of(data), today)
 
     def settle(self) -> None:
         """Set `after` to the version seen on the host, or to the previous version if none was seen.
@@ -94,9 +95,8 @@ class HostReport:
         data["plan"] = {**self.plan, "steps": self.steps}
         # not in other fields: a planned role without a version, roles without a field
         moved = {name: dict(found) for name, found in self.roles.items() if found}
-        data["plan"] |= ({VERSIONS: moved} if moved else {}) | (
-            {LEAVES: True} if self.leaves else {}
-        )
+        data["plan"] |= {VERSIONS: moved} if moved else {}
+        data["plan"] |= {LEAVES: True} if self.leaves else {}
         for name in OF_FINDINGS:
             data[name] = [finding.as_dict() for finding in getattr(self, name)]
         data["seconds"] = round(self.seconds, 2)
@@ -163,3 +163,30 @@ def report_json(hosts: Iterable[HostReport], run: RunFacts) -> str:
 def _utc(moment: datetime) -> str:
     """ISO 8601 to the second, with Z."""
     return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def report_junit(hosts: Sequence[HostReport], run: RunFacts) -> str:
+    """A JUnit suite for the deploys of the run, with a test case for each host and cluster. One
+    that failed or was not reached is a failure."""
+    name = "gpufleet." + ("+".join(Path(each).stem for each in run.deploys) or "run")
+    seconds = (run.finished - run.started).total_seconds()
+    failed = [host for host in hosts if host.status in BAD_STATUSES]
+    root = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(root, "testsuite", {"name": name, "time": f"{seconds:.1f}"})
+    counts = {"tests": len(hosts), "failures": len(failed), "errors": 0, "skipped": 0}
+    suite.attrib.update({key: str(count) for key, count in counts.items()})
+    for host in hosts:
+        words = {"classname": name, "name": one_line(host.name), "time": f"{host.seconds:.1f}"}
+        case = ElementTree.SubElement(suite, "testcase", words)
+        if host.status in BAD_STATUSES:
+            failure = ElementTree.SubElement(case, "failure", message=host.status)
+            failure.text = "\n".join(host_problems(host.as_dict()))
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def host_problems(host: Mapping[str, Any]) -> Iterator[str]:
+    """Blockers and errors of a host in a report, one line each, without control characters."""
+    found = [each for each in host.get("findings", ()) if each.get("severity") == "blocker"]
+    texts = [f"{each['code']} {each['message']}" for each in found]
+    for text in (*texts, *host.get("errors", ())):
+        yield from map(one_line, str(text).splitlines())

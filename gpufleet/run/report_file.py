@@ -51,9 +51,8 @@ def prepare_file(path: str, option: str, kind: FileKind, *, keep: bool = False) 
         if not keep:
             file.unlink(missing_ok=True)
     except OSError as error:
-        raise Stopped(
-            findings.REPORT_PATH(option=option, path=path, why=error_reason(error))
-        ) from error
+        found = findings.REPORT_PATH(option=option, path=path, why=error_reason(error))
+        raise Stopped(found) from error
     return file
 
 
@@ -62,9 +61,14 @@ def write_file(path: Path, text: Callable[[], str]) -> bool:
     try:
         write_private(path, hide_secrets(text()))
     except (OSError, ValueError) as error:
-        print_run_finding(findings.REPORT_LOST(path=path, why=error_reason(error)))
+        print_lost(path, error)
         return False
     return True
+
+
+def print_lost(path: object, error: OSError | ValueError) -> None:
+    """Print that results could not be written to this place (GF002)."""
+    print_run_finding(findings.REPORT_LOST(path=path, why=error_reason(error)))
 
 
 def print_run_finding(finding: Finding) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 
@@ -24,8 +25,10 @@ def show_report(console: Console, hosts: list[HostReport], *, dry: bool = False)
 
     Names of hosts, versions and messages are text, never markup.
     """
-    if dry:
-        _show_impact(console, hosts)
+    if dry and (impact := impact_lines(hosts)):
+        console.print(Text("Impact", style="bold"), highlight=False)
+        for line in impact:
+            console.print(Text(f"  {line}"), highlight=False)
     nodes = [host for host in hosts if host.kind == "node"]
     clusters = [host for host in hosts if host.kind == "cluster"]
     if nodes or not clusters:
@@ -61,13 +64,6 @@ def _hides_infos(host: HostReport, *, dry: bool) -> bool:
     return is_quiet() or (not dry and host.status == "converged")
 
 
-def _show_impact(console: Console, hosts: list[HostReport]) -> None:
-    """Print the short block at the top: interruptions, package sources and files."""
-    lines = impact_lines(hosts)
-    for line in ["Impact", *(f"  {line}" for line in lines)] if lines else []:
-        console.print(Text(line, style="bold" if line == "Impact" else ""), highlight=False)
-
-
 def _show_steps(console: Console, word: str, hosts: list[HostReport]) -> None:
     """Print a line for each planned step, with its hosts. The order fits every host, except for
     repeated steps."""
@@ -95,17 +91,17 @@ def _nodes(hosts: list[HostReport], *, dry: bool) -> Table:
         if shown == "always" or any(host.roles.get(name) for host in hosts)
     ]
     columns = ("host", *moved, "runtimes", "changes", "still needed", "time")
-    cells = {
-        host.name: (
+    cells: dict[str, list[Text]] = {}
+    for host in hosts:
+        runtimes = ", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())
+        cells[host.name] = [
             *(_movement(host.roles.get(name, {}), host, dry=dry) for name in moved),
-            _text(", ".join(f"{name} {state}".strip() for name, state in host.runtimes.items())),
-            *_last_columns(host, dry=dry),
-        )
-        for host in hosts
-    }
+            _text(runtimes),
+            *_changes_and_needs(host, dry=dry),
+        ]
     rows = [
-        [Text(name_hosts([host.name for host in alike])), *cells[alike[-1].name][:-1], _time(alike)]
-        for alike in _alike(hosts, {name: row[:-1] for name, row in cells.items()})
+        [Text(name_hosts([host.name for host in alike])), *cells[alike[-1].name], _time(alike)]
+        for alike in _alike(hosts, cells)
     ]
     return _table("Plan" if dry else "GPU nodes", columns, rows)
 
@@ -123,17 +119,14 @@ def _alike(
 
 
 def _clusters(hosts: list[HostReport], *, dry: bool) -> Table:
-    rows = [
-        [
-            _text(host.name),
-            Text("\n").join(
-                _text(f"{name} ") + _movement(moved, host, dry=dry)
-                for name, moved in host.releases.items()
-            ),
-            *_last_columns(host, dry=dry),
+    rows = []
+    for host in hosts:
+        releases = [
+            _text(f"{name} ") + _movement(moved, host, dry=dry)
+            for name, moved in host.releases.items()
         ]
-        for host in hosts
-    ]
+        changes = _changes_and_needs(host, dry=dry)
+        rows.append([_text(host.name), Text("\n").join(releases), *changes, _time([host])])
     title = "Plan of the clusters" if dry else "Clusters"
     return _table(title, ("cluster", "releases", "changes", "still needed", "time"), rows)
 
@@ -149,8 +142,14 @@ def _table(title: str, columns: Sequence[str], rows: list[list[Text]]) -> Table:
     return table
 
 
-def _last_columns(host: HostReport, *, dry: bool) -> list[Text]:
-    return [_changes(host, dry=dry), _text("; ".join(host.needs)), _time([host])]
+def _changes_and_needs(host: HostReport, *, dry: bool) -> list[Text]:
+    if host.status in ("failed", "not reached"):
+        changes = Text(_word(host, dry=dry), "bold red")
+    elif host.status == "converged":
+        changes = Text("no changes")
+    else:
+        changes = Text(f"{host.changed} planned" if host.status == "planned" else str(host.changed))
+    return [changes, _text("; ".join(host.needs))]
 
 
 def _time(hosts: Sequence[HostReport]) -> Text:
@@ -172,14 +171,6 @@ def _movement(change: dict[str, str | None], host: HostReport, *, dry: bool) -> 
     return _text(f"{before or 'none'} -> {after or absent}")
 
 
-def _changes(host: HostReport, *, dry: bool) -> Text:
-    if host.status in ("failed", "not reached"):
-        return Text(_word(host, dry=dry), "bold red")
-    if host.status == "converged":
-        return Text("no changes")
-    return Text(f"{host.changed} planned" if host.status == "planned" else str(host.changed))
-
-
 def _word(host: HostReport, *, dry: bool) -> str:
     """The word for a status. A host that a blocker stopped before any change did not fail."""
     stopped = any(finding.blocks for finding in host.findings)
@@ -189,19 +180,12 @@ def _word(host: HostReport, *, dry: bool) -> str:
 
 def _summary(nodes: list[HostReport], clusters: list[HostReport], *, dry: bool) -> str:
     hosts = [*nodes, *clusters]
-    count = {
-        word: sum(host.status in states for host in hosts)
-        for word, states in {
-            "moved": ("changed", "planned"),
-            "same": ("converged",),
-            "failed": ("failed",),
-            "not reached": ("not reached",),
-        }.items()
-    }
+    count = Counter(host.status for host in hosts)
     things = [count_noun(len(nodes), "host")] if nodes or not clusters else []
     things += [count_noun(len(clusters), "cluster")] if clusters else []
     verb = "to change" if dry else "changed"
-    line = f"{', '.join(things)}: {count['moved']} {verb}, {count['same']} with no changes, "
+    moved, same = count["changed"] + count["planned"], count["converged"]
+    line = f"{', '.join(things)}: {moved} {verb}, {same} with no changes, "
     blocked = sum(_word(host, dry=dry) == "blocked" for host in hosts)
     counts = {"blocked": blocked, "failed": count["failed"] - blocked}
     said = [f"{number} {word}" for word, number in counts.items() if number]

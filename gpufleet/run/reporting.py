@@ -22,6 +22,7 @@ from pyinfra.context import ctx_config, ctx_state
 
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
+from gpufleet.core.inventory import is_missing
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.process import signal_running
 from gpufleet.core.stopped import Stopped
@@ -96,7 +97,7 @@ class RunReport(ReportedRun, BaseStateCallback):
         prepare_connections(ctx_config.get() if ctx_config.isset() else None)
         report = cls(state)
         report.invocation = asked = read_invocation()
-        if asked.lacks_inventory:
+        if is_missing(asked.inventory):
             _refuse(findings.NO_INVENTORY(path=asked.inventory))
         if asked.mixes_preflight:
             _refuse(findings.PREFLIGHT_MIXED(deploys=" and ".join(asked.deploys)))
@@ -148,9 +149,7 @@ class RunReport(ReportedRun, BaseStateCallback):
 
     def host(self, name: str) -> HostReport:
         """The part of one host."""
-        if name not in self.hosts:
-            self.hosts[name] = HostReport(name)
-        return self.hosts[name]
+        return self.hosts.setdefault(name, HostReport(name))
 
     def was_examined(self, name: str) -> bool:
         """True if the host was already read and planned."""

@@ -4,17 +4,15 @@ and the settings with which a run leaves working ones alone. Pure."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gpufleet.core.findings import KNOWN_KINDS, Finding
 from gpufleet.core.names import group_by_thing, name_hosts
-from gpufleet.core.visible import one_line
 from gpufleet.driver.action import of_another_source
 from gpufleet.driver.findings import host as kinds
 from gpufleet.driver.plan import our_packages
@@ -25,6 +23,7 @@ from gpufleet.node.plan import NodePlan, plan_steps
 from gpufleet.node.settings import NodeSettings
 from gpufleet.status.models import SeenHost
 from gpufleet.status.rows import plan_of_host
+from gpufleet.status.text import topic_table
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 
@@ -107,9 +106,8 @@ def _plan_with(host: SeenHost, pins: Mapping[str, Any], catalog: Catalog, now: i
     for key, value in pins.items():
         role, _, name = key.partition("_")
         by_role[role] = by_role[role].model_copy(update={name: value})
-    plan = plan_of_host(
-        replace(host, settings=replace(host.settings, by_role=by_role)), catalog, now
-    )
+    settings = replace(host.settings, by_role=by_role)
+    plan = plan_of_host(replace(host, settings=settings), catalog, now)
     assert plan
     return plan
 
@@ -132,17 +130,8 @@ def _stays(plan: NodePlan, facts: NodeFacts) -> Iterator[str]:
 def show_adoptions(console: Console, found: Iterable[tuple[str, Adoption]]) -> None:
     """Print the hosts; hosts with the same result share one entry."""
     for adoption, names in group_by_thing(found).items():
-        console.print(Text(name_hosts(names), "bold"))
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
         blockers = [f"{each.code} {KNOWN_KINDS[each.code].title}" for each in adoption.blockers]
-        _rows(table, "add", adoption.pins)
-        _rows(table, "stays", adoption.stays)
-        _rows(table, "changes", adoption.steps)
-        _rows(table, "blocks", blockers)
-        console.print(table)
+        topics = [("add", adoption.pins), ("stays", adoption.stays), ("changes", adoption.steps)]
+        console.print(Text(name_hosts(names), "bold"))
+        console.print(topic_table([*topics, ("blocks", blockers)], "nothing"))
         console.print()
-
-
-def _rows(table: Table, topic: str, lines: Sequence[str]) -> None:
-    text = Text("\n".join(map(one_line, lines)) or "nothing")
-    table.add_row(Text(f"  {topic}", style="dim"), text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding, Severity
@@ -24,21 +24,16 @@ def _row(name: str, part: Part | None) -> ClusterRow:
     installed = {each: versions["before"] for each, versions in part["releases"].items()}
     reached = part["status"] != "not reached"
     steps = tuple(part["plan"]["steps"])
+    found = [
+        Finding(**{**each, "severity": Severity(each["severity"])}) for each in part["findings"]
+    ]
+    notes = [Note("blocked" if reached else "unreachable", each) for each in found if each.blocks]
+    if steps:
+        notes.append(Note("drift", DRIFT(kind="cluster", steps="; ".join(steps))))
     return ClusterRow(
         name,
         reached=reached,
         releases=tuple((each, version) for each, version in installed.items() if version),
         steps=steps,
-        notes=tuple(_notes(part["findings"], steps, reached=reached)),
+        notes=tuple(notes),
     )
-
-
-def _notes(
-    findings: Iterable[Mapping[str, Any]], steps: Sequence[str], *, reached: bool
-) -> Iterator[Note]:
-    for each in findings:
-        found = Finding(**{**each, "severity": Severity(each["severity"])})
-        if found.severity is Severity.BLOCKER:
-            yield Note("blocked" if reached else "unreachable", found)
-    if steps:
-        yield Note("drift", DRIFT(kind="cluster", steps="; ".join(steps)))

@@ -54,9 +54,8 @@ def details_json(found: Sequence[Detail], fleet: FleetStatus, now: int) -> dict[
 def _detail(host: SeenHost, row: Row, catalog: Catalog, now: int) -> Detail:
     """One host in depth. An error about one host does not affect other hosts."""
     try:
-        has: dict[str, Any] = {}
-        if (facts := host.facts) and row.reached:
-            has = described_facts(facts, catalog)
+        facts = host.facts
+        has = described_facts(facts, catalog) if facts and row.reached else {}
         return Detail(row, has, _findings(host, row, catalog, now))
     except Exception as error:  # noqa: BLE001 - the boundary of one host
         row = unreadable_row(host, error)

@@ -6,24 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
 from gpufleet.status.detail import Detail
-from gpufleet.status.text import show_findings
+from gpufleet.status.text import show_findings, topic_table
 
 
 def show_detail(console: Console, detail: Detail) -> None:
     """Print the host's state, its plan and its findings."""
     console.print(Text(one_line(detail.row.name), style="bold"))
     if detail.has:
-        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
-        for topic, lines in _topics(detail.has, detail.row.steps):
-            text = Text("\n".join(map(one_line, lines)) or "none")
-            table.add_row(Text(f"  {topic}", style="dim"), text)
-        console.print(table)
+        console.print(topic_table(_topics(detail.has, detail.row.steps), "none"))
     console.print()
     show_findings(console, [(detail.row.name, finding) for finding in detail.findings])
 

@@ -23,12 +23,7 @@ SEPARATOR = ";"  # of cells in locales with a decimal comma
 
 def document_head(inventory: str, now: int) -> dict[str, Any]:
     """The first keys of every JSON document about a fleet. `now`: seconds since 1970."""
-    return {
-        "schema": SCHEMA,
-        "gpufleet": __version__,
-        "inventory": inventory,
-        "time": _utc(now),
-    }
+    return {"schema": SCHEMA, "gpufleet": __version__, "inventory": inventory, "time": _utc(now)}
 
 
 def _utc(now: int) -> str:

@@ -44,13 +44,13 @@ class Group:
 
 def group_equal_rows(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
     """Groups of rows that look the same in a table, in the order of their first hosts."""
-    return _grouped(rows, lambda row: (row.reached, row.shown))
+    return group_rows(rows, lambda row: (row.reached, row.texts, row.flags))
 
 
 def by_property(fleet: FleetStatus, name: Property) -> list[Group]:
     """Groups of hosts by a property, the largest first. Unreachable hosts have no value."""
     value = _VALUES[name]
-    groups = [Group(value(rows[0]), rows) for rows in _grouped(fleet.rows, value)]
+    groups = [Group(value(rows[0]), rows) for rows in group_rows(fleet.rows, value)]
     return sorted(groups, key=lambda group: -len(group.rows))
 
 
@@ -59,7 +59,8 @@ def whole_fleet(fleet: FleetStatus) -> Group:
     return Group(fleet.inventory, fleet.rows)
 
 
-def _grouped(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[Row, ...]]:
+def group_rows(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> list[tuple[Row, ...]]:
+    """Groups of rows with the same key, in the order of their first hosts."""
     found: dict[Hashable, list[Row]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)

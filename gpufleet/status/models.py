@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from gpufleet.core.accepted import NOTHING_ACCEPTED, AcceptedFindings, split_accepted
 from gpufleet.core.findings import Finding, Severity
@@ -126,17 +126,10 @@ class Row:
         return flags_of(self.notes)
 
     @property
-    def shown(self) -> tuple[Any, ...]:
-        """The values that a table shows, besides the name."""
-        texts = (
-            self.gpu_text,
-            self.driver_text,
-            self.toolkit,
-            self.runtime_text,
-            self.kernel,
-            self.os,
-        )
-        return (*texts, self.flags)
+    def texts(self) -> tuple[str, ...]:
+        """The values that a table shows, besides the name and the flags."""
+        found = (self.gpu_text, self.driver_text, self.toolkit, self.runtime_text)
+        return (*found, self.kernel, self.os)
 
     def accepting(self, accepted: AcceptedFindings, today: date) -> Row:
         """The row without the notes, and so the flags, that the inventory accepts."""

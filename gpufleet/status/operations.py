@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from gpufleet.core.accepted import accepted_of
@@ -12,22 +12,12 @@ from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import misspelt_cluster_group
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.gather import Gathered, GatherProgress, gather_facts
-from gpufleet.node.settings import NodeSettings, load_node_settings
+from gpufleet.node.settings import load_node_settings
 from gpufleet.status.models import SeenHost
 
 
-@dataclass(frozen=True, slots=True)
-class _Beside:
-    """The inputs of a host's plan, besides its facts."""
-
-    settings: NodeSettings | None
-    problems: tuple[Finding, ...]
-    logins: Any = None
-    place: Any = None
-
-
 def read_hosts(
-    inventory: str, limit: Sequence[str] = (), progress: GatherProgress | None = None
+    inventory: str, limit: Sequence[str], progress: GatherProgress
 ) -> tuple[list[SeenHost], list[str]]:
     """The hosts and the names of the clusters. Raises the same errors as `gather_facts`."""
     found = gather_facts(inventory, limit, _read, progress)
@@ -35,8 +25,9 @@ def read_hosts(
     return hosts, [each.name for each in found if each.cluster]
 
 
-def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
-    """Facts of one host, with the files and ports that its settings name, as a run reads them."""
+def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, SeenHost | None]:
+    """Facts of one host, with the files and ports that its settings name, as a run reads them, and
+    the other inputs of its plan."""
     # Imported here because pyinfra makes gevent replace parts of the standard library.
     from gpufleet.host.asking import host_arguments
     from gpufleet.host.facts import DURING_FACTS, read_facts
@@ -59,26 +50,31 @@ def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, Any]:
         if unfit := unfit_password(how):
             return unfit, None
         if settings is None or problems:
-            return read_facts(host, how=how), _Beside(None, tuple(problems))
+            return read_facts(host, how=how), SeenHost(host.name, problems=tuple(problems))
         facts = read_facts(host, further_files(settings), watched_ports(settings), how)
         if isinstance(facts, Finding):
             return facts, None
         logins, of_logins = node_logins(login_files(settings))
-        place = place_in_run(state, host, settings, facts)
-        known = None if of_logins else settings
-        return facts, _Beside(known, tuple(of_logins), logins, place)
+        inputs = SeenHost(
+            host.name,
+            settings=None if of_logins else settings,
+            problems=tuple(of_logins),
+            logins=logins,
+            place=place_in_run(state, host, settings, facts),
+        )
+        return facts, inputs
     except Exception as error:  # noqa: BLE001 - the boundary: one host
         return explain_error(host, error, DURING_FACTS), None
 
 
 def _seen(found: Gathered) -> SeenHost:
-    beside = found.beside
     own = dict.fromkeys(name for name in found.groups if not name.startswith("@"))  # not pyinfra's
-    accepted = accepted_of(found.data)
-    host = SeenHost(found.name, tuple(own), found.facts, found.problem, accepted=accepted)
-    if not isinstance(beside, _Beside):
-        return replace(host, problems=found.misspelt)
-    host = replace(host, settings=beside.settings, problems=(*beside.problems, *found.misspelt))
-    return (
-        host if beside.logins is None else replace(host, logins=beside.logins, place=beside.place)
+    inputs: SeenHost = found.beside or SeenHost(found.name)
+    return replace(
+        inputs,
+        groups=tuple(own),
+        facts=found.facts,
+        problem=found.problem,
+        problems=(*inputs.problems, *found.misspelt),
+        accepted=accepted_of(found.data),
     )

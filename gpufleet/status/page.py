@@ -12,7 +12,7 @@ from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
 from gpufleet.status.groups import Property, by_property, group_equal_rows, whole_fleet
-from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus, Row
+from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus
 from gpufleet.status.text import BAD_FLAGS, summary_lines
 
 BARS = 12  # per chart; the last bar sums up the rest
@@ -29,7 +29,6 @@ class Bar:
 
 def as_html(fleet: FleetStatus, now: int) -> str:
     """The page. `now`: seconds since 1970."""
-    flags = whole_fleet(fleet).flags
     notes = ((row.name, note.finding) for row in fleet.all_rows for note in row.notes)
     clusters = {row.name for row in fleet.clusters}
     found = {flag for row in fleet.all_rows for flag in row.flags}
@@ -37,12 +36,12 @@ def as_html(fleet: FleetStatus, now: int) -> str:
         "GPUs by model": _bars(_gpus(fleet)),
         "Hosts by driver": _bars(_sizes(fleet, "driver")),
         "Hosts by distribution": _bars(_sizes(fleet, "os")),
-        "Hosts by flag": _bars(flags.items()),
+        "Hosts by flag": _bars(whole_fleet(fleet).flags.items()),
     }
-    groups = [
-        (_names(row.name for row in rows), len(rows), rows[0])
-        for rows in sorted(group_equal_rows(fleet.rows), key=lambda rows: not _is_bad(rows[0]))
-    ]
+    bad_first = sorted(
+        group_equal_rows(fleet.rows), key=lambda rows: set(BAD_FLAGS).isdisjoint(rows[0].flags)
+    )
+    groups = [(_names(row.name for row in rows), len(rows), rows[0]) for rows in bad_first]
     findings = [
         (finding, _names(names), _counted(names, clusters))
         for finding, names in same_findings(notes)
@@ -61,10 +60,6 @@ def as_html(fleet: FleetStatus, now: int) -> str:
         bad=BAD_FLAGS,
         one_line=one_line,
     )
-
-
-def _is_bad(row: Row) -> bool:
-    return not set(BAD_FLAGS).isdisjoint(row.flags)
 
 
 def _counted(names: Sequence[str], clusters: Collection[str]) -> str:

@@ -10,9 +10,10 @@ from datetime import date, datetime, timezone
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import count_noun
 from gpufleet.driver.catalog import devices_of
-from gpufleet.driver.findings.host import DRIVER_KEPT
+from gpufleet.driver.findings.host import DRIVER_KEPT, REBOOT_NEEDED
 from gpufleet.driver.health import assess_gpu_health
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.facts.kernels import newer_kernel
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import (
     FACTS_UNREADABLE,
@@ -25,9 +26,9 @@ from gpufleet.host.findings import (
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.plan import NodePlan, check_record, plan_node, plan_steps
 from gpufleet.status import findings
+from gpufleet.status.groups import group_rows
 from gpufleet.status.models import ClusterRow, Flag, FleetStatus, Note, Row, SeenHost
 from gpufleet.status.support import about_driver, about_runtimes, about_system, about_toolkit
-from gpufleet.status.unused import not_in_use
 from gpufleet.toolkit.findings.choice import TOOLKIT_KEPT
 from gpufleet.toolkit.role import installed_toolkit
 from gpufleet.upgrade.host_state import STATE_FILE, parse_state
@@ -172,18 +173,29 @@ def _by_settings(
 def _by_facts(
     row: Row, host: SeenHost, facts: NodeFacts, catalog: Catalog, today: date
 ) -> Iterator[Note]:
-    yield from (Note("reboot", finding) for finding in not_in_use(facts))
+    yield from _reboots(facts)
     if row.driver:
         yield from about_driver(row.driver, facts, host.settings, catalog, today)
     if row.toolkit:
         yield from about_toolkit(row.toolkit, facts, catalog)
     yield from about_runtimes(facts, today)
-    yield from about_system(facts, catalog, today)
+    yield from about_system(facts, today)
     if left := upgrade_left(facts):
         yield Note("upgrade", left)
     if facts.busy or facts.lock_holder:
         holder = facts.run_lock if facts.busy else facts.lock_holder
         yield Note("busy", findings.HOST_BUSY(holder=holder or "another run of gpufleet"))
+
+
+def _reboots(facts: NodeFacts) -> Iterator[Note]:
+    """A driver and a kernel that are installed but not in use."""
+    loaded, installed = facts.loaded_driver, facts.module_on_disk
+    if loaded and installed and installed.version and installed.version != loaded:
+        why = f"Driver {installed.version} is installed, {loaded} is loaded"
+        yield Note("reboot", REBOOT_NEEDED(why=why))
+    if newer := newer_kernel(facts):
+        why = f"Kernel {newer} is installed, {facts.kernel.release} runs"
+        yield Note("reboot", REBOOT_NEEDED(why=why))
 
 
 def upgrade_left(facts: NodeFacts) -> Finding | None:
@@ -202,21 +214,14 @@ def upgrade_left(facts: NodeFacts) -> Finding | None:
 def compare_peers(rows: Sequence[Row]) -> tuple[Row, ...]:
     """The rows, with a note on each host that differs from more than half of its peers."""
     found: dict[str, list[Note]] = defaultdict(list)
-    for members in _alike(rows, lambda row: row.model):
+    read = [row for row in rows if row.model]  # empty if the host was not reached
+    for members in group_rows(read, lambda row: row.model):
         for name, note in _outliers(members, OF_MODEL):
             found[name].append(note)
-        for same in _alike(members, lambda row: row.os):
+        for same in group_rows(members, lambda row: row.os):
             for name, note in _outliers(same, OF_SYSTEM):
                 found[name].append(note)
     return tuple(row.with_notes(tuple(found[row.name])) for row in rows)
-
-
-def _alike(rows: Sequence[Row], key: Key) -> list[list[Row]]:
-    groups: dict[str, list[Row]] = defaultdict(list)
-    for row in rows:
-        if row.model:  # empty if the host was not reached
-            groups[key(row)].append(row)
-    return list(groups.values())
 
 
 def _outliers(rows: Sequence[Row], keys: dict[str, Key]) -> Iterator[tuple[str, Note]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date
 
-from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
@@ -72,7 +71,7 @@ class MaintainedRuntimes(Entry):
 load_runtimes = entry_loader(MaintainedRuntimes, "status/runtime_support")
 
 
-def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[Note]:
+def about_system(facts: NodeFacts, today: date) -> Iterator[Note]:
     """Findings about the distribution."""
     place = facts.distribution
     over = place.end_of_life if place else None
@@ -82,20 +81,18 @@ def about_system(facts: NodeFacts, catalog: Catalog, today: date) -> Iterator[No
 
 
 def about_driver(
-    version: str,
-    facts: NodeFacts,
-    settings: NodeSettings | None,
-    catalog: Catalog,
-    today: date,
+    version: str, facts: NodeFacts, settings: NodeSettings | None, catalog: Catalog, today: date
 ) -> Iterator[Note]:
     """Findings about the installed driver version."""
     numbers = version_tuple(version)
     branch = catalog.branch(numbers[0]) if numbers else None
     if branch is None:
         return
+    wanted = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
     place = facts.distribution
-    newest = _newest_driver(branch, place, settings, catalog)
-    planned = _planned_remedies(version, facts, settings, catalog, today)
+    offer = place and branch_offer(catalog, place, wanted.source, wanted.build, branch)
+    newest = offer.newest if offer else ""  # in the host's repository
+    planned = _planned_remedies(version, facts, wanted, catalog, today)
     if is_over(branch, today):
         over = f"since {branch.end_of_life:%Y-%m}" if branch.end_of_life else "date unknown"
         remedy = _driver_remedy(facts, planned.get(of_driver.BRANCH_OVER.code, OTHER_BRANCH))
@@ -111,14 +108,9 @@ def about_driver(
 
 
 def _planned_remedies(
-    version: str,
-    facts: NodeFacts,
-    settings: NodeSettings | None,
-    catalog: Catalog,
-    today: date,
+    version: str, facts: NodeFacts, wanted: DriverSettings, catalog: Catalog, today: date
 ) -> dict[str, str]:
     """The remedies of a plan that installs exactly this version, by code of the finding."""
-    role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
     choice = resolve_driver(
         catalog,
         distribution=facts.distribution or facts.os.code,
@@ -126,7 +118,7 @@ def _planned_remedies(
         kernel=facts.kernel.release,
         devices=[gpu.device for gpu in facts.gpus],
         nvswitch=bool(facts.nvswitches),
-        settings=role.model_copy(update={"version": version, "branch": None}),
+        settings=wanted.model_copy(update={"version": version, "branch": None}),
         today=today,
     )
     return {finding.code: finding.remedy for finding in choice.findings}
@@ -152,15 +144,6 @@ def _vulnerable(
     fix = f"They are fixed in {branch.floor}."
     remedy = _driver_remedy(facts, NEWER_DRIVER.format(newest=newest or branch.floor))
     return of_driver.INSECURE(what=version, source=source, fix=fix, remedy=remedy)
-
-
-def _newest_driver(
-    branch: Branch, place: Distribution | None, settings: NodeSettings | None, catalog: Catalog
-) -> str:
-    """The newest version of a branch in the host's repository, or "" if it is unknown."""
-    role = settings.of(DRIVER) if settings else DriverSettings.model_validate({})
-    found = place and branch_offer(catalog, place, role.source, role.build, branch)
-    return found.newest if found else ""
 
 
 def about_toolkit(version: str, facts: NodeFacts, catalog: Catalog) -> Iterator[Note]:

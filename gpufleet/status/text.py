@@ -62,28 +62,37 @@ def show_findings(console: Console, found: Iterable[tuple[str, Finding]]) -> Non
 
 def summary_lines(fleet: FleetStatus) -> Iterator[str]:
     """The numbers of hosts and GPUs, and the number of hosts with each flag."""
-    group = whole_fleet(fleet)
-    flags = [f"{number} {flag}" for flag, number in group.flags.items()]
-    clean = sum(not row.flags for row in fleet.rows)
-    counts = ", ".join([*flags, f"{clean} without a flag"])
     accepted = sum(len(row.accepted) for row in fleet.rows)
     end = f"; {count_noun(accepted, 'accepted finding')}" if accepted else ""
-    yield f"{count_noun(len(fleet.rows), 'host')}{_gpus(fleet.rows, group.gpus)}: {counts}{end}"
+    flags = _flag_counts(fleet.rows)
+    yield f"{count_noun(len(fleet.rows), 'host')}{_gpus(fleet)}: {flags}{end}"
     if fleet.clusters:
-        clean = sum(not row.flags for row in fleet.clusters)
-        found = Counter(flag for row in fleet.clusters for flag in row.flags)
-        flags = [f"{found[flag]} {flag}" for flag in FLAGS if found[flag]]
-        counts = ", ".join([*flags, f"{clean} without a flag"])
-        yield f"{count_noun(len(fleet.clusters), 'cluster')}: {counts}"
+        yield f"{count_noun(len(fleet.clusters), 'cluster')}: {_flag_counts(fleet.clusters)}"
 
 
-def _gpus(rows: Sequence[Row], gpus: int) -> str:
+def _flag_counts(rows: Sequence[Row | ClusterRow]) -> str:
+    found = Counter(flag for row in rows for flag in row.flags)
+    counts = [f"{found[flag]} {flag}" for flag in FLAGS if found[flag]]
+    clean = sum(not row.flags for row in rows)
+    return ", ".join([*counts, f"{clean} without a flag"])
+
+
+def _gpus(fleet: FleetStatus) -> str:
     """The number of GPUs. If some hosts did not answer, also the number of hosts that did."""
-    answered = [row for row in rows if row.reached]
-    if rows and not answered:
+    answered = sum(row.reached for row in fleet.rows)
+    if fleet.rows and not answered:
         return ""
-    of = "" if len(answered) == len(rows) else f" on the {len(answered)} that answered"
-    return f", {count_noun(gpus, 'GPU')}{of}"
+    of = "" if answered == len(fleet.rows) else f" on the {answered} that answered"
+    return f", {count_noun(whole_fleet(fleet).gpus, 'GPU')}{of}"
+
+
+def topic_table(topics: Iterable[tuple[str, Sequence[str]]], empty: str) -> Table:
+    """A table with the lines of each topic. `empty`: the text of a topic without lines."""
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+    for topic, lines in topics:
+        text = Text("\n".join(map(one_line, lines)) or empty)
+        table.add_row(Text(f"  {topic}", style="dim"), text)
+    return table
 
 
 def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
@@ -96,8 +105,7 @@ def _table(groups: Sequence[tuple[Row, ...]], *, wide: bool) -> Table:
         names = ", ".join(fold_names(row.name for row in rows))
         hosts = Text(names if len(rows) == 1 else f"{count_noun(len(rows), 'host')}: {names}")
         flags = Text(", ").join(Text(flag, _style(flag)) for flag in row.flags) or Text(EMPTY_CELL)
-        texts = (row.gpu_text, row.driver_text, row.toolkit, row.runtime_text, row.kernel, row.os)
-        gpus, driver, toolkit, runtime, kernel, system = map(_cell, texts)
+        gpus, driver, toolkit, runtime, kernel, system = map(_cell, row.texts)
         if wide:
             table.add_row(hosts, gpus, driver, toolkit, runtime, kernel, system, flags)
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +16,7 @@ from gpufleet.toolkit.record import ToolkitEntry
 from gpufleet.toolkit.settings import ToolkitSettings
 
 Keeper = Literal["none", "refresh", "generate"]
+_OUTPUT = re.compile(r"^NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=[\"']?([^\"'\s]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,11 @@ def plan_cdi(
     cdi = catalog.toolkit.cdi
     if not settings.cdi:
         return CdiPlan("none", "", (), (), True, facts.cdi_specs)
-    fits = version_tuple(version) >= version_tuple(cdi.refresh_since)
-    refresh = fits and not _too_old(facts, catalog)
-    path = cdi.refresh_output if refresh else cdi.output
+    systemd = facts.distribution.systemd if facts.distribution else None
+    too_old = systemd is not None and systemd.version < cdi.refresh_minimum_systemd
+    refresh = version_tuple(version) >= version_tuple(cdi.refresh_since) and not too_old
+    named = _OUTPUT.findall(facts.texts.get(cdi.refresh_environment, ""))
+    path = [cdi.refresh_output, *named][-1] if refresh else cdi.output
     there = (facts.cdi_specs, _created(facts, path), _duplicates(facts, path))
     if refresh:
         services = [facts.services.get(unit) for unit in cdi.refresh_units]
@@ -59,12 +63,6 @@ def plan_cdi(
         return CdiPlan("refresh", path, cdi.refresh_units, (), enabled, *there)
     command = ("nvidia-ctk", "cdi", "generate", f"--output={path}")
     return CdiPlan("generate", path, (), command, True, *there)
-
-
-def _too_old(facts: NodeFacts, catalog: ToolkitCatalog) -> bool:
-    """True if the host's systemd is too old for the toolkit's units."""
-    systemd = facts.distribution.systemd if facts.distribution else None
-    return systemd is not None and systemd.version < catalog.toolkit.cdi.refresh_minimum_systemd
 
 
 def _created(facts: NodeFacts, path: str) -> bool:

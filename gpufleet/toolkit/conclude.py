@@ -30,9 +30,16 @@ def conclude_toolkit(
             "held": settings.hold or still_held(old, facts, moved=found is not None),
         }
     )
+    # the repository's source and login that gpufleet wrote, now or earlier
+    recorded = facts.provenance.files
+    written = (
+        file
+        for file in (plan.repository.source, plan.repository.login)
+        if file and (file.path in recorded or not file.is_on(facts))
+    )
     return RoleResult(
         entry,
-        _files(facts, plan),
+        file_digests(written),
         plan.target,
         needs=tuple(f"restart {r.unit}: {r.reason}" for r in plan.runtimes if r.postponed),
         runtimes={runtime.key: _state(runtime) for runtime in plan.runtimes},
@@ -49,13 +56,3 @@ def _state(runtime: RuntimePlan) -> RuntimeState:
     if runtime.change or runtime.activation != "none":
         return "configured"
     return "unchanged"
-
-
-def _files(facts: NodeFacts, plan: ToolkitPlan) -> dict[str, str]:
-    """The repository's source and login that gpufleet wrote, now or earlier: path -> sha256."""
-    recorded = facts.provenance.files
-    return file_digests(
-        file
-        for file in (plan.repository.source, plan.repository.login)
-        if file and (file.path in recorded or not file.is_on(facts))
-    )

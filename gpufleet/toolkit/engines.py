@@ -47,7 +47,11 @@ ENGINES = {  # name -> description and remedy
     ),
     "Podman": (
         "Podman needs no configuration: it reads the CDI specifications of the toolkit",
-        "No action required: `podman run --device nvidia.com/gpu=all IMAGE` has the GPUs.",
+        "`podman run --device nvidia.com/gpu=all IMAGE` has the GPUs with Podman 5.1 or newer. "
+        "An older one cannot read the specifications of toolkit 1.19 (unresolvable CDI devices): "
+        "set NVIDIA_CTK_CDI_GENERATE_FEATURE_FLAGS=no-additional-gids-for-device-nodes in "
+        "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env and restart "
+        "nvidia-cdi-refresh.service.",
     ),
 }
 
@@ -63,8 +67,8 @@ def other_engines(facts: NodeFacts) -> list[Finding]:
         "Podman": "podman" in facts.packages and not facts.runtimes,
     }
     found = []
-    for name in (name for name, seen in there.items() if seen):
-        severity = Severity.WARNING if name in WITHOUT_GPUS else Severity.INFO
-        what, how = ENGINES[name]
-        found.append(OTHER_ENGINE(severity, what=what, how=how))
+    for name, (what, how) in ENGINES.items():
+        if there[name]:
+            severity = Severity.WARNING if name in WITHOUT_GPUS else Severity.INFO
+            found.append(OTHER_ENGINE(severity, what=what, how=how))
     return found

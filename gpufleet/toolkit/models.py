@@ -43,6 +43,7 @@ class Cdi(Sourced):
     refresh_since: str
     refresh_units: tuple[str, ...]
     refresh_output: str
+    refresh_environment: str
     refresh_minimum_systemd: int
     output: str
 

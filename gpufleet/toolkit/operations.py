@@ -42,9 +42,12 @@ def configure_runtime(
     if plan.changes:
         yield quote_command("install", "-d", "-m", "700", HOME, INCOMING, BACKUPS, NOTES)
     note = f"{NOTES}/{plan.key}.json" if plan.changes and plan.serves else ""
-    if note:  # a removal stays recorded until it is complete
+    if note:  # for a run that ends before its record; a removal stays recorded until it is done
         backups[note] = f"{BACKUPS}/{mark}{note}"
-        yield from _note(plan, note, mark, backups[note])
+        staged = f"{INCOMING}/{mark}-note"
+        text = json.dumps(plan.as_record().as_json(), indent=2, sort_keys=True) + "\n"
+        yield upload_command(text.encode(), staged)
+        yield script_command("toolkit/note_runtime", staged, note, backups[note])
     noted, steps = (note, backups.get(note, "")), []
     for number, change in enumerate(plan.changes):
         staged = f"{INCOMING}/{mark}-{number}" if change.after is not None else ""
@@ -52,12 +55,8 @@ def configure_runtime(
             yield upload_command(change.after.encode(), staged)
         steps.append(_put(plan, change, staged, backups[change.path], noted))
     if plan.activation != "none":
-        message = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
-        began = (
-            explain_finding(host.name, findings.CONTAINERS_BEGAN(unit=plan.unit))
-            if plan.spare
-            else ""
-        )
+        down = findings.RUNTIME_DOWN(unit=plan.unit, file=plan.config)
+        began = findings.CONTAINERS_BEGAN(unit=plan.unit)
         activate = script_command(
             "toolkit/activate",
             plan.unit,
@@ -65,20 +64,12 @@ def configure_runtime(
             plan.name,
             plan.socket,
             "nvidia" if plan.serves else "",
-            explain_finding(host.name, message),
-            began,
+            explain_finding(host.name, down),
+            explain_finding(host.name, began) if plan.spare else "",
             *(word for pair in backups.items() for word in pair),
         )
         steps.append(activate)
     yield StringCommand(*steps, _separator=" && ")
-
-
-def _note(plan: RuntimePlan, note: str, mark: str, backup: str) -> Commands:
-    """Note the planned changes on the host, for a run that fails or is killed before its record."""
-    staged = f"{INCOMING}/{mark}-note"
-    text = json.dumps(plan.as_record().as_json(), indent=2, sort_keys=True) + "\n"
-    yield upload_command(text.encode(), staged)
-    yield script_command("toolkit/note_runtime", staged, note, backup)
 
 
 def _put(

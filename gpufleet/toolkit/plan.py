@@ -10,8 +10,7 @@ from typing import Literal
 from gpufleet.core.findings import Finding, Severity, as_warnings
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import TOOLKIT_BEGUN
-from gpufleet.facts.model import NodeFacts
-from gpufleet.host.file_write import FileWrite
+from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.packages.repository import RepositoryPlan, plan_repository
 from gpufleet.packages.transaction import PackageTransaction, lock_plugin, to_hold
 from gpufleet.toolkit.cdi import CdiPlan, plan_cdi
@@ -19,13 +18,7 @@ from gpufleet.toolkit.engines import other_engines
 from gpufleet.toolkit.findings import choice as kinds
 from gpufleet.toolkit.findings import runtimes as found
 from gpufleet.toolkit.models import ToolkitCatalog
-from gpufleet.toolkit.record import (
-    CdiPart,
-    PendingPart,
-    RuntimePart,
-    ToolkitEntry,
-    recorded_runtimes,
-)
+from gpufleet.toolkit.record import CdiPart, PendingPart, ToolkitEntry, recorded_runtimes
 from gpufleet.toolkit.resolve import ToolkitChoice, resolve_toolkit
 from gpufleet.toolkit.runtime_model import Context, RuntimePlan
 from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
@@ -48,8 +41,6 @@ class ToolkitPlan:
     hold: tuple[str, ...]  # packages to hold
     runtimes: tuple[RuntimePlan, ...]
     cdi: CdiPlan
-    boot_id: str
-    earlier: dict[str, RuntimePart]  # runtimes of the host's record, by key
     reasons: tuple[str, ...]
     findings: tuple[Finding, ...]
 
@@ -57,21 +48,10 @@ class ToolkitPlan:
     def repository(self) -> RepositoryPlan:
         return self.transaction.repository
 
-    @property
-    def changes_packages(self) -> bool:
-        return self.transaction.needed
-
-    @property
-    def files(self) -> tuple[FileWrite, ...]:
-        """The configuration files to write; see ConfigChange for how each is checked."""
-        return tuple(
-            change.write for runtime in self.runtimes for change in runtime.changes if change.write
-        )
-
     def converged(self, driver: str | None) -> bool:
         """True if there is nothing to do while `driver` is loaded."""
         return not (
-            self.changes_packages
+            self.transaction.needed
             or self.repository.needed
             or self.hold
             or any(r.changes or r.activation != "none" for r in self.runtimes)
@@ -83,23 +63,31 @@ class ToolkitPlan:
 
         `driver`: version that is loaded then; `versions`: installed version by package.
         """
+        facts, cdi = self.transaction.facts, CdiPart()
         pending = {
-            runtime.unit: PendingPart(
-                boot_id=self.boot_id, started=runtime.started, reason=runtime.reason
-            )
-            for runtime in self.runtimes
-            if runtime.postponed
+            each.unit: PendingPart(boot_id=facts.boot_id, started=each.started, reason=each.reason)
+            for each in self.runtimes
+            if each.postponed
         }
-        cdi = CdiPart()
+        configured = {r.key: r.as_record() for r in self.runtimes if r.managed}
         if self.cdi.keeper != "none":
             cdi = CdiPart(path=self.cdi.path, driver=driver, created=self.cdi.created)
         return ToolkitEntry(
             version=self.target,
             packages=versions,
-            runtimes=self.earlier | {r.key: r.as_record() for r in self.runtimes if r.managed},
+            runtimes=recorded_runtimes(facts) | configured,
             cdi=cdi,
             pending=pending,
         )
+
+
+def _is_wanted(settings: ToolkitSettings, runtime: Runtime, facts: NodeFacts) -> bool:
+    """True if a runtime is to be configured. A program without a unit is part of another runtime:
+    docker's archive of programs has a containerd that dockerd starts with its own file."""
+    if settings.runtimes == "auto":
+        known = runtime.name != "containerd" or runtime.unit in facts.services
+        return runtime.running or known
+    return runtime.name in settings.runtimes
 
 
 def plan_toolkit(
@@ -117,14 +105,15 @@ def plan_toolkit(
     place, machine = facts.distribution or facts.os.code, facts.kernel.architecture
     resolve = partial(resolve_toolkit, catalog, distribution=place, architecture=machine)
     choice = asked = resolve(settings=settings)
-    before = _installed_version(asked, facts)
-    if before and _keeps(settings, asked, before, facts):
+    there = [facts.packages[name].upstream for name in asked.packages if name in facts.packages]
+    before = max(there, key=version_tuple, default=None)
+    if before and _keeps(settings, asked, before, there):
         same = settings.model_copy(update={"version": before})
         choice = resolve(settings=same)
         known = tuple(each for each in choice.findings if each.code != UNKNOWN_VERSION_CODE)
         choice = replace(choice, reason=asked.reason, findings=known)
     target = choice.version
-    action, reason = _action(choice, before, target, facts)
+    action, reason = _action(choice, before, facts)
     repository = plan_repository(choice.repository, facts, wanted=action != "none")
     plugin = lock_plugin(facts, hold=settings.hold)
     moves = action != "none" or bool(plugin)
@@ -134,7 +123,7 @@ def plan_toolkit(
     runtimes = tuple(
         plan_runtime(Context(key, runtime, settings, facts, catalog, first, systemd_cgroups))
         for key, runtime in facts.runtimes.items()
-        if settings.runtimes == "auto" or runtime.name in settings.runtimes
+        if _is_wanted(settings, runtime, facts)
     )
     cdi = plan_cdi(settings, facts, catalog, target)
     config = facts.files.get(RUNTIME_CONFIG_PATH)
@@ -161,8 +150,6 @@ def plan_toolkit(
         hold=to_hold(choice.packages, facts, moves=moves) if settings.hold else (),
         runtimes=runtimes,
         cdi=cdi,
-        boot_id=facts.boot_id,
-        earlier=recorded_runtimes(facts),
         reasons=(choice.reason, reason),
         findings=(
             *(as_warnings(choice.findings) if action == "none" else choice.findings),
@@ -175,20 +162,12 @@ def plan_toolkit(
     )
 
 
-def _installed_version(choice: ToolkitChoice, facts: NodeFacts) -> str | None:
-    there = [facts.packages[name] for name in choice.packages if name in facts.packages]
-    versions = [package.upstream for package in there if package.state != "config-files"]
-    return max(versions, key=version_tuple, default=None)
-
-
-def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, facts: NodeFacts) -> bool:
+def _keeps(settings: ToolkitSettings, asked: ToolkitChoice, before: str, there: list[str]) -> bool:
     """True if the installed version stays: a run that may not change it completes only what an
     interrupted one began, and no run moves it down unless a version is set."""
     if settings.allow_change:
         return not settings.version and version_tuple(before) > version_tuple(asked.version)
-    there = [facts.packages[name] for name in asked.packages if name in facts.packages]
-    begun = any(p.upstream == asked.version and p.state != "config-files" for p in there)
-    return not asked.blocked and not begun
+    return not asked.blocked and asked.version not in there
 
 
 def _kept(settings: ToolkitSettings, before: str | None, asked: str, target: str) -> list[Finding]:
@@ -202,9 +181,8 @@ def _kept(settings: ToolkitSettings, before: str | None, asked: str, target: str
     return [kinds.TOOLKIT_KEPT(level, installed=before, who=who, version=asked, options=options)]
 
 
-def _action(
-    choice: ToolkitChoice, before: str | None, target: str, facts: NodeFacts
-) -> tuple[Action, str]:
+def _action(choice: ToolkitChoice, before: str | None, facts: NodeFacts) -> tuple[Action, str]:
+    target = choice.version
     if before is None:
         return "install", "No container toolkit is installed."
     wrong = [
@@ -225,11 +203,7 @@ def _action(
 def _inspect(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalog) -> list[Finding]:
     """Findings about the host: old packages, runtimes that are not configured."""
     findings = []
-    legacy = [
-        name
-        for name in catalog.toolkit.packages_removed.names
-        if name in facts.packages and facts.packages[name].state != "config-files"
-    ]
+    legacy = [name for name in catalog.toolkit.packages_removed.names if name in facts.packages]
     if legacy:
         findings.append(kinds.LEGACY_PACKAGES(packages=", ".join(legacy)))
     names = {runtime.name for runtime in facts.runtimes.values()}
@@ -238,14 +212,14 @@ def _inspect(settings: ToolkitSettings, facts: NodeFacts, catalog: ToolkitCatalo
     if not names and not engines:
         findings.append(found.NO_RUNTIME())
     if settings.runtimes != "auto":
-        for name in settings.runtimes:
-            if name not in names:
-                missing = found.RUNTIMES_DIFFER(lists="lists", runtime=name, there="not installed")
-                findings.append(missing)
-        for name in sorted(names - set(settings.runtimes)):
-            findings.append(
-                found.RUNTIMES_DIFFER(
-                    Severity.INFO, lists="leaves out", runtime=name, there="installed"
-                )
-            )
+        differ = found.RUNTIMES_DIFFER
+        findings += [
+            differ(lists="lists", runtime=name, there="not installed")
+            for name in settings.runtimes
+            if name not in names
+        ]
+        findings += [
+            differ(Severity.INFO, lists="leaves out", runtime=name, there="installed")
+            for name in sorted(names - set(settings.runtimes))
+        ]
     return findings

@@ -45,17 +45,20 @@ def resolve_toolkit(
         finding = UNKNOWN_DISTRIBUTION(distribution=distribution, known=known)
         return _refused(catalog, settings, finding)
     if architecture not in toolkit.architectures:
-        finding = kinds.TOOLKIT_ARCHITECTURE(
-            architecture=architecture, known=", ".join(toolkit.architectures)
-        )
+        known = ", ".join(toolkit.architectures)
+        finding = kinds.TOOLKIT_ARCHITECTURE(architecture=architecture, known=known)
         return _refused(catalog, settings, finding)
-    newest = _newest(catalog, distribution)
+    versions = [
+        entry.version
+        for entry in toolkit.versions
+        if not _refuses(distribution, entry.version)
+        and version_tuple(entry.version) <= version_tuple(toolkit.newest)
+    ]
+    newest = max(versions, key=version_tuple)
     version = settings.version or newest
-    reason = (
-        f"Version {version} is requested (toolkit_version)."
-        if settings.version
-        else f"Version {version} is the newest for {distribution.title}."
-    )
+    reason = f"Version {version} is the newest for {distribution.title}."
+    if settings.version:
+        reason = f"Version {version} is requested (toolkit_version)."
     return ToolkitChoice(
         version=version,
         packages=toolkit.packages.names,
@@ -76,16 +79,6 @@ def _refuses(distribution: Distribution, version: str) -> bool:
     number = version_tuple(version)
     prefixes = (version_tuple(prefix) for prefix in distribution.toolkit.refused)
     return any(number[: len(prefix)] == prefix for prefix in prefixes)
-
-
-def _newest(catalog: ToolkitCatalog, distribution: Distribution) -> str:
-    versions = [
-        entry.version
-        for entry in catalog.toolkit.versions
-        if not _refuses(distribution, entry.version)
-        and version_tuple(entry.version) <= version_tuple(catalog.toolkit.newest)
-    ]
-    return max(versions, key=version_tuple)
 
 
 def _repository(
@@ -112,13 +105,11 @@ def _repository(
 def _findings(
     catalog: ToolkitCatalog, distribution: Distribution, version: str, newest: str
 ) -> Iterator[Finding]:
-    toolkit = catalog.toolkit
+    toolkit, number, reason = catalog.toolkit, version_tuple(version), ""
     if _refuses(distribution, version):
         reason = distribution.toolkit.reason
-    elif version_tuple(version) < version_tuple(toolkit.oldest):
+    elif number < version_tuple(toolkit.oldest):
         reason = f"the oldest version in the repository is {toolkit.oldest}"
-    else:
-        reason = ""
     if reason:
         yield kinds.TOOLKIT_REFUSED(
             version=version, title=distribution.title, reason=reason, newest=newest
@@ -127,14 +118,12 @@ def _findings(
         yield kinds.TOOLKIT_UNKNOWN_VERSION(
             version=version, date=toolkit.as_of, newest=toolkit.newest
         )
-    open_advisories = [
-        a for a in toolkit.security if version_tuple(version) < version_tuple(a.fixed)
-    ]
-    if open_advisories:
+    insecure = [each for each in toolkit.security if number < version_tuple(each.fixed)]
+    if insecure:
         yield kinds.TOOLKIT_INSECURE(
             version=version,
-            cves=", ".join(a.cve for a in open_advisories),
-            fixed=max((a.fixed for a in open_advisories), key=version_tuple),
+            cves=", ".join(each.cve for each in insecure),
+            fixed=max((each.fixed for each in insecure), key=version_tuple),
         )
     if not distribution.toolkit.tested:
         yield kinds.TOOLKIT_UNTESTED(title=distribution.title)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -15,6 +15,7 @@ from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, repository_answer
 from gpufleet.role.impact import Impact
 from gpufleet.role.protocol import (
+    Removal,
     RemovalContext,
     Role,
     RoleContext,
@@ -23,12 +24,37 @@ from gpufleet.role.protocol import (
 )
 from gpufleet.role.result import RoleResult
 from gpufleet.toolkit.conclude import conclude_toolkit
-from gpufleet.toolkit.findings import config as found
+from gpufleet.toolkit.findings.config import LEFT_CHANGED
+from gpufleet.toolkit.findings.runtimes import RUNTIME_IN_USE
 from gpufleet.toolkit.plan import ToolkitPlan, plan_toolkit
 from gpufleet.toolkit.record import ToolkitEntry
-from gpufleet.toolkit.removal import ToolkitRemoval, plan_toolkit_removal
+from gpufleet.toolkit.runtime_model import RuntimePlan
+from gpufleet.toolkit.runtime_removal import plan_runtime_removal
 from gpufleet.toolkit.runtime_result import RUNTIME_CONFIG_PATH
 from gpufleet.toolkit.settings import ToolkitSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ToolkitRemoval(Removal):
+    """Removal besides the toolkit's packages and files."""
+
+    runtimes: tuple[RuntimePlan, ...]
+    specs: tuple[str, ...]  # CDI specs that gpufleet created
+    units: tuple[str, ...]  # they would recreate it; removed with their package
+    findings: tuple[Finding, ...]
+
+    def before(self) -> Mapping[str, object]:
+        taken = [runtime.key for runtime in self.runtimes if runtime.change]
+        return {
+            f"remove nvidia from {', '.join(taken)}": taken,
+            f"remove the CDI spec {', '.join(self.specs)}": self.specs,
+        }
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "runtimes": {runtime.key: runtime.describe() for runtime in self.runtimes},
+            "cdi": list(self.specs),
+        }
 
 
 def installed_toolkit(facts: NodeFacts, names: Iterable[str]) -> str:
@@ -43,7 +69,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     folder = "container-toolkit"
     settings = ToolkitSettings
     entry = ToolkitEntry
-    left_by_users = (found.LEFT_CHANGED.code,)
+    left_by_users = (LEFT_CHANGED.code,)
 
     def logins(self, settings: ToolkitSettings) -> tuple[str, str | None] | None:
         return "toolkit_repo_logins", settings.repo_logins
@@ -71,7 +97,8 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         if plan is None:
             return context
         served = frozenset(r.key for r in plan.runtimes if r.managed)
-        texts = {file.path: file.data.decode() for file in plan.files}
+        changes = (change for runtime in plan.runtimes for change in runtime.changes)
+        texts = {change.path: change.after for change in changes if change.after is not None}
         return replace(context, served=served, texts={**context.texts, **texts})
 
     def edits(self, plan: ToolkitPlan) -> tuple[FileWrite, ...]:
@@ -84,7 +111,7 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         said = repository_answer(plan.transaction)
         done: dict[str, object] = {
             f"trust the repository {repository_name(plan.repository)}": plan.repository.needed,
-            f"{plan.action} the toolkit: {plan.target}{said}": plan.changes_packages,
+            f"{plan.action} the toolkit: {plan.target}{said}": plan.transaction.needed,
             "hold the toolkit packages": plan.hold,
             "generate the CDI spec": plan.cdi.stale(context.installs),
         }
@@ -126,13 +153,12 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
             for runtime in plan.runtimes
             if runtime.activation == "restart"
         }
-        created = (
-            (RUNTIME_CONFIG_PATH,)
-            if plan.changes_packages and RUNTIME_CONFIG_PATH not in context.facts.files
-            else ()
-        )
-        spec = (plan.cdi.path,) if plan.cdi.stale(context.installs) else ()
-        return Impact(restarts, (*created, *spec))
+        files = []
+        if plan.transaction.needed and RUNTIME_CONFIG_PATH not in context.facts.files:
+            files.append(RUNTIME_CONFIG_PATH)
+        if plan.cdi.stale(context.installs):
+            files.append(plan.cdi.path)
+        return Impact(restarts, tuple(files))
 
     def transactions(self, plan: ToolkitPlan) -> tuple[PackageTransaction, ...]:
         return (plan.transaction,)
@@ -145,7 +171,23 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
     def removal(
         self, settings: ToolkitSettings, context: RemovalContext[ToolkitEntry]
     ) -> ToolkitRemoval:
-        return plan_toolkit_removal(settings, context)
+        """Plan by the record and notes; containers that need the runtime are a blocker."""
+        facts, entry, cdi = context.facts, context.entry, context.catalog.toolkit.cdi
+        runtimes = plan_runtime_removal(settings, facts, context.catalog)
+        findings = []
+        for plan in runtimes:
+            runtime = facts.runtimes.get(plan.key)
+            # a container's runtime program is needed to stop or enter the container
+            if runtime and runtime.containers and not settings.allow_disruption:
+                findings.append(RUNTIME_IN_USE(runtime=plan.key, containers=runtime.containers))
+        # gpufleet generated them, or the units of the toolkit's packages
+        specs = ((entry.cdi.path, entry.cdi.created), (cdi.refresh_output, entry.added))
+        return ToolkitRemoval(
+            runtimes=runtimes,
+            specs=tuple(dict.fromkeys(path for path, ours in specs if ours)),
+            units=tuple(unit for unit in cdi.refresh_units if unit in facts.services),
+            findings=(*findings, *(finding for plan in runtimes for finding in plan.findings)),
+        )
 
     def runtimes_left(self, removal: ToolkitRemoval) -> dict[str, RuntimeState]:
         return {plan.key: "nvidia removed" for plan in removal.runtimes if plan.changes}

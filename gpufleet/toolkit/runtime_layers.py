@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpufleet.formats.edits import NotUnderstood, lookup_path
+from gpufleet.formats.edits import NotUnderstood
 from gpufleet.toolkit.config import containerd_layers, crio, docker
 from gpufleet.toolkit.config.layers import Layers
-from gpufleet.toolkit.config.tables import parse_tables
 from gpufleet.toolkit.runtime_model import Context
-
-CONTAINERD_SOCKET = "/run/containerd/containerd.sock"  # containerd's default
 
 
 def layers_of(context: Context, texts: Mapping[str, str], main: str = "") -> Layers:
@@ -21,18 +18,8 @@ def layers_of(context: Context, texts: Mapping[str, str], main: str = "") -> Lay
     if runtime.name == "containerd":
         deep = context.has("drop-ins-merged")
         return containerd_layers.read_containerd_layers(texts, main, deep, context.newest_version)
+    text, start = texts.get(main), context.service.exec_start
     try:
-        return docker.read_docker_layers(
-            texts.get(main), main, runtime.unit, context.service.exec_start
-        )
+        return docker.read_docker_layers(text, main, runtime.unit, start)
     except NotUnderstood:
         return Layers()
-
-
-def containerd_socket(main: str | None, exec_start: str) -> str:
-    """containerd's socket, from its command line, its main file, or its default."""
-    flags = [
-        value for flag in ("--address", "-a") for value in docker.flag_values(exec_start, flag)
-    ]
-    named = lookup_path(parse_tables(main), ("grpc", "address"))
-    return flags[-1] if flags else str(named or CONTAINERD_SOCKET)

@@ -14,8 +14,7 @@ from gpufleet.host.file_write import FileWrite
 from gpufleet.toolkit.config.containerd_layers import NEWEST
 from gpufleet.toolkit.config.desired import Reads
 from gpufleet.toolkit.findings import runtimes as found
-from gpufleet.toolkit.models import CatalogRuntime as KnownRuntime
-from gpufleet.toolkit.models import ToolkitCatalog
+from gpufleet.toolkit.models import CatalogRuntime, RuntimeConfig, ToolkitCatalog
 from gpufleet.toolkit.record import (
     ChangesPart,
     FilePart,
@@ -26,7 +25,6 @@ from gpufleet.toolkit.record import (
 )
 from gpufleet.toolkit.settings import ToolkitSettings
 
-CRI_DISABLED_CODE = found.CRI_DISABLED.code
 Activation = Literal["none", "reload", "restart"]
 
 
@@ -49,13 +47,11 @@ class ConfigChange:
     expected: str = ""  # extended regular expression of a line in its output
 
     @property
-    def write(self) -> FileWrite | None:
-        return None if self.after is None else FileWrite(self.path, self.after, self.mode)
-
-    @property
     def shown(self) -> FileWrite:
         """For the output of --diff, which takes a file that goes for an empty one."""
-        return self.write or FileWrite(self.path, "")
+        if self.after is None:
+            return FileWrite(self.path, "")
+        return FileWrite(self.path, self.after, self.mode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +86,8 @@ class RuntimePlan:
     @property
     def managed(self) -> bool:
         """True if the runtime gets GPU support, from our configuration or its own."""
-        return not any(
-            finding.blocks or finding.code == CRI_DISABLED_CODE for finding in self.findings
-        )
+        cri_disabled = found.CRI_DISABLED.code
+        return not any(note.blocks or note.code == cri_disabled for note in self.findings)
 
     def describe(self) -> dict[str, Any]:
         """The plan as data for preflight's JSON."""
@@ -126,9 +121,17 @@ class Context:
     systemd_cgroups: bool = False  # a kubelet of this run will use systemd's control groups
 
     @property
-    def known(self) -> KnownRuntime:
+    def known(self) -> CatalogRuntime:
         """The catalog's entry of the runtime."""
         return next(r for r in self.catalog.runtimes.runtimes if r.name == self.runtime.name)
+
+    @property
+    def owner(self) -> RuntimeConfig | None:
+        """The catalog's entry, if k3s or RKE2 regenerates the file at every start."""
+        for config in self.known.configs:
+            if config.generated and self.runtime.unit in (config.unit, config.agent_unit):
+                return config
+        return None
 
     def has(self, feature: str) -> bool:
         """True if the runtime's version has a feature of runtimes.yaml; an unknown one has not."""

@@ -7,13 +7,12 @@ from dataclasses import replace
 from gpufleet.core.findings import as_warnings
 from gpufleet.facts.model import NodeFacts, Runtime
 from gpufleet.facts.sections.services import RuntimeName
-from gpufleet.formats.model import EditRecord, Merged
-from gpufleet.toolkit.activation import with_activation
+from gpufleet.formats.model import Merged
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.findings.config import CONFIG_INVALID
 from gpufleet.toolkit.models import ToolkitCatalog
 from gpufleet.toolkit.record import recorded_runtimes
-from gpufleet.toolkit.runtime_change import RuntimeFile, assemble_plan, change_of
+from gpufleet.toolkit.runtime_change import RuntimeFile, assemble_plan, change_of, with_activation
 from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.runtime_result import keep_defined_runtime
 from gpufleet.toolkit.settings import ToolkitSettings
@@ -38,16 +37,9 @@ def _plan_removal(context: Context) -> RuntimePlan:
     counts = next((each for each in targets if each.merged.changed), targets[0])
     plan = replace(
         assemble_plan(counts, context, serving=False),
-        default=False,
         findings=tuple(note for target in targets for note in target.merged.notes),
         others=_changes([each for each in targets if each is not counts], context),
     )
-    if plan.change and context.key not in context.facts.runtimes:
-        plan = replace(
-            plan,
-            change=replace(plan.change, validate=()),
-            others=tuple(replace(change, validate=()) for change in plan.others),
-        )
     return with_activation(plan, context)
 
 
@@ -62,14 +54,11 @@ def without_old_files(plan: RuntimePlan, context: Context) -> RuntimePlan:
     old = [path for path in context.files if context.real_path(path) != ours]
     targets = [_retracted(path, context) for path in old]
     notes = as_warnings(note for target in targets for note in target.merged.notes)
+    left = [target.path for target in targets if target.merged.blocked]
     return replace(
         plan,
         others=_changes(targets, context),
-        earlier=tuple(
-            (target.path, context.record(target.path))
-            for target in targets
-            if target.merged.blocked
-        ),
+        earlier=tuple((path, context.record(path)) for path in left),
         findings=(*plan.findings, *notes),
     )
 
@@ -82,18 +71,15 @@ def _retracted(path: str, context: Context) -> RuntimeFile:
         note = CONFIG_INVALID(file=path, reason=reason)
         return RuntimeFile(path, None, Merged(None, False, (note,), record))
     text = context.text(path)
-    merged = _unmerged(text, record, path, context)
+    if context.runtime.name == "containerd":
+        merged = containerd.unmerge_containerd(text, record, path, context.has("config-v3"))
+    elif context.runtime.name == "crio":
+        merged = crio.unmerge_crio(text, record, path)
+    else:
+        merged = docker.unmerge_docker(text, record, path, context.reads)
     if context.key in context.facts.runtimes:
         merged = keep_defined_runtime(path, merged, context)
     return RuntimeFile(path, text, merged)
-
-
-def _unmerged(text: str | None, record: EditRecord, path: str, context: Context) -> Merged:
-    if context.runtime.name == "containerd":
-        return containerd.unmerge_containerd(text, record, path, context.has("config-v3"))
-    if context.runtime.name == "crio":
-        return crio.unmerge_crio(text, record, path)
-    return docker.unmerge_docker(text, record, path, context.reads)
 
 
 def _changes(targets: list[RuntimeFile], context: Context) -> tuple[ConfigChange, ...]:

@@ -23,9 +23,8 @@ References = dict[str, str]  # name of a runtime -> the setting that uses it
 # (docs.docker.com/engine/daemon/alternative-runtimes).
 _SHIM_MARKS = (".", "/")
 RUNTIME_NAME = "nvidia"
-RUNTIME_CONFIG_PATH = (
-    "/etc/nvidia-container-runtime/config.toml"  # created by the toolkit's packages
-)
+# created by the toolkit's packages
+RUNTIME_CONFIG_PATH = "/etc/nvidia-container-runtime/config.toml"
 _LOW_LEVEL = ("runc", "crun")  # one is built into CRI-O, by its version (crio.conf(5))
 _UNCHOSEN = ("", *_LOW_LEVEL)  # defaults that nobody chose
 _PROGRAM = {"docker": "path", "crio": "runtime_path"}
@@ -46,12 +45,10 @@ class RuntimeResult:
 
     @property
     def undefined(self) -> tuple[References, References]:
-        """Runtimes that are named and not defined: before the change, and new ones."""
+        """Runtimes that are named and not defined, before and after the change."""
         fills_maps, name = self.context.has("config-v3"), self.context.runtime.name
-        old, new = (
-            find_undefined(name, layers.table, fills_maps) for layers in (self.before, self.after)
-        )
-        return old, {name: setting for name, setting in new.items() if name not in old}
+        before = find_undefined(name, self.before.table, fills_maps)
+        return before, find_undefined(name, self.after.table, fills_maps)
 
 
 def find_undefined(runtime: str, table: Data, fills_maps: bool) -> References:
@@ -92,12 +89,13 @@ def keep_defined_runtime(path: str, merged: Merged, context: Context) -> Merged:
     if not merged.changed or merged.blocked:
         return merged
     runtime = context.runtime.name
-    _, broken = runtime_result(path, merged.text, context).undefined
-    notes = (
+    before, after = runtime_result(path, merged.text, context).undefined
+    notes = tuple(
         found.RUNTIME_STILL_NAMED(file=path, runtime=runtime, name=name, setting=setting)
-        for name, setting in broken.items()
+        for name, setting in after.items()
+        if name not in before
     )
-    return _unchanged(path, merged, context, tuple(notes)) if broken else merged
+    return _unchanged(path, merged, context, notes) if notes else merged
 
 
 def judge_merge(path: str, merged: Merged, context: Context) -> Merged:
@@ -112,7 +110,9 @@ def judge_merge(path: str, merged: Merged, context: Context) -> Merged:
         result = replace(result, after=result.before)
     places = RUNTIME_PLACES[context.runtime.name]
     if result.after.entry((*places.runtimes, RUNTIME_NAME)) is None:
-        return replace(merged, notes=(*merged.notes, _overridden(path, result)))
+        other, since = result.after.last, context.known.minimum("drop-ins-merged")
+        lost = found.NOT_EFFECTIVE(file=path, other=other, since=since)
+        return replace(merged, notes=(*merged.notes, lost))
     notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
     return replace(merged, notes=(*merged.notes, *notes, *_low_level(result)))
 
@@ -123,11 +123,6 @@ def _unchanged(
     record = context.record(path)
     text = context.text(path)
     return replace(merged, text=text, changed=False, notes=(*merged.notes, *notes), record=record)
-
-
-def _overridden(path: str, result: RuntimeResult) -> Finding:
-    since = result.context.known.minimum("drop-ins-merged")
-    return found.NOT_EFFECTIVE(file=path, other=result.after.last, since=since)
 
 
 def _ignored(context: Context) -> list[Finding]:
@@ -148,16 +143,12 @@ def _default(result: RuntimeResult) -> list[Finding]:
     if not result.context.settings.default_runtime:
         return []
     old, new = (str(lookup_path(each.table, place) or "") for each in (result.before, result.after))
-    table = containerd.OLD_DEFAULT
-    if runtime == "containerd" and not result.context.has("config-v3"):  # 1.x: the table wins
-        place = table[:-1] if lookup_path(result.after.table, table) else place
-        new = str(lookup_path(result.after.table, table) or new)
+    table = lookup_path(result.after.table, containerd.OLD_DEFAULT)
+    if table and runtime == "containerd" and not result.context.has("config-v3"):
+        place, new = containerd.OLD_DEFAULT[:-1], str(table)  # 1.x: the table wins
     if new != RUNTIME_NAME:
-        return [
-            found.DEFAULT_OVERRIDDEN(
-                file=result.after.file_of(place), runtime=runtime, setting=place[-1], value=new
-            )
-        ]
+        file, setting = result.after.file_of(place), place[-1]
+        return [found.DEFAULT_OVERRIDDEN(file=file, runtime=runtime, setting=setting, value=new)]
     if old in (*_UNCHOSEN, RUNTIME_NAME):
         return []
     return [found.DEFAULT_REPLACED(file=result.before.file_of(place), old=old, name=RUNTIME_NAME)]
@@ -187,8 +178,7 @@ def _cdi(path: str, result: RuntimeResult) -> list[Finding]:
 def _dangling(result: RuntimeResult) -> list[Finding]:
     """A runtime that was named and not defined before this run, and still is."""
     context, runtime = result.context, result.context.runtime.name
-    known, _ = result.undefined
-    left = find_undefined(runtime, result.after.table, context.has("config-v3"))
+    before, after = result.undefined
     file = result.after.file_of(RUNTIME_PLACES[runtime].default) or result.after.last
     return [
         found.RUNTIME_UNDEFINED(
@@ -199,18 +189,17 @@ def _dangling(result: RuntimeResult) -> list[Finding]:
             example=_example(name, file, context),
             file=file,
         )
-        for name, setting in left.items()
-        if name in known
+        for name, setting in after.items()
+        if name in before
     ]
 
 
 def _low_level(result: RuntimeResult) -> list[Finding]:
     """A finding if nvidia-container-runtime does not find runc or crun in PATH."""
-    context, runtime = result.context, result.context.runtime
-    toolkit = lookup_path(
-        parse_tables(context.text(RUNTIME_CONFIG_PATH)), ("nvidia-container-runtime", "runtimes")
-    )
-    named = any("/" in str(name) for name in toolkit) if isinstance(toolkit, list) else False
+    context, runtime, file = result.context, result.context.runtime, RUNTIME_CONFIG_PATH
+    config = parse_tables(context.text(file))
+    listed = lookup_path(config, ("nvidia-container-runtime", "runtimes"))
+    named = isinstance(listed, list) and any("/" in str(name) for name in listed)
     places = RUNTIME_PLACES[runtime.name]
     runtimes = lookup_path(result.before.table, places.runtimes) or {}
     default = str(lookup_path(result.before.table, places.default) or "")
@@ -220,9 +209,7 @@ def _low_level(result: RuntimeResult) -> list[Finding]:
     program = _program(runtime, runtimes.get(name, {}))
     if runtime.runc_in_path or named or not program.startswith("/"):
         return []
-    return [
-        found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=RUNTIME_CONFIG_PATH)
-    ]
+    return [found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=file)]
 
 
 def _program(runtime: Runtime, entry: Data) -> str:

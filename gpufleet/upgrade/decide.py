@@ -3,7 +3,7 @@ Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -81,7 +81,7 @@ def decide_acts(hosts: Sequence[Host], limits: Limits, around: Around) -> Decisi
         return Decision(acts, end="paused" if waiting else "finished")
     if not around.asked and any(host.given_up for host in hosts):
         return Decision(acts, end="hosts could not be finished")
-    lost = lost_groups(hosts)
+    lost = _lost_groups(hosts)
     halt = "abort was requested" if around.asked == "abort" else _spent(hosts, limits)
     why = {host.name: halt for host in waiting if halt}
     why |= {h.name: "the canary of its group failed" for h in waiting if h.state.group in lost}
@@ -90,14 +90,11 @@ def decide_acts(hosts: Sequence[Host], limits: Limits, around: Around) -> Decisi
         return Decision(acts, why, end="aborted" if around.asked else f"stopped: {halt}")
     fresh = [host for host in waiting if host.name not in why]
     if not fresh:
-        return Decision(acts, why, end=_end_of(hosts))
+        failed = [h.name for h in hosts if h.state.phase in FAILING and h.state.wave == 0]
+        end = f"stopped: a canary failed: {list_names(failed)}" if failed else "finished"
+        return Decision(acts, why, end=end)
     following = _of_first_wave(hosts, fresh, limits, around)
     return replace(following, acts={**acts, **following.acts}, why={**why, **following.why})
-
-
-def _end_of(hosts: Sequence[Host]) -> str:
-    failed = [h.name for h in hosts if h.state.phase in FAILING and h.state.wave == 0]
-    return f"stopped: a canary failed: {list_names(failed)}" if failed else "finished"
 
 
 def _of_begun(host: Host, asked: str) -> Do | None:
@@ -114,9 +111,8 @@ def _of_begun(host: Host, asked: str) -> Do | None:
     return Do.RETURN if phase in RETURNED and (host.state.out or host.ours) else None
 
 
-def lost_groups(hosts: Iterable[Host]) -> frozenset[str]:
+def _lost_groups(hosts: Sequence[Host]) -> frozenset[str]:
     """Groups whose canary failed, or where a host failed before any other was changed."""
-    hosts = list(hosts)
     proven = {host.state.group for host in hosts if host.state.phase is Phase.DONE}
     bad = [host.state for host in hosts if host.state.phase in FAILING]
     return frozenset(s.group for s in bad if _is_canary(s) or s.group not in proven)
@@ -144,10 +140,8 @@ def _of_first_wave(
     hosts: Sequence[Host], fresh: Sequence[Host], limits: Limits, around: Around
 ) -> Decision:
     """The next acts on the hosts of the first unfinished wave."""
-    lost = lost_groups(hosts)
-    left = [
-        h for h in hosts if h.state.phase in OPEN | WORKING_PHASES and h.state.group not in lost
-    ]
+    lost, unfinished = _lost_groups(hosts), OPEN | WORKING_PHASES
+    left = [h for h in hosts if h.state.phase in unfinished and h.state.group not in lost]
     number = min(host.state.wave for host in left)
     mine = [host for host in fresh if host.state.wave == number]
     if not mine:
@@ -221,9 +215,8 @@ def _begun(hosts: Sequence[Host], free: Sequence[Host], limits: Limits, around: 
     if Do.DRAIN in acts.values():
         return Decision(acts)
     if room > 0:
-        return Decision(
-            acts, waits=f"nodes that are not Ready: {list_names(around.away)}", until=again
-        )
+        text = f"nodes that are not Ready: {list_names(around.away)}"
+        return Decision(acts, waits=text, until=again)
     return _without_room(hosts, ready, acts, around)
 
 

@@ -21,7 +21,7 @@ from gpufleet.host.upgrade_settings import Subject
 STATE_FILE = f"{HOME}/upgrade.json"
 SCHEMA = 1
 MAX_STATE_BYTES = 4096  # bytes of the file
-LONGEST_WHY, LONGEST_GROUP = 600, 200  # characters
+LONGEST_WHY = 600  # characters
 LAST = 1e11  # seconds since 1970; a later time is invalid
 
 Kind = Literal["upgrade", "rollback"]
@@ -93,7 +93,6 @@ _STATE = TypeAdapter(HostState)
 def state_text(state: HostState) -> str:
     """The content of the file, one line."""
     data = {"schema": SCHEMA, **asdict(state), "phase": state.phase.value}
-    data["group"] = state.group[:LONGEST_GROUP]
     while len((text := json.dumps(data, ensure_ascii=False)).encode()) > MAX_STATE_BYTES:
         data["why"] = str(data["why"])[: len(str(data["why"])) // 2]
     return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
@@ -45,24 +45,16 @@ class LookedHost:
     place: Place
     listed: int
 
-    def planned(self, **driver: Any) -> NodePlan:
-        """The plan with other driver settings. GPU work is no obstacle in it, because the run waits
-        for that work."""
-        role = self.settings.of(DRIVER)
-        changed = role.model_copy(update={"allow_disruption": True, **driver})
-        return self._planned({DRIVER.name: changed})
-
-    def at(self, subject: Subject, version: str | None) -> NodePlan:
-        """The plan with another version of the subject."""
-        if subject == "reboot" or version is None:
-            return self.planned()
-        if subject == "driver":
-            return self.planned(version=version, branch=str(branch_of(version)))
-        driver = self.settings.of(DRIVER).model_copy(update={"allow_disruption": True})
-        toolkit = self.settings.of(TOOLKIT).model_copy(update={"version": version})
-        return self._planned({DRIVER.name: driver, TOOLKIT.name: toolkit})
-
-    def _planned(self, roles: Mapping[str, Any]) -> NodePlan:
+    def planned(self, subject: Subject = "driver", version: str | None = None) -> NodePlan:
+        """The plan, with another version of the subject if one is given. GPU work is no obstacle in
+        it, because the run waits for that work."""
+        driver: dict[str, Any] = {"allow_disruption": True}
+        if subject == "driver" and version is not None:
+            driver |= {"version": version, "branch": str(branch_of(version))}
+        roles: dict[str, Any] = {DRIVER.name: self.settings.of(DRIVER).model_copy(update=driver)}
+        if subject == "toolkit" and version is not None:
+            toolkit = self.settings.of(TOOLKIT)
+            roles[TOOLKIT.name] = toolkit.model_copy(update={"version": version})
         settings = replace(self.settings, by_role={**self.settings.by_role, **roles})
         return plan_node(settings, self.facts, self.catalog, self.now, self.logins, self.place)
 
@@ -71,9 +63,11 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
     """The view of a host for planning. `place`: value of the key of upgrade_wave_by; `subject`: the
     subject of the run."""
     facts, plan = seen.facts, seen.planned()
+    ids = [gpu.device for gpu in facts.gpus]
+    models = devices_of(seen.catalog, ids)
     view = HostView(
         name=seen.name,
-        model=_model(seen),
+        model=" + ".join(f"{ids.count(model.id)} x {model.title}" for model in models),
         distribution=facts.os.code,
         kernel=facts.kernel.release,
         work=gpu_users(facts, plan),
@@ -84,15 +78,14 @@ def view_of(seen: LookedHost, place: str, subject: Subject = "driver") -> HostVi
     toolkit, driver = seen.settings.of(TOOLKIT), seen.settings.of(DRIVER)
     if not (toolkit.enabled if subject == "toolkit" else driver.enabled):
         return replace(view, refusals=(DISABLED[subject],))
-    there = _versions(seen, plan, subject)
-    if not facts.gpus or there is None:
+    known = _with_versions(view, seen, plan, subject)
+    if not facts.gpus or known is None:
         return replace(view, refusals=(NO_GPU_NOW if _had_gpu(facts) else NEVER_A_GPU,))
-    view = replace(view, before=there.before, loaded=there.loaded, target=there.target)
-    unclear = there.target is None
-    found = _no_target(seen, plan, subject) if unclear else _obstacles(seen, there, subject)
+    unclear = known.target is None
+    found = _no_target(seen, plan, subject) if unclear else _obstacles(seen, known, subject)
     if subject == "driver":  # also for a roll-back, whose target is not known here
         found += lost_mig_devices(driver, facts)
-    return replace(view, refusals=tuple(dict.fromkeys(each.text for each in found)))
+    return replace(known, refusals=tuple(dict.fromkeys(each.text for each in found)))
 
 
 def _had_gpu(facts: NodeFacts) -> bool:
@@ -106,33 +99,28 @@ def _had_gpu(facts: NodeFacts) -> bool:
     return any(there) or built or ours
 
 
-class Versions(NamedTuple):
-    """Versions of a run's subject: installed, in use, wanted."""
-
-    before: str | None
-    loaded: str | None
-    target: str | None
-
-
-def _versions(seen: LookedHost, plan: NodePlan, subject: Subject) -> Versions | None:
-    """None if the subject's role does not apply to the host. A host to be rebooted keeps its
-    driver, and is never converged."""
+def _with_versions(
+    view: HostView, seen: LookedHost, plan: NodePlan, subject: Subject
+) -> HostView | None:
+    """The view with the versions of the subject, or None if its role does not apply to the host. A
+    host to be rebooted keeps its driver, and is never converged."""
     if subject == "toolkit":
         toolkit = plan.of(TOOLKIT)
         if toolkit is None:
             return None
         aim = seen.settings.of(TOOLKIT).version or toolkit.target
-        return Versions(toolkit.before, toolkit.before, aim)
+        return replace(view, before=toolkit.before, loaded=toolkit.before, target=aim)
     driver, loaded = plan.of(DRIVER), seen.facts.loaded_driver
     if driver is None:
         return None
     if subject == "reboot":
-        return Versions(driver.before, None, driver.before)
+        return replace(view, before=driver.before, target=driver.before)
     wanted = seen.settings.of(DRIVER)
     newest = driver.choice.newest_known if wanted.branch else None
     if driver.stale_module and loaded == driver.target:
         loaded = None  # of the other flavour
-    return Versions(driver.before, loaded, wanted.version or newest or None)
+    target = wanted.version or newest or None
+    return replace(view, before=driver.before, loaded=loaded, target=target)
 
 
 def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Finding]:
@@ -146,36 +134,24 @@ def _no_target(seen: LookedHost, plan: NodePlan, subject: Subject) -> list[Findi
     return [findings.NO_TARGET(reason=nothing), *plan.blockers]
 
 
-def _obstacles(seen: LookedHost, there: Versions, subject: Subject) -> list[Finding]:
+def _obstacles(seen: LookedHost, view: HostView, subject: Subject) -> list[Finding]:
     """Why the host cannot be changed now."""
-    found = list(seen.at(subject, there.target).blockers)
+    found = list(seen.planned(subject, view.target).blockers)
     if subject == "reboot" and seen.facts.controller:
         found.append(findings.OWN_MACHINE())
-    if there.before is None or found:
+    if view.before is None or found:
         return found
     gpus = {gpu.slot.lower() for gpu in seen.facts.gpus}.union(seen.facts.taken)  # lost ones too
     if seen.listed < len(gpus):
         found.append(findings.GPUS_MISSING_BEFORE(found=seen.listed, wanted=len(gpus)))
-    left = plan_steps(seen.at(subject, there.before)) if subject != "reboot" else []
+    left = plan_steps(seen.planned(subject, view.before)) if subject != "reboot" else []
     if left:
         found.append(findings.NOT_CONVERGED(subject=subject, steps=list_names(left)))
     return found
 
 
-def _model(seen: LookedHost) -> str:
-    """The GPUs of a host, as "2 x A100"."""
-    ids = [gpu.device for gpu in seen.facts.gpus]
-    models = devices_of(seen.catalog, ids)
-    return " + ".join(f"{ids.count(model.id)} x {model.title}" for model in models)
-
-
-def work_on(seen: LookedHost) -> tuple[str, ...]:
-    """Pods and processes on the GPUs of a host."""
-    return gpu_users(seen.facts, seen.planned())
-
-
 def gpu_users(facts: NodeFacts, plan: NodePlan) -> tuple[str, ...]:
-    """The GPU users as in `work_on`. The host's plan knows the work that gpufleet ends."""
+    """Pods and processes on the GPUs of a host. Its plan knows the work that gpufleet ends."""
     processes = gpu_work(facts, plan.context.spared if plan.context else frozenset())
     pods = (count_noun(facts.gpu_pods, "GPU pod"),) if facts.gpu_pods else ()
     return (*pods, *(str(process) for process in processes))

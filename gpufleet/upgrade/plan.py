@@ -64,23 +64,19 @@ def make_plan(
     runs = {state.run for state in unfinished.values()}
     run = min(runs, default=name)
     members = {v.name: v.state for v in views if v.state and v.state.run in runs}
+    reasons = {view.name: _reason(view, unwanted) for view in views}
     if any(state.phase is not Phase.WAITING for state in members.values()):
         if away := [view for view in views if view.unplaced and view.name in members]:
             hosts_away = list_names([view.name for view in away])
             raise Stopped(findings.NODE_AWAY(run=run, hosts=hosts_away, problem=away[0].unplaced))
         hosts = {n: replace(state, run=run) for n, state in _in_order(members.items())}
-        left = [
-            _left_out(view, _reason(view, unwanted) or NOT_A_MEMBER.format(run=run), spared)
-            for view in views
-            if view.name not in hosts
-        ]
     else:
-        reasons = {view.name: _reason(view, unwanted) for view in views}
-        left = [_left_out(v, why, spared) for v in views if (why := reasons[v.name])]
-        names_left = {each.name for each in left}
-        chosen = [view for view in views if view.name not in names_left]
+        chosen = [view for view in views if not reasons[view.name]]
         hosts = _new_hosts(chosen, settings, run, subject, kind)
         members = {}
+    other = NOT_A_MEMBER.format(run=run)
+    outside = [view for view in views if view.name not in hosts]
+    left = [LeftOut(v.name, reasons[v.name] or other, _is_blocked(v, spared)) for v in outside]
     return Plan(
         run=run,
         kind=kind,
@@ -123,12 +119,11 @@ def views_to_return(views: Sequence[HostView]) -> list[HostView]:
 
 def without_downgrade(view: HostView) -> HostView:
     """The host, refused if its target is older than its installed version."""
-    if not (
-        view.before and view.target and version_tuple(view.target) < version_tuple(view.before)
-    ):
-        return view
-    found = DOWNGRADE(target=view.target, before=view.before)
-    return replace(view, refusals=(*view.refusals, found.text))
+    before, target = view.before, view.target
+    if before and target and version_tuple(target) < version_tuple(before):
+        found = DOWNGRADE(target=target, before=before)
+        return replace(view, refusals=(*view.refusals, found.text))
+    return view
 
 
 def left_behind(views: Iterable[HostView]) -> dict[str, HostView]:
@@ -167,10 +162,6 @@ def code_of(refusal: str) -> str:
     return refusal.partition(" ")[0]
 
 
-def _left_out(view: HostView, reason: str, spared: frozenset[str]) -> LeftOut:
-    return LeftOut(view.name, reason, _is_blocked(view, spared))
-
-
 def _reason(host: HostView, unwanted: frozenset[str]) -> str | None:
     """Why a host is left out, or None if it is part of the run. A host that an earlier run left out
     of service is part of the run even at the target version: it is checked and returned."""
@@ -205,16 +196,9 @@ def _new_hosts(
         assert view.before
         assert view.target
         group = view.state.group if kind == "rollback" and view.state else view.group
+        wave, out = numbers[view.name], view.left_behind
         found[view.name] = HostState(
-            run,
-            kind,
-            subject,
-            view.before,
-            view.target,
-            group[:200],
-            numbers[view.name],
-            out=view.left_behind,
-            behind=view.left_behind,
+            run, kind, subject, view.before, view.target, group[:200], wave, out=out, behind=out
         )
     return dict(_in_order(found.items()))
 

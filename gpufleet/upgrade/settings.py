@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.load_settings import load_role, unknown_keys
 from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.upgrade.findings import runs as findings
+from gpufleet.upgrade.models import Limits
 
-RUN_WIDE = (
-    "canaries",
-    "wave",
-    "wave_by",
-    "max_unavailable",
-    "soak",
-    "max_failed",
-    "max_failed_in_a_row",
-    "window",
-    "window_zone",
-    "alerts",
-    "alerts_ignored",
-)  # fields that must be the same for all hosts of a run
+RUN_WIDE = ("canaries", "wave", "wave_by", *(each.name for each in fields(Limits)))
 
 
 def share_of_hosts(share: str | int, total: int) -> int:
@@ -40,14 +30,12 @@ def load_upgrade_settings(data: Mapping[str, Any]) -> tuple[UpgradeSettings | No
     return (None, problems) if problems else (settings, [])
 
 
-def of_run(
-    by_host: Mapping[str, UpgradeSettings],
-) -> tuple[UpgradeSettings | None, Finding | None]:
-    """The settings of the run, which must be equal on all its hosts, or None without hosts."""
-    first = next(iter(by_host.items()), None)
-    if first is None:
+def of_run(by_host: Mapping[str, UpgradeSettings]) -> tuple[UpgradeSettings | None, Finding | None]:
+    """The settings of the run, or None without hosts. Those of RUN_WIDE must be equal on all its
+    hosts."""
+    if not by_host:
         return None, None
-    one, settings = first
+    one, settings = next(iter(by_host.items()))
     for other, theirs in by_host.items():
         for name in RUN_WIDE:
             mine, yours = getattr(settings, name), getattr(theirs, name)

@@ -1,10 +1,12 @@
-"""Shows a plan, a run and the states of hosts as text for a terminal. Pure.
+"""Shows a plan, a run and the states of hosts: as text for a terminal, as JSON, and as events on
+nodes. Pure.
 
 Parts of each line come from hosts and clusters.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpufleet.core.names import count_noun
-from gpufleet.core.progress import Active
-from gpufleet.core.progress import RunProgress as Shown
+from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
+from gpufleet.drain.nodes import EVENTS_NAMESPACE
 from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Plan, list_names
 
@@ -22,6 +24,16 @@ MAX_SHOWN_HOSTS = 10  # hosts of a wave
 IN_STATUS = ("run", "kind", "subject", "before", "target", "group")
 SCHEMA = 1  # of status.schema.json
 NO_NODES: Mapping[str, str] = {}
+CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
+REASONS = {
+    Phase.DRAINING: "GpufleetDrain",
+    Phase.CHANGING: "GpufleetChange",
+    Phase.RESTORING: "GpufleetRollBack",
+    Phase.DONE: "GpufleetChanged",
+    Phase.REVERTED: "GpufleetRolledBack",
+    Phase.PASSED: "GpufleetPassed",
+    Phase.STUCK: "GpufleetStuck",
+}
 
 
 def upgrade_plan_text(
@@ -70,18 +82,15 @@ def _limits(plan: Plan) -> str:
     )
 
 
-def shown_progress(states: Mapping[str, HostState], begun: float, now: float) -> Shown:
+def shown_progress(states: Mapping[str, HostState], begun: float, now: float) -> RunProgress:
     """The progress of a run. `begun`: start time of its process."""
     phases = [state.phase for state in states.values()]
-    return Shown(
+    at_work = [(name, state) for name, state in states.items() if state.phase in WORKING_PHASES]
+    return RunProgress(
         "running",
         now - begun,
         len(states),
-        tuple(
-            Active(name, state.phase.value, max(now - state.since, 0))
-            for name, state in states.items()
-            if state.phase in WORKING_PHASES
-        ),
+        tuple(Active(name, s.phase.value, max(now - s.since, 0)) for name, s in at_work),
         waiting=sum(phase in OPEN for phase in phases),
         done=phases.count(Phase.DONE),
         unchanged=phases.count(Phase.PASSED),
@@ -101,11 +110,8 @@ class Status:
 
 def status_dict(inventory: str, hosts: Iterable[Status]) -> dict[str, Any]:
     """The hosts for `status --json`; status.schema.json describes it."""
-    return {
-        "schema": SCHEMA,
-        "inventory": inventory,
-        "hosts": [_status_of(each) for each in hosts],
-    }
+    rows = [_status_of(each) for each in hosts]
+    return {"schema": SCHEMA, "inventory": inventory, "hosts": rows}
 
 
 def _status_of(host: Status) -> dict[str, Any]:
@@ -128,19 +134,14 @@ def status_text(inventory: str, hosts: Sequence[Status]) -> str:
     lines = [f"{inventory}: {total or 'no upgrade has been here'}"]
     if holders := {host.holder for host in hosts if host.holder}:
         lines.append(f"at work: {', '.join(sorted(holders))}")
-    rows = [
-        (
-            host.name,
-            state.phase.value,
-            "yes" if state.out_of_service else "",
-            f"{state.subject} {_move(state)}",
-            time.strftime("%Y-%m-%d %H:%M", time.gmtime(state.since)),
-        )
-        for host in hosts
-        if (state := host.state)
-    ]
-    if rows:
-        table = [("HOST", "STATE", "OUT", "CHANGE", "SINCE (UTC)"), *rows]
+    table = [("HOST", "STATE", "OUT", "CHANGE", "SINCE (UTC)")]
+    for host in hosts:
+        if state := host.state:
+            out = "yes" if state.out_of_service else ""
+            since = time.strftime("%Y-%m-%d %H:%M", time.gmtime(state.since))
+            change = f"{state.subject} {_move(state)}"
+            table.append((host.name, state.phase.value, out, change, since))
+    if len(table) > 1:
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     reasons = ((host.name, host.state.why if host.state else host.problem) for host in hosts)
@@ -156,3 +157,30 @@ def _move(state: HostState) -> str:
 
 def _utc(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+
+
+def event_of(node: str, run: str, phase: Phase, why: str, now: float) -> dict[str, Any] | None:
+    """The Event object on the node of a host, for `kubectl describe node` and `kubectl get events`,
+    or None if the phase does not concern the node. `now`: seconds since 1970.
+
+    Everyone who may read the namespace `default` can read it. So it has only the code of `why`, as
+    the rest may quote command lines, pods of other namespaces or output of commands.
+    """
+    if phase not in REASONS:
+        return None
+    moment = _utc(now)
+    code = CODE.match(why)
+    shown = f" ({code.group()})" if code else ""
+    more = "; `gpufleet upgrade status` has the reason" if why else ""
+    return {
+        "metadata": {"generateName": f"{node}.", "namespace": EVENTS_NAMESPACE},
+        # the kubelet also uses the node's name as uid
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": node, "uid": node},
+        "reason": REASONS[phase],
+        "message": f"run {run} of gpufleet upgrade: {phase.value}{shown}{more}",
+        "type": "Warning" if phase in FAILING | {Phase.PASSED} else "Normal",
+        "source": {"component": "gpufleet"},
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        "count": 1,
+    }

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
+
+from gpufleet.core.merge import value_at
+from gpufleet.verify.parse import json_mapping
 
 UNSERVED_KINDS = (  # 404 texts for kinds that an API server does not serve; the last in a Status
     "",
@@ -17,42 +19,32 @@ FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made fr
 def is_unserved(body: Any) -> bool:
     """True if a 404 is the API server's answer about a kind that it does not serve. A load balancer
     in front of it has other 404s."""
-    status = _status(body)
+    text = _text(body)
+    status = json_mapping(text)
     if _is_foreign(status):
         return False
-    return _text(body) in UNSERVED_KINDS or (
+    return text in UNSERVED_KINDS or (
         status.get("reason") == "NotFound" or status.get("message") in UNSERVED_KINDS[1:]
     )
 
 
 def is_object_gone(body: Any, name: str) -> bool:
     """True if a 404 is the API server's answer about an object of that name."""
-    status = _status(body)
-    found = status.get("details")
-    details = found if isinstance(found, dict) else {}
-    says = (status.get("kind"), status.get("reason"), details.get("name"))
-    return says == ("Status", "NotFound", name) and FOREIGN not in str(details.get("causes"))
+    status = json_mapping(_text(body))
+    says = (status.get("kind"), status.get("reason"), value_at(status, "details.name"))
+    causes = value_at(status, "details.causes")
+    return says == ("Status", "NotFound", name) and FOREIGN not in str(causes)
 
 
 def _is_foreign(status: Mapping[str, Any]) -> bool:
     """True if client-go made the Status from an answer that did not come from an API server."""
-    details = status.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
+    causes = value_at(status, "details.causes")
     return isinstance(causes, list) and any(
         isinstance(each, dict)
         and each.get("reason") == FOREIGN
         and str(each.get("message", "")).strip() not in UNSERVED_KINDS
         for each in causes
     )
-
-
-def _status(body: Any) -> Mapping[str, Any]:
-    """The Status in a body, or {}."""
-    try:
-        status = json.loads(_text(body))
-    except (ValueError, RecursionError):
-        return {}
-    return status if isinstance(status, dict) else {}
 
 
 def _text(body: Any) -> str:

@@ -94,9 +94,8 @@ def _target(cluster: CheckedCluster, namespace: str, ref: Mapping[str, str]) -> 
 
 
 def _has_gpu(spec: Answers) -> bool:
-    resources = [part.get("resources", {}).get("limits") or {} for part in spec["containers"]]
-    names = [name for limits in resources for name in limits]
-    return any(name.startswith(VENDOR) for name in names)
+    limits = [part.get("resources", {}).get("limits") or {} for part in spec["containers"]]
+    return any(name.startswith(VENDOR) for each in limits for name in each)
 
 
 def _metrics(entries: Any) -> Iterator[Metric]:
@@ -107,9 +106,8 @@ def _metrics(entries: Any) -> Iterator[Metric]:
             about = entry[kind.lower()]
             named = about.get("metric") or {}
             name = named.get("name") or about.get("metricName", "")
-            selector = named.get("selector") or about.get("selector") or {}
-            selector = selector or about.get("metricSelector") or {}
-            yield Metric(kind, name, _text(selector.get("matchLabels") or {}))
+            selector = named.get("selector") or about.get("selector") or about.get("metricSelector")
+            yield Metric(kind, name, _text((selector or {}).get("matchLabels") or {}))
 
 
 def _text(labels: Mapping[str, str]) -> str:
@@ -122,7 +120,9 @@ def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) 
     offered = cluster.get(f"/apis/{group}/v1beta1")
     if not isinstance(offered, dict):
         return f"{group} is not served: {offered}"
-    names = _names(metric.kind, offered)
+    names = sorted(resource["name"] for resource in offered.get("resources", ()))
+    if metric.kind == "Pods":
+        names = sorted(name.split("/", 1)[1] for name in names if name.startswith("pods/"))
     if metric.name not in names:
         close = get_close_matches(metric.name, names, n=1, cutoff=0.5)
         meant = f" (did you mean {close[0]}?)" if close else ""
@@ -139,13 +139,6 @@ def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) 
         "a running pod, or the labels exported_namespace and exported_pod (namespace and pod with "
         "honorLabels) are missing in Prometheus"
     )
-
-
-def _names(kind: str, offered: Answers) -> list[str]:
-    resources = [resource["name"] for resource in offered.get("resources", ())]
-    if kind == "External":
-        return sorted(resources)
-    return sorted(name.split("/", 1)[1] for name in resources if name.startswith("pods/"))
 
 
 def _has_value(

@@ -29,7 +29,6 @@ from gpufleet.verify.checks import CheckFailed, Subject
 from gpufleet.verify.findings.clusters import CLUSTER_SILENT
 from gpufleet.verify.inventory import Target
 
-RESOURCE = "nvidia.com/gpu"
 PRESENT = (
     "nvidia.com/gpu.present",
     "feature.node.kubernetes.io/pci-10de.present",
@@ -38,6 +37,7 @@ PRESENT = (
 )
 COUNT = "nvidia.com/gpu.count"  # the number of GPUs that GFD counted
 MONITORS = ("monitoring.coreos.com", "v1", "servicemonitors")
+RESOURCE = "nvidia.com/gpu"
 PROMETHEUS_RESOURCE = ("monitoring.coreos.com", "v1", "prometheuses")
 PROMETHEUS_SILENT = "Prometheus does not answer through the API server"
 PAGE_SIZE = 500  # objects per response
@@ -205,20 +205,26 @@ class CheckedCluster(Subject):
 
     def custom(self, kind: tuple[str, str, str]) -> list[Answers]:
         """Custom resources of all namespaces. Empty if the API does not serve the kind."""
-        resources = client.CustomObjectsApi(self.api)
-        call = resources.list_cluster_custom_object
+        call = client.CustomObjectsApi(self.api).list_cluster_custom_object
         return self.listed(call, *kind, is_missing=is_unserved)
 
     @cached_property
     def query_path(self) -> str | None:
-        """The path for queries to a Prometheus that its operator runs, or None."""
-        for service in self.listed(self.core.list_service_for_all_namespaces):
-            selector, space = service.spec.selector or {}, service.metadata.namespace
-            if selector.get("app.kubernetes.io/name") == "prometheus":
-                found = self.custom(PROMETHEUS_RESOURCE)
-                specs = [one["spec"] for one in found if one["metadata"]["namespace"] == space]
-                return query_path(service, specs[0] if specs else {})
-        return None
+        """The path for queries to a Prometheus, or None. One that an operator runs is preferred,
+        such as ours to Istio's."""
+        services = [
+            service
+            for service in self.listed(self.core.list_service_for_all_namespaces)
+            if (service.spec.selector or {}).get("app.kubernetes.io/name") == "prometheus"
+        ]
+        found = self.custom(PROMETHEUS_RESOURCE) if services else []
+        specs = {one["metadata"]["namespace"]: one["spec"] for one in reversed(found)}
+        ours = self.data.get("monitoring_namespace") or "monitoring"
+        spaces = [service.metadata.namespace for service in services]
+        if not spaces:
+            return None
+        space = min(spaces, key=lambda each: (each not in specs, each != ours))
+        return query_path(services[spaces.index(space)], specs.get(space, {}))
 
     def prometheus(self, query: str) -> list[Answers] | str:
         """The series of an instant query through the API server, or why it was not answered."""
@@ -257,7 +263,10 @@ class CheckedCluster(Subject):
         if response.status >= 400:
             text = data.decode("utf-8", "replace")
             return f"{response.status} {quote_field(text, MAX_PROMETHEUS_CHARS)}"
-        found: Answers = json.loads(data)
+        try:
+            found: Answers = json.loads(data)
+        except ValueError:
+            return NOT_ITS_ANSWER
         return found
 
 

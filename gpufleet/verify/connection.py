@@ -13,9 +13,8 @@ import testinfra.host
 
 from gpufleet.core.process import Process
 from gpufleet.core.secrets import take_sudo_password
-from gpufleet.verify.become import Unusable, parse_become
 from gpufleet.verify.inventory import Target
-from gpufleet.verify.probe import HostProbe
+from gpufleet.verify.probe import HostProbe, Unusable, parse_become
 
 # Data key of pyinfra's SSH connector -> ssh_config option.
 CONNECTION_OPTIONS = {

@@ -1,6 +1,10 @@
 # List /dev in a container that asks for all GPUs. $1: docker or containerd. $2: an image on the host that has `ls`; if empty, a
 # container of the host's own `ls` and its libraries, removed afterwards. Nothing is pulled, no network is used.
 list=ls root='' made=''
+PATH=$PATH:/var/lib/rancher/k3s/data/current/bin:/var/lib/rancher/rke2/bin
+if [ -S /run/k3s/containerd/containerd.sock ] && [ ! -S /run/containerd/containerd.sock ]; then
+    export CONTAINERD_ADDRESS=/run/k3s/containerd/containerd.sock
+fi
 clean() {
     if [ -n "$made" ]; then docker rmi "$made" >/dev/null; fi
     if [ -n "$root" ]; then rm -r "$root"; fi

@@ -36,6 +36,7 @@ toolkit_sections() {
     section nvidia-ctk nvidia-ctk --version
     section toolkit-programs toolkit_programs
     section low-level-runtime limit nvidia-container-runtime --version
+    section toolkit-config cat /etc/nvidia-container-runtime/config.toml
     for spec in /etc/cdi/*.yaml /etc/cdi/*.json /var/run/cdi/*.yaml /var/run/cdi/*.json; do
         if [ -f "$spec" ]; then section "cdi:$spec" cat "$spec"; fi
     done

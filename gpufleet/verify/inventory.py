@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -57,9 +57,6 @@ class Target:
     def is_cluster(self) -> bool:
         """True if it is a cluster, reached over its API and not over SSH."""
         return is_cluster(self.groups)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def parse_targets(text: str) -> list[Target]:
@@ -142,12 +139,11 @@ def unmatched_limit(wrong: str, path: str, hosts: Sequence[str], groups: Iterabl
     groups are left out, as users do not know them."""
     own = [name for name in dict.fromkeys(groups) if not name.startswith("@")]
     near = get_close_matches(wrong.split(" ")[1], [*hosts, *own], n=1)
+    meant = f": did you mean {near[0]}?" if near else "; shell wildcards match several: 'gpu-0*'."
     return LIMIT_MATCHES_NOTHING(
         wrong=wrong,
         path=path,
         hosts=", ".join(fold_names(hosts)),
         groups=", ".join(own) or "none",
-        meant=f": did you mean {near[0]}?"
-        if near
-        else "; shell wildcards match several: 'gpu-0*'.",
+        meant=meant,
     )

@@ -150,17 +150,14 @@ def _wait(
         done = job.status.succeeded or 0
         if done >= gpus:
             return None
+        finished = f"{done} of {count_noun(gpus, 'pod')} finished"
         failed = [each for each in job.status.conditions or () if each.type == "Failed"]
         left = end - time.monotonic()
         if failed or left <= 0:
-            why = (
-                failed[0].message
-                if failed
-                else f"{done} of {count_noun(gpus, 'pod')} finished in time"
-            )
+            why = failed[0].message if failed else f"{finished} in time"
             return "; ".join(filter(None, [str(why), _last_event(cluster, name)]))
         if time.monotonic() - reported >= PROGRESS_SECONDS:
-            report(f"load test: {done} of {count_noun(gpus, 'pod')} finished ({left:.0f} s left)")
+            report(f"load test: {finished} ({left:.0f} s left)")
             reported = time.monotonic()
         time.sleep(POLL_SECONDS)
 
@@ -178,6 +175,12 @@ def _last_event(cluster: CheckedCluster, name: str) -> str:
     return str(found[-1].message) if found else ""
 
 
+def _node_of(labels: Mapping[str, str]) -> str:
+    """The node of a series, or its GPU's UUID: exporters and scrape configs have other labels."""
+    names = ("node", "kubernetes_node", "hostname", "Hostname", "UUID")
+    return next((labels[name] for name in names if labels.get(name)), "?")
+
+
 def find_idle_gpus(
     cluster: CheckedCluster, result: LoadResult, request: LoadRequest
 ) -> list[str] | str:
@@ -191,7 +194,7 @@ def find_idle_gpus(
     if not answer:
         return f"it has no {UTILIZATION} of the Job's pods"
     percent = {
-        f"{series['metric'].get('Hostname', '?')} GPU {series['metric'].get('gpu', '?')}":
+        f"{_node_of(series['metric'])} GPU {series['metric'].get('gpu', '?')}":
         float(series["value"][1])
         for series in answer
     }  # fmt: skip

@@ -56,28 +56,25 @@ def _ready_since(pod: Any, now: datetime) -> datetime:
 
 
 STACK = "kube-prometheus-stack"
-ALERTMANAGER_RESOURCE = ("monitoring.coreos.com", "v1", "alertmanagers")
 RELEASE = "meta.helm.sh/release-name"
 CONDITIONS = ("Reconciled", "Available")
-PARTS = {
-    "prometheus": PROMETHEUS_RESOURCE,
-    "alertmanager": ALERTMANAGER_RESOURCE,
-}  # parts of the chart's values
+ALERTMANAGER_RESOURCE = ("monitoring.coreos.com", "v1", "alertmanagers")
+# parts of the chart's values
+PARTS = {"prometheus": PROMETHEUS_RESOURCE, "alertmanager": ALERTMANAGER_RESOURCE}
 
 
 def installed_objects(cluster: CheckedCluster) -> dict[str, list[Answers]]:
     """Objects of our release, by part of the chart. {} without the release."""
     if not deployed_release(cluster, STACK):
         return {}
-    return {part: _ours(cluster.custom(kind)) for part, kind in PARTS.items()}
-
-
-def _ours(objects: Iterable[Answers]) -> list[Answers]:
-    return [
-        found
-        for found in objects
-        if (found["metadata"].get("annotations") or {}).get(RELEASE) == STACK
-    ]
+    found: dict[str, list[Answers]] = {}
+    for part, kind in PARTS.items():
+        found[part] = [
+            one
+            for one in cluster.custom(kind)
+            if (one["metadata"].get("annotations") or {}).get(RELEASE) == STACK
+        ]
+    return found
 
 
 def monitoring_problems(found: Mapping[str, list[Answers]], data: Mapping[str, Any]) -> list[str]:

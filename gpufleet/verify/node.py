@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache, cached_property
 from typing import Any
 
@@ -16,6 +15,7 @@ from gpufleet.verify.parse import (
     UnreadableLocks,
     bare_version,
     dpkg_packages,
+    json_mapping,
     lock_lines,
     parse_units,
     rpm_packages,
@@ -58,9 +58,6 @@ class CheckedNode(Subject):
         except CheckFailed as error:
             self._refusal = error
             return error.finding.message
-        return self._without_root()
-
-    def _without_root(self) -> str | None:
         uid = self._sections.get("uid", COMMAND_MISSING)
         if not uid.ok or uid.last == "0":
             return None
@@ -145,12 +142,14 @@ class CheckedNode(Subject):
 
     @cached_property
     def provenance(self) -> dict[str, Any]:
-        """The record of the installation. {} if it is missing or unreadable."""
-        try:
-            record = json.loads(self.section("provenance").text)
-        except (ValueError, RecursionError):
+        """The record of the installation. {} if it is missing or unreadable, or if a part that the
+        checks read is not an object."""
+        record = json_mapping(self.section("provenance").text)
+        parts = [record.get(name) or {} for name in ("driver", "toolkit", "exporter", "files")]
+        if not all(isinstance(part, dict) for part in parts):
             return {}
-        return record if _is_record(record) else {}
+        inner = [part.get(name) or {} for part in parts for name in ("packages", "runtimes")]
+        return record if all(isinstance(part, dict) for part in inner) else {}
 
     @property
     def driver(self) -> dict[str, Any]:
@@ -256,14 +255,3 @@ class CheckedNode(Subject):
         """One runtime. Skips the check if this host should not have it."""
         self.need(name in self.runtimes, f"{name} is not recorded as a GPU runtime")
         return self.runtimes[name]
-
-
-def _is_record(value: Any) -> bool:
-    """True if every part that the checks read is missing or an object."""
-    if not isinstance(value, dict):
-        return False
-    parts = [value.get(name) or {} for name in ("driver", "toolkit", "exporter", "files")]
-    if not all(isinstance(part, dict) for part in parts):
-        return False
-    inner = [part.get(name) or {} for part in parts for name in ("packages", "runtimes")]
-    return all(isinstance(part, dict) for part in inner)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import ip_address
@@ -46,6 +47,23 @@ class Installed:
         return bool(DRIVER_NAME.search(self.name) and DRIVER_VERSION.match(self.upstream))
 
 
+def json_mapping(text: str) -> dict[str, Any]:
+    """A JSON object as plain values, or {} if it is invalid."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def toml_values(text: str) -> dict[str, Any]:
+    """A TOML text as plain values, or {} if it is invalid."""
+    try:
+        return dict(tomlkit.parse(text).unwrap())
+    except (TOMLKitError, RecursionError):
+        return {}
+
+
 def bare_version(version: str) -> str:
     """A package version without its epoch."""
     return version.split(":", 1)[-1]
@@ -66,9 +84,8 @@ def dpkg_packages(text: str) -> dict[str, Installed]:
     return packages
 
 
-def rpm_packages(text: str, locks: Iterable[str]) -> dict[str, Installed]:
+def rpm_packages(text: str, locks: Sequence[str]) -> dict[str, Installed]:
     """Lines `name TAB epoch:version-release TAB architecture` of rpm, and the versionlock list."""
-    locks = list(locks)
     packages: dict[str, Installed] = {}
     for line in text.splitlines():
         fields = line.split("\t")

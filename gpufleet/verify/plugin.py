@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpufleet.verify import host_fixture
-from gpufleet.verify.become import Unusable
 from gpufleet.verify.checks import SUBJECTS, is_own, lacks_subject, target_of
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target, VerifyError, load_targets, select_targets
 from gpufleet.verify.node import CheckedNode
-from gpufleet.verify.probe import HostProbe, Output, Unreachable
+from gpufleet.verify.probe import HostProbe, Output, Unreachable, Unusable
 from gpufleet.verify.reporting import Reporting, prepare_files
 
 if TYPE_CHECKING:
@@ -72,13 +71,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "xdist_group(name): tests of one host, kept together")
     config.stash[CONNECTIONS_KEY] = Connections()
     config.stash[NODES_KEY] = {}
-    config.stash[TARGETS_KEY] = []
     config.pluginmanager.register(host_fixture, "gpufleet-host")
     worker = getattr(config, "workerinput", None)
     if worker is not None:
-        config.stash[TARGETS_KEY] = [Target(**target) for target in json.loads(worker["targets"])]
-        _report(config)
-        return
+        targets = [Target(**target) for target in json.loads(worker["targets"])]
+    else:
+        targets = _read_targets(config)
+        prepare_files(config)
+    config.stash[TARGETS_KEY] = targets
+    config.pluginmanager.register(Reporting(targets), "gpufleet-reporting")
+
+
+def _read_targets(config: pytest.Config) -> list[Target]:
+    """The hosts to check, with the problems in their settings. Raises UsageError."""
     inventory = config.option.inventory
     if inventory is None:
         raise pytest.UsageError("say which hosts to check: --inventory FILE")
@@ -87,21 +92,13 @@ def pytest_configure(config: pytest.Config) -> None:
     except VerifyError as error:
         raise pytest.UsageError(str(error)) from error
     problems = config.hook.pytest_gpufleet_problems
-    config.stash[TARGETS_KEY] = [
-        replace(target, problems=problems(target=target)) for target in found
-    ]
-    prepare_files(config)
-    _report(config)
-
-
-def _report(config: pytest.Config) -> None:
-    config.pluginmanager.register(Reporting(config.stash[TARGETS_KEY]), "gpufleet-reporting")
+    return [replace(target, problems=problems(target=target)) for target in found]
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Hand the hosts to an xdist worker, so that the inventory is loaded only once."""
-    targets = [target.as_dict() for target in node.config.stash[TARGETS_KEY]]
+    targets = [asdict(target) for target in node.config.stash[TARGETS_KEY]]
     node.workerinput["targets"] = json.dumps(targets, default=str)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from rich.console import Console
@@ -29,12 +29,7 @@ class CheckResult:
     seconds: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "outcome": self.outcome,
-            "code": self.code,
-            "message": self.message,
-            "seconds": round(self.seconds, 3),
-        }
+        return {**asdict(self), "seconds": round(self.seconds, 3)}
 
 
 @dataclass
@@ -101,7 +96,7 @@ class Report:
             failed = [
                 f"{name} ({r.code or r.outcome})"
                 for name, r in checks.items()
-                if r.outcome in ("failed", "error")
+                if r.outcome in FAILURES
             ]
             table.add_row(
                 one_line(host),

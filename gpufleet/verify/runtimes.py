@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
-from gpufleet.verify.parse import parse_units
+from gpufleet.core.merge import value_at
+from gpufleet.verify.parse import json_mapping, parse_units, toml_values
 from gpufleet.verify.probe import COMMAND_MISSING, Output
 
 if TYPE_CHECKING:
@@ -24,6 +21,7 @@ DEFAULT_CONFIGURATION = {
 }
 CRI_NAMES = {"cri", "io.containerd.grpc.v1.cri", "io.containerd.cri.v1.runtime"}
 RUNTIME_UNITS = {"docker": "docker.service", "crio": "crio.service"}
+RESOLVED_SECTIONS = {"containerd": "containerd-dump", "crio": "crio-validate"}
 
 
 def configuration_path(node: CheckedNode, name: str) -> str:
@@ -35,23 +33,6 @@ def configuration_path(node: CheckedNode, name: str) -> str:
     if path.parent.name.endswith(".d"):
         return str(path.parent.parent / PurePosixPath(DEFAULT_CONFIGURATION[name]).name)
     return str(path)
-
-
-def toml_values(text: str) -> dict[str, Any]:
-    """A TOML text as plain values, or {} if it is invalid."""
-    try:
-        return dict(tomlkit.parse(text).unwrap())
-    except (TOMLKitError, RecursionError):
-        return {}
-
-
-def json_mapping(text: str) -> dict[str, Any]:
-    """A JSON object as plain values, or {} if it is invalid."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 class CheckedRuntime:
@@ -95,30 +76,26 @@ class CheckedRuntime:
     @cached_property
     def refusal(self) -> str | None:
         """Why the runtime's own parser rejects the configuration, or None."""
-        if self.name == "docker":
-            return self._docker_refusal()
-        parser = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
-        section = self.section(parser)
-        return None if section.ok else section.last
-
-    def _docker_refusal(self) -> str:
+        if self.name != "docker":
+            section = self.section(RESOLVED_SECTIONS[self.name])
+            return None if section.ok else section.last
         file, verdict = self.section("docker-config"), self.section("docker-validate")
         if not file.ok:
             return file.last
         if verdict.ok:
-            return ""
+            return None
         if "unknown flag" not in verdict.text:
             return verdict.last
         # dockerd before 23.0 cannot validate; another check proves that it runs with this.
-        return "" if self.configuration else "not a JSON object"
+        return None if self.configuration else "not a JSON object"
 
     @cached_property
     def effective(self) -> dict[str, Any]:
         """The configuration with drop-ins and defaults, as the runtime resolves it."""
         if self.name == "docker":
             return self.configuration
-        name = {"containerd": "containerd-dump", "crio": "crio-validate"}[self.name]
-        return toml_values(self.section(name).text) if self.section(name).ok else {}
+        section = self.section(RESOLVED_SECTIONS[self.name])
+        return toml_values(section.text) if section.ok else {}
 
     def _cri_tables(self) -> list[dict[str, Any]]:
         """containerd: the `containerd` table of each CRI plugin. Plugin names differ by version."""
@@ -133,8 +110,7 @@ class CheckedRuntime:
             entry = (self.effective.get("runtimes") or {}).get("nvidia")
             return entry.get("path") if isinstance(entry, dict) else None
         if self.name == "crio":
-            runtimes = self.effective.get("crio", {}).get("runtime", {}).get("runtimes", {})
-            path = runtimes.get("nvidia", {}).get("runtime_path")
+            path = value_at(self.effective, "crio.runtime.runtimes.nvidia.runtime_path")
             return str(path) if path else None
         for table in self._cri_tables():
             options = table.get("runtimes", {}).get("nvidia", {}).get("options", {})
@@ -150,7 +126,7 @@ class CheckedRuntime:
         if self.name == "docker":
             return str(self.effective.get("default-runtime") or "runc")
         if self.name == "crio":
-            return str(self.effective.get("crio", {}).get("runtime", {}).get("default_runtime"))
+            return str(value_at(self.effective, "crio.runtime.default_runtime"))
         names = [table.get("default_runtime_name") for table in self._cri_tables()]
         return str(next((name for name in names if name), "runc"))
 
@@ -188,8 +164,8 @@ class CheckedRuntime:
     @property
     def monitor(self) -> str:
         """CRI-O: the monitor that starts containers of the runtime nvidia."""
-        runtimes = self.effective.get("crio", {}).get("runtime", {}).get("runtimes", {})
-        return str(runtimes.get("nvidia", {}).get("monitor_path") or "conmon")
+        path = value_at(self.effective, "crio.runtime.runtimes.nvidia.monitor_path")
+        return str(path or "conmon")
 
     @property
     def images(self) -> list[str]:

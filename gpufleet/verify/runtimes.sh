@@ -51,8 +51,8 @@ crio_sections() {
 find_units() { # k3s and RKE2 run containerd themselves
     containerd_unit=containerd.service
     case "$1" in
-    */k3s/*) containerd_unit=k3s.service; systemctl -q is-active k3s-agent && containerd_unit=k3s-agent.service ;;
-    */rke2/*) containerd_unit=rke2-agent.service; systemctl -q is-active rke2-server && containerd_unit=rke2-server.service ;;
+    */k3s/*) PATH=$PATH:/var/lib/rancher/k3s/data/current/bin; containerd_unit=k3s.service; systemctl -q is-active k3s-agent && containerd_unit=k3s-agent.service ;;
+    */rke2/*) PATH=$PATH:/var/lib/rancher/rke2/bin; containerd_unit=rke2-agent.service; systemctl -q is-active rke2-server && containerd_unit=rke2-server.service ;;
     esac
 }
 

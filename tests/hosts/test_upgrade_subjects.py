@@ -44,7 +44,7 @@ def test_the_toolkit_goes_forth_and_back(host: Host, mirror_host: Host, tmp_path
     fleet = Fleet([host], tmp_path, DATA)
     forth = fleet.run("start", "--toolkit", "--to", NEW, "--yes")
     assert forth.returncode == 0, forth.stdout
-    assert f"1 x {OLD} -> {NEW}" in forth.stdout
+    assert f"{OLD} -> {NEW} on 1 host" in forth.stdout
     assert toolkit(host) == NEW
     assert_driver(host, DRIVER)
     again = fleet.run("start", "--toolkit", "--to", NEW, "--plan")

@@ -23,6 +23,7 @@ from gpufleet.verify.cluster import (
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
+from gpufleet.verify.load import count_free_gpus
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
@@ -77,8 +78,9 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
         physical = (node.metadata.labels or {}).get(COUNT)
-        wanted = max(capacity, int(physical) * shares if physical else 0)
-        if offered == 0 or offered < wanted:
+        divided = any(name.startswith(GPUS[1]) for name in node.status.capacity or {})
+        wanted = max(capacity, int(physical) * shares if physical and not divided else 0)
+        if offered < wanted or not _advertises(node):
             wrong.append(f"{node.metadata.name} advertises {offered} of {wanted}")
     cluster.expect(
         not wrong, kinds.FEWER_GPUS_ADVERTISED, "all GPUs of every node", ", ".join(wrong)
@@ -157,6 +159,8 @@ def test_exporter_on_every_gpu_node(cluster: CheckedCluster) -> None:
 @pytest.fixture(scope="module")
 def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
     """A pod that adds two vectors on a GPU, when it has finished or timed out."""
+    free = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
+    cluster.need(free, "no GPU of the cluster is free")
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
     container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
     runtime = cluster.data.get("device_plugin_runtime_class")
@@ -220,17 +224,24 @@ def test_vectors_are_added_on_the_gpu(cluster: CheckedCluster, gpu_pod: Any) -> 
     cluster.expect("PASSED" in text, kinds.VECTOR_ADD, "Test PASSED", text[-200:])
 
 
+def need_monitoring(cluster: CheckedCluster) -> None:
+    """Skip a check of the way from the exporter to Prometheus that the inventory switches off."""
+    on = cluster.data.get("monitoring_enabled") is not False
+    cluster.need(on, "monitoring_enabled is False")
+    wanted = cluster.data.get("monitoring_prometheus")
+    cluster.need(wanted != "none", "monitoring_prometheus is none")
+
+
 def test_a_monitor_is_selected(cluster: CheckedCluster) -> None:
     """A ServiceMonitor of the exporter exists, and a Prometheus resource selects it."""
+    need_monitoring(cluster)
     prometheuses = cluster.custom(PROMETHEUS_RESOURCE)
     cluster.need(prometheuses, "the cluster has no Prometheus resource")
     monitors = [
         monitor for monitor in cluster.custom(MONITORS) if EXPORTER in monitor["metadata"]["name"]
     ]
-    cluster.need(
-        monitors or cluster.data.get("monitoring_scrape") != "scrape-config",
-        "the exporter is found by a scrape job",
-    )
+    jobs = any(one["spec"].get("additionalScrapeConfigs") for one in prometheuses)
+    cluster.need(monitors or not jobs, "the exporter is found by a scrape job")
     selected = [
         monitor["metadata"]["name"]
         for monitor in monitors
@@ -250,6 +261,7 @@ def _selects(spec: dict[str, Any], labels: dict[str, str]) -> bool:
 
 def test_prometheus_scrapes_the_exporter(cluster: CheckedCluster) -> None:
     """Every exporter pod is a target of Prometheus, and is up; a new one becomes a target soon."""
+    need_monitoring(cluster)
     pods = cluster.pods_with(EXPORTER)
     end = time.monotonic() + TARGET_SECONDS
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 import pytest
@@ -14,6 +15,9 @@ from gpufleet.verify.parse import has_key, split_dotted_key
 from gpufleet.verify.probe import COMMAND_MISSING
 from gpufleet.verify.runtimes import RUNTIME_NAMES, CheckedRuntime
 
+REFUSED = re.compile(
+    r"^accept-nvidia-visible-devices-envvar-when-unprivileged\s*=\s*false", re.MULTILINE
+)
 runtimes = pytest.mark.parametrize("name", RUNTIME_NAMES)
 
 
@@ -129,6 +133,8 @@ def test_container_sees_gpus(node: CheckedNode, name: str) -> None:
     runtime = need_up(node, name)
     image = image_to_run(node, runtime)
     node.need_loaded()
+    refused = REFUSED.search(node.section("toolkit-config").text)
+    node.need(not refused, "the toolkit's configuration refuses unprivileged containers")
     done = node.probe.script("container.sh", name, image).get("container", COMMAND_MISSING)
     nodes = [w for w in done.text.split() if w.startswith("nvidia") and w[6:].isdigit()]
     source = image or "the host's own `ls`"

@@ -21,7 +21,7 @@ from gpufleet.core.secrets import register_secret
 from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import quote_command, script_command
-from gpufleet.packages.operations.logs import READ_TIMEOUT, log_progress
+from gpufleet.packages.operations.transaction import READ_TIMEOUT, log_progress
 from gpufleet.run import display as displays
 from gpufleet.run import last_line
 from gpufleet.run.display import Display

@@ -28,12 +28,8 @@ NODE_OFFERS_NO_GPU = "the node offers no GPU now"
 PODS = "/api/v1/namespaces/default/pods"
 CHECK = "gpufleet/upgrade-check"  # label of our pods, and the annotation with the node's name
 CHECK_CONTAINER = "check"  # name of their container
-STARTING_PREFIXES = (
-    "CreateContainer",
-    "RunContainer",
-    "CrashLoop",
-    "StartError",
-)  # the image was pulled
+# Reasons of a container that waits although its image was pulled.
+STARTING_PREFIXES = ("CreateContainer", "RunContainer", "CrashLoop", "StartError")
 LOST = "ContainerStatusUnknown"
 NAMED = ("ErrImage", "Image", "InvalidImage", "Registry", "Signature")  # not the node's fault
 EVICTED = "Evicted"  # by the node, also for memory that its drain frees
@@ -92,11 +88,15 @@ class Pull:
 
 
 def pull_image(api: ClusterApi, node: Node, image: str, seconds: float, over_in: OverIn) -> Pull:
-    """Pull the image of the GPU pod to a node."""
+    """Pull the image of the GPU pod to a node, by a pod that does nothing. It sees no GPU, even if
+    the runtime offers every GPU to all containers. It has its node from the start, because a
+    scheduler might preempt other pods."""
     name = node["metadata"]["name"]
     remove_pods(api, name)
+    wanted = _pod_on(node, image, command=["true"], env=[{"name": VISIBLE, "value": "void"}])
+    wanted["spec"]["nodeName"] = name
     try:
-        pod = api.create(PODS, _pull_pod(node, image))
+        pod = api.create(PODS, wanted)
     except ApiError as error:
         return Pull("node", _final(error))
     path = f"{PODS}/{pod['metadata']['name']}"
@@ -197,15 +197,6 @@ def _gpu_pod(api: ClusterApi, node: Node, image: str, gpu: str) -> dict[str, Any
     }
     if api.find("/apis/node.k8s.io/v1/runtimeclasses/nvidia"):
         pod["spec"]["runtimeClassName"] = "nvidia"
-    return pod
-
-
-def _pull_pod(node: Node, image: str) -> dict[str, Any]:
-    """A pod that does nothing, to get its image onto a node. It sees no GPU, even if the runtime
-    offers every GPU to all containers. It has its node from the start, because a scheduler might
-    preempt other pods."""
-    pod = _pod_on(node, image, command=["true"], env=[{"name": VISIBLE, "value": "void"}])
-    pod["spec"]["nodeName"] = node["metadata"]["name"]
     return pod
 
 

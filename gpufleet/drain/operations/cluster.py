@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpufleet.drain.nodes import EVENTS_NAMESPACE as EVENTS
 from gpufleet.drain.nodes import (
+    EVENTS_NAMESPACE,
     GONE,
     OTHER_MACHINE,
     STAYS_CORDONED,
     TAINT,
+    UNCORDONED,
     Node,
     Taken,
     gpu_of,
@@ -26,7 +27,6 @@ from gpufleet.drain.nodes import (
     is_our_cordon,
     taken_of,
     why_not_begun,
-    why_not_ours,
 )
 from gpufleet.drain.operations import check
 from gpufleet.drain.operations.check import NODE_OFFERS_NO_GPU, Pull, why_not_as_before
@@ -129,18 +129,14 @@ class ClusterNodes:
             self._check_ours(host, node)
         else:
             clients = sort_pods(of_node(self.api, name), policy).clients
-            stays = [
-                TOLERATES_EVERY_TAINT.format(client=name_of(pod))
-                for pod in clients
-                if tolerates_taint(pod, TAINT)
-            ]
-            if why := why_not_begun(node, self.machines.get(host, "")) or "".join(stays[:1]):
+            if why := why_not_begun(node, self.machines.get(host, "")):
                 raise NotOurs(why)
+            for pod in clients:
+                if tolerates_taint(pod, TAINT):
+                    raise NotOurs(TOLERATES_EVERY_TAINT.format(client=name_of(pod)))
             taken = known if is_our_cordon(node) else Taken(gpus=gpus_of(node))  # by an earlier run
             if host in self.offering and not self.goes_back and not gpu_of(taken.gpus):
-                return Round(
-                    reasons=[NODE_OFFERS_NO_GPU]
-                )  # its GPUs after the change could not be compared
+                return Round(reasons=[NODE_OFFERS_NO_GPU])  # nothing to compare after the change
             node = cordon_node(self.api, node, replace(taken, run=self.run))
             self._cordoned.add(host)
         leaving = sort_pods(of_node(self.api, name), policy)
@@ -211,11 +207,8 @@ class ClusterNodes:
                 if any(each.code == LEASE_LOST.code for each in error.findings):
                     raise  # another run is at work
                 problem, silent = "; ".join(each.message for each in error.findings), error
-            if (
-                not problem
-                or time.monotonic() >= ends
-                or self.stopping.wait(check.CHECK_POLL_SECONDS)
-            ):
+            is_last = not problem or time.monotonic() >= ends
+            if is_last or self.stopping.wait(check.CHECK_POLL_SECONDS):
                 break
         if silent and not is_final(silent):
             raise silent
@@ -271,7 +264,7 @@ class ClusterNodes:
 
     def post_event(self, body: Mapping[str, Any]) -> None:
         """Create an event about a node."""
-        self.api.create(f"/api/v1/namespaces/{EVENTS}/events", body)
+        self.api.create(f"/api/v1/namespaces/{EVENTS_NAMESPACE}/events", body)
 
     def _ours(self, host: str) -> Node:
         """The node, if it is cordoned by gpufleet. Raises NotOurs."""
@@ -280,8 +273,11 @@ class ClusterNodes:
         return node
 
     def _check_ours(self, host: str, node: Node) -> None:
-        if why := why_not_ours(node, self.machines.get(host, "")):
-            raise NotOurs(why)
+        """Raises NotOurs unless the node is still the host's and has gpufleet's cordon."""
+        if is_other(node, self.machines.get(host, "")):
+            raise NotOurs(OTHER_MACHINE)
+        if not is_our_cordon(node):
+            raise NotOurs(UNCORDONED)
 
     def _find(self, host: str) -> Node:
         """The host's node. Raises NotOurs if it is gone."""

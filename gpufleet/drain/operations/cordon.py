@@ -47,13 +47,12 @@ class CordonNotKept(NotOurs):
 
 def cordon_node(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> Node:
     """Cordon a node, or change the data written with its cordon. `failed`: why it is left behind.
-    Raises NotKept and ApiError."""
-    annotations = {UPGRADE_ANNOTATION: taken.as_text()} | (
-        {FAILED: failed[:MAX_REASON]} if failed else {}
-    )
-    foreign = {"annotations": {SCALE_DOWN: "true"}, "labels": {UNMANAGED: "false"}}
+    Raises CordonNotKept and ApiError."""
+    annotations = {UPGRADE_ANNOTATION: taken.as_text()}
+    if failed:
+        annotations[FAILED] = failed[:MAX_REASON]
     try:
-        written = _apply(api, node, {**annotations, **foreign["annotations"]}, foreign["labels"])
+        written = _apply(api, node, {**annotations, SCALE_DOWN: "true"}, {UNMANAGED: "false"})
     except ApiError as error:
         if error.status != CONFLICT:
             raise

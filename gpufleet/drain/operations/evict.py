@@ -61,9 +61,12 @@ class Evictions:
         """Evict pods of these nodes whose next try is due: those of each controller until one is
         refused, first those that are not Ready, which it already does without. Raises
         ClusterProblem."""
-        found = {node: Round(reasons=_standing(each)) for node, each in leaving.items()}
+        found: dict[str, Round] = {}
         groups: dict[str, list[tuple[str, Pod]]] = {}
         for node, each in leaving.items():
+            waited = [f"{pod}: {why}" for pod, why in each.waited.items()]
+            ending = [f"{pod}: it is ending" for pod in each.going]
+            found[node] = Round(reasons=[*waited, *ending])
             for pod in each.evict:
                 owner = owner_of(pod).get("uid") or pod["metadata"]["uid"]
                 groups.setdefault(owner, []).append((node, pod))
@@ -73,8 +76,7 @@ class Evictions:
         ends = self._clock() + PASS
         with ThreadPoolExecutor(MAX_PARALLEL_EVICTIONS) as pool:
             passes = [
-                pool.submit(self._evict_group, owner, group, ends)
-                for owner, group in groups.items()
+                pool.submit(self._evict_group, uid, pods, ends) for uid, pods in groups.items()
             ]
             for evicted, left in [each.result() for each in passes]:
                 for node, _ in evicted:
@@ -140,12 +142,6 @@ class Evictions:
             except ApiError as error:
                 if not error.is_missing and error.status != CONFLICT:
                     raise
-
-
-def _standing(leaving: Leaving) -> list[str]:
-    """Why pods that are not evicted stay."""
-    waited = [f"{pod}: {why}" for pod, why in leaving.waited.items()]
-    return [*waited, *(f"{pod}: it is ending" for pod in leaving.going)]
 
 
 def this_pod(pod: Pod) -> dict[str, Any]:

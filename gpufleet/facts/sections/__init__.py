@@ -6,30 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 SECTIONS = (
-    "identity",
-    "os",
-    "kernel",
-    "pci",
-    "modules",
-    "modinfo",
-    "library",
-    "dkms",
-    "devices",
-    "packages",
-    "trust",
-    "lock",
-    "services",
-    "runtimes",
-    "gpu",
-    "smi",
-    "collectors",
-    "space",
-    "oddities",
-    "cdi",
-    "files",
-    "kubernetes",
-    "end",
-)
+    "identity", "os", "kernel", "pci", "modules", "modinfo", "library", "dkms", "devices",
+    "packages", "trust", "lock", "services", "runtimes", "gpu", "smi", "collectors", "space",
+    "oddities", "cdi", "files", "kubernetes", "end",
+)  # fmt: skip
 T = TypeVar("T")
 
 

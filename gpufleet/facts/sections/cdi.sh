@@ -1,6 +1,7 @@
-# CDI specs. Parsed by files.py.
+# CDI specs of nvidia.com/gpu. The device plugin's own are of another kind. Parsed by files.py.
 IFS=$nl
 set -- $(exist /etc/cdi/*.y*ml /etc/cdi/*.json /var/run/cdi/*.y*ml /var/run/cdi/*.json)
+[ $# = 0 ] || set -- $(grep -lE 'kind"?: *"?nvidia\.com/gpu' "$@")
 IFS=$blank
 if [ $# -gt 0 ]; then
     printf 'spec %s\n' "$@"

@@ -67,15 +67,15 @@ def is_driver_packaged(packages: Mapping[str, Package], files: Collection[Driver
 def foreign_driver_sign(
     oddities: Collection[str],
     files: Collection[DriverFile],
-    packages: Mapping[str, Package],
     dkms: Sequence[DkmsModule],
     kernel: Kernel,
     *,
     loaded: bool,
+    packaged: bool,
 ) -> str:
     """Evidence that no package installed the driver, or "": files without an owner, or a kernel
     without modules. A loaded module alone may remain from a removed driver."""
-    if is_driver_packaged(packages, files):
+    if packaged:
         return ""
     of_unknown = {file.path.rpartition("/")[0] for file in files if file.owners is None}
     folders = {line.removeprefix(_ELSEWHERE) for line in oddities if line.startswith(_ELSEWHERE)}
@@ -108,6 +108,5 @@ def _module(files: Collection[DriverFile], dkms: Sequence[DkmsModule]) -> str:
 def by_runfile(oddities: Collection[str], *, driver: bool, packaged: bool) -> bool:
     """True if NVIDIA's installer installed the driver. Its log alone may be old, so the log counts
     only for a driver without packages."""
-    return "runfile uninstaller" in oddities or (
-        "runfile log" in oddities and driver and not packaged
-    )
+    by_log = "runfile log" in oddities and driver and not packaged
+    return by_log or "runfile uninstaller" in oddities

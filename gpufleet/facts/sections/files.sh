@@ -19,11 +19,12 @@ want() {
 }
 want /etc/docker/daemon.json /etc/containerd/config.toml /etc/crio/crio.conf \
     /etc/nvidia-container-runtime/config.toml /var/lib/gpufleet/provenance.json \
+    /etc/nvidia-container-toolkit/nvidia-cdi-refresh.env \
     /var/lib/gpufleet/upgrade.json \
     /var/lib/gpufleet/driver.before.begun /var/lib/gpufleet/toolkit.before.begun \
     /var/lib/gpufleet/runtimes/*.json \
     /etc/containerd/conf.d/*.toml /etc/crio/crio.conf.d/* \
-    /etc/apt/auth.conf.d/gpufleet-*.conf \
+    /etc/apt/auth.conf.d/gpufleet-*.conf /etc/dracut.conf.d/gpufleet-*.conf \
     /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources \
     /etc/yum/pluginconf.d/versionlock.* /etc/dnf/plugins/versionlock.* /etc/dnf/versionlock.toml \
     /etc/dnf/automatic.conf /etc/yum/yum-cron.conf

@@ -149,11 +149,9 @@ def parse_library(lines: Sequence[str]) -> str | None:
 
 def parse_dkms(lines: Iterable[str]) -> tuple[DkmsModule, ...]:
     """`dkms status`, of dkms 2 (`nvidia, 535.1, …`) and dkms 3 (`nvidia/535.1, …`)."""
-    modules = []
-    for line in lines:
-        match = _DKMS.match(line.strip())
-        if match:
-            modules.append(
-                DkmsModule(match["name"], match["version"], match["kernel"] or "", match["state"])
-            )
-    return tuple(modules)
+    matches = (_DKMS.match(line.strip()) for line in lines)
+    return tuple(
+        DkmsModule(match["name"], match["version"], match["kernel"] or "", match["state"])
+        for match in matches
+        if match
+    )

@@ -71,9 +71,8 @@ def parse_packages(lines: Sequence[str], os: OsRelease) -> PackageState:
         key = f"{name}:{architecture}" if foreign else name
         if key in packages:
             key = f"{name}-{version}"
-        packages[key] = Package(
-            name, version, architecture, "installed" if state == "ok installed" else state
-        )
+        shown = "installed" if state == "ok installed" else state
+        packages[key] = Package(name, version, architecture, shown)
     if journal:
         unfinished.append(
             "an interrupted run of dpkg" if form == "dpkg" else "an unfinished transaction of yum"

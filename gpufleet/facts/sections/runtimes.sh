@@ -26,7 +26,8 @@ say "containers containerd $cri"
 say "containers k3s $total"
 count /run/containers/storage/overlay-containers/*/userdata
 say "containers crio $total"
-for path in /var/lib/rancher/*/data/*/bin/containerd; do
+for path in /var/lib/rancher/k3s/data/current/bin/containerd /var/lib/rancher/rke2/bin/containerd \
+    /var/lib/rancher/*/data/*/bin/containerd; do
     [ -x "$path" ] && say "version rancher $("$path" --version)" && break
 done
 # A runtime's own --config or --config-file: the word after it, or the rest of the word.

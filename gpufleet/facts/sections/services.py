@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Literal
 
@@ -127,11 +127,7 @@ def parse_runtimes(
         local = _find(_VERSION, reported.versions.get(command, ""))
         unpackaged = service is not None and service.exec_start.startswith(_LOCAL)
         version = (local or packaged) if unpackaged else (packaged or local)
-        runtimes[name] = replace(
-            _runtime(name, version, service, files),
-            containers=reported.containers.get(name, 0),
-            runc_in_path="runc" not in reported.without,
-        )
+        runtimes[name] = _runtime(name, version, service, files, reported)
     for unit, directory in _RANCHER.items():
         service = services.get(unit)
         if service is None or service.load != "loaded":
@@ -158,6 +154,7 @@ def _runtime(
     version: str,
     service: Service | None,
     files: Mapping[str, ManagedFile],
+    reported: _Reported,
 ) -> Runtime:
     command = service.exec_start if service else ""
     option = _OPTION.search(command)
@@ -168,6 +165,8 @@ def _runtime(
         unit=f"{name}.service",
         config_path=path,
         running=service is not None and service.active in RUNS,
+        containers=reported.containers.get(name, 0),
+        runc_in_path="runc" not in reported.without,
         live_restore=name == "docker" and _live_restore(files.get(path), command),
     )
 

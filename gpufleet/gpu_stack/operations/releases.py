@@ -113,32 +113,25 @@ def current_cluster(*, supported_only: bool = False, preview: bool = False) -> C
     return ClusterRun(settings, cluster, part, preview)
 
 
-def apply_release(sentence: str, run: ClusterRun, release: Release) -> ReleasePlan:
+def apply_release(sentence: str, run: ClusterRun, release: Release) -> None:
     """Plan a release and add the operation that applies it; `sentence` is its name in the output.
 
     A blocker stops the whole cluster before this run changes it. A preview continues, so that it
-    reports all blockers.
+    reports all blockers. A blocked release may add kinds to the API, so later releases of a preview
+    are not reported to lack kinds.
     """
     planned = run.cluster.plan(release)
+    plan = planned.plan
+    if run.preview and run.blocked:
+        known = [found for found in plan.findings if found.code != KIND_MISSING.code]
+        plan = replace(plan, findings=tuple(known))
+    run.note(plan)
     if run.preview:
-        return _say_only(run, planned.plan)
-    run.note(planned.plan)
-    if planned.plan.blockers:
+        run.blocked = run.blocked or plan.action == "blocked"
+    elif plan.blockers:
         RunReport.of(state).block(host, [])
     else:
         _apply(sentence, run, planned)
-    return planned.plan
-
-
-def _say_only(run: ClusterRun, plan: ReleasePlan) -> ReleasePlan:
-    """Note a plan without applying it. A blocked release may add kinds to the API, so later
-    releases are not reported to lack kinds."""
-    if run.blocked:
-        known = [found for found in plan.findings if found.code != KIND_MISSING.code]
-        plan = replace(plan, findings=tuple(known))
-    run.blocked = run.blocked or plan.action == "blocked"
-    run.note(plan)
-    return plan
 
 
 @host_operation

@@ -40,11 +40,8 @@ from gpufleet.kube.parse import release_of
 from gpufleet.run.reporting import RunReport
 
 LABELLED = {"labelSelector": ",".join(f"{key}={value}" for key, value in MANAGED_BY_LABELS.items())}
-SHARED_KINDS = (
-    "RuntimeClass",
-    "CustomResourceDefinition",
-    "Namespace",
-)  # other programs may use them
+# other programs may use them
+SHARED_KINDS = ("RuntimeClass", "CustomResourceDefinition", "Namespace")
 PLURALS = {"Secret": "secrets", "Service": "services"}
 
 
@@ -65,12 +62,10 @@ def current_removal() -> ClusterRemoval | None:
     if CLUSTERS not in host.groups:
         return None
     run = None if is_named_twice() else current_cluster()
-    return _removal(run) if run else None
-
-
-def _removal(run: ClusterRun) -> ClusterRemoval | None:
+    if run is None:
+        return None
     began = time.monotonic()
-    plan = plan_stack_removal(run.settings, run.facts, gather_remains(run), load_charts())
+    plan = plan_stack_removal(run.settings, run.facts, gather_remains(run))
     part = run.report
     part.leaves = True
     part.findings += plan.findings

@@ -13,16 +13,11 @@ from typing import Any
 
 import yaml
 
+from gpufleet.core.private_file import write_private
 from gpufleet.core.process import GRACE, Process, ProgramResult, Tick
 from gpufleet.helm.chart_values import values_mark
 from gpufleet.helm.operations.program import HelmProgram
-from gpufleet.helm.release import (
-    ADOPTED_LABEL,
-    OWNER_LABEL,
-    VALUES_LABEL,
-    HelmStrategy,
-    Release,
-)
+from gpufleet.helm.release import ADOPTED_LABEL, OWNER_LABEL, VALUES_LABEL, HelmStrategy, Release
 from gpufleet.kube.facts import ReleaseRef
 from gpufleet.kube.kubeconfig import Kubeconfig
 from gpufleet.kube.operations.lease import Lease
@@ -52,15 +47,13 @@ class Helm:
     ) -> ProgramResult:
         """Install or upgrade. helm waits only for hooks; gpufleet waits for readiness. `adopted`:
         gpufleet adopted the release; helm copies the label to later revisions."""
-        labels = (
-            f"{OWNER_LABEL}={self.controller}",
-            f"{VALUES_LABEL}={values_mark(release.values)}",
-            *([f"{ADOPTED_LABEL}=true"] if adopted else []),
-        )
+        labels = f"{OWNER_LABEL}={self.controller},{VALUES_LABEL}={values_mark(release.values)}"
+        if adopted:
+            labels += f",{ADOPTED_LABEL}=true"
         words = [
             *("upgrade", release.name, str(archive), "--install"),
             *("--namespace", release.namespace, "--values", "-", "--reset-values"),
-            *("--skip-crds", "--labels", ",".join(labels)),
+            *("--skip-crds", "--labels", labels),
             *("--timeout", f"{timeout}s", *strategy.flags),
         ]
         return self._in_cluster(words, strategy, timeout, release.values)
@@ -88,19 +81,14 @@ class Helm:
         return self._in_cluster(words, strategy, timeout, {})
 
     def _in_cluster(
-        self,
-        words: Sequence[str],
-        strategy: HelmStrategy,
-        timeout: int,
-        values: Mapping[str, Any],
+        self, words: Sequence[str], strategy: HelmStrategy, timeout: int, values: Mapping[str, Any]
     ) -> ProgramResult:
         """Run helm against the cluster of our facts, with a temporary kubeconfig of only that
         context, which only this user can read."""
         if self.lease:
             self.lease.confirm()
         path = private_folder() / f"kubeconfig-{secrets.token_hex(4)}"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            yaml.safe_dump(dict(self.kubeconfig.content), file)
+        write_private(path, yaml.safe_dump(dict(self.kubeconfig.content)))
         more = {"KUBECONFIG": str(path), **strategy.environment}
         try:
             return self.run(words, timeout=timeout + GRACE, values=values, more=more)

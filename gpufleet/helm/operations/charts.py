@@ -14,21 +14,30 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.limits import CHART_LIMIT, MIB, UNPACKED_CHART
+from gpufleet.core.limits import CHART_LIMIT, INDEX, MIB, UNPACKED_CHART, Limit
+from gpufleet.core.private_file import write_private
 from gpufleet.helm.chart import BrokenChart, ChartContent, parse_chart
+from gpufleet.helm.chart_index import BrokenIndex, IndexEntry, parse_index
 from gpufleet.helm.findings import releases as findings
+from gpufleet.helm.findings.charts import VERSION_NOT_OFFERED
 from gpufleet.helm.operations.calls import Helm
-from gpufleet.helm.operations.chart_repository import archive_from_repository
-from gpufleet.helm.output import explain_pull
+from gpufleet.helm.output import digest_wrong, explain_pull, login_refused
 from gpufleet.helm.release import Release
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.packages.findings import LOGIN_FILE
 from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations.download import (
+    DownloadFailed,
+    download_url,
+    leaves_tls,
+    same_origin,
+)
 from gpufleet.packages.operations.logins import LoginFileError, read_logins
 
+OFFERED = 5  # versions of a chart in a finding, newest first
 PULLED_IN = 180  # time limit of a download, in seconds
 # from tarfile, which does not check all numbers in headers
 _UNREADABLE = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, IndexError)
@@ -89,6 +98,49 @@ def _fetched(folder: Path, release: Release, helm: Helm) -> Path:
         return path.replace(_place(folder, release, path.read_bytes()))
 
 
+def archive_from_repository(release: Release, login: RepositoryLogin | None) -> bytes:
+    """The archive of the release's chart, checked against the index. Raises ClusterProblem.
+
+    `helm pull` is not used: neither helm 3 nor 4 compares an archive with the digest in the index,
+    and both send credentials to every port that a redirect names on the same host (gpu-cluster.md).
+    """
+    base = release.source.location.rstrip("/") + "/"
+    entry = _index_entry(release, base + "index.yaml", login)
+    url = urljoin(base, entry.url)
+    if leaves_tls(base, url):
+        raise ClusterProblem(_unreachable(release, f"its index refers from https to {url}"))
+    data = _downloaded(release, url, CHART_LIMIT, login if same_origin(base, url) else None)
+    digest = hashlib.sha256(data).hexdigest()
+    if entry.digest and digest != entry.digest:
+        error = f"expected sha256 {entry.digest} from the index, found {digest}"
+        raise ClusterProblem(digest_wrong(release, error))
+    return data
+
+
+def _index_entry(release: Release, url: str, login: RepositoryLogin | None) -> IndexEntry:
+    try:
+        entries = parse_index(_downloaded(release, url, INDEX, login), release.chart)
+    except BrokenIndex as error:
+        why = f"{url} is not the index of a Helm repository: {error}"
+        raise ClusterProblem(_unreachable(release, why)) from error
+    wanted = release.version.removeprefix("v")
+    for entry in entries:
+        if entry.version.removeprefix("v") == wanted:
+            return entry
+    known = ", ".join(entry.version for entry in entries[:OFFERED])
+    offers = f"its newest are {known}" if entries else "it has no chart with that name"
+    raise ClusterProblem(VERSION_NOT_OFFERED(**release.origin, offers=offers))
+
+
+def _downloaded(release: Release, url: str, limit: Limit, login: RepositoryLogin | None) -> bytes:
+    try:
+        return download_url(url, limit, login)
+    except DownloadFailed as error:
+        if error.status in (401, 403):
+            raise ClusterProblem(login_refused(release, str(error))) from error
+        raise ClusterProblem(_unreachable(release, f"{url}: {error}")) from error
+
+
 def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str, str]) -> Path:
     """Pull from an OCI registry. helm verifies the digest."""
     source = release.source
@@ -96,10 +148,8 @@ def _pulled(release: Release, helm: Helm, folder: Path, environment: Mapping[str
     words += ["--plain-http"] if source.plain_http else []
 
     def tick(_: float) -> None:
-        if (
-            sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-            > CHART_LIMIT.bytes
-        ):
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        if size > CHART_LIMIT.bytes:
             raise ClusterProblem(_unreachable(release, CHART_LIMIT.too_large))
 
     result = helm.run(words, timeout=PULLED_IN, tick=tick, more=environment)
@@ -146,9 +196,7 @@ def _broken(archive: Path, release: Release, reason: str) -> Finding:
     """The finding. For a download it names the source, not the temporary path."""
     source = release.source
     path = archive if source.kind == "archive" else f"The archive from {source.location}"
-    return findings.CHART_BROKEN(
-        path=path, chart=release.chart, version=release.version, reason=reason
-    )
+    return findings.CHART_BROKEN(path=path, **release.origin, reason=reason)
 
 
 def find_login(file: str, url: str) -> RepositoryLogin | None:
@@ -176,6 +224,5 @@ def registry_environment(login: RepositoryLogin | None, url: str) -> Iterator[Ma
     word = base64.b64encode(f"{login.user}:{login.password}".encode()).decode()
     with tempfile.TemporaryDirectory(prefix="gpufleet-login-") as folder:  # mode 0700
         path = Path(folder) / "config.json"
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            json.dump({"auths": {urlsplit(url).netloc: {"auth": word}}}, file)
+        write_private(path, json.dumps({"auths": {urlsplit(url).netloc: {"auth": word}}}))
         yield {"HELM_REGISTRY_CONFIG": str(path)}

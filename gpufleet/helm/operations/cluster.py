@@ -28,13 +28,7 @@ from gpufleet.helm.output import (
     is_release_gone,
     removal_failed,
 )
-from gpufleet.helm.plan import (
-    Controller,
-    plan_release,
-    with_chart,
-    with_findings,
-    with_objects,
-)
+from gpufleet.helm.plan import Controller, plan_release, with_chart, with_findings, with_objects
 from gpufleet.helm.release import Release, ReleasePlan
 from gpufleet.helm.strategy import helm_catalog, helm_strategy
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, ServerVersion
@@ -68,8 +62,7 @@ class RunCluster:
     def plan(self, release: Release) -> PlannedRelease:
         """The complete plan of a release. Its chart is downloaded and rendered only if something
         changes. Raises nothing: obstacles are in the plan's findings."""
-        catalog = helm_catalog()
-        plan = plan_release(release, self.facts, self.controller, catalog)
+        plan = plan_release(release, self.facts, self.controller, helm_catalog())
         if not plan.changes:
             return PlannedRelease(plan)
         try:
@@ -104,8 +97,7 @@ class RunCluster:
         if not result.ok:
             failure = Failure("Rendering", result.stderr, "nothing was changed.")
             raise ClusterProblem(explain_failure(failure, plan.release, self.facts))
-        documents = load_manifests(result.stdout)
-        return [document for document in documents if isinstance(document, dict)]
+        return [item for item in load_manifests(result.stdout) if isinstance(item, dict)]
 
     def carry_out(self, planned: PlannedRelease, say: Callable[[str], None]) -> ReleaseOutcome:
         """Apply the plan of a release. Raises nothing."""
@@ -115,8 +107,7 @@ class RunCluster:
     def uninstall(self, release: HelmRelease, timeout: int) -> Finding | None:
         """Uninstall a release, and wait until its objects are deleted. Returns the finding of a
         failure. A missing release is not a failure. `timeout`: seconds."""
-        catalog = helm_catalog()
-        strategy = helm_strategy(self.controller.helm, self.facts.server, catalog, release)
+        strategy = helm_strategy(self.controller.helm, self.facts.server, helm_catalog(), release)
         result = self.helm.uninstall(release.ref, strategy, timeout)
         if is_kept(result.stderr):  # helm gives the reason only in its debug output
             result = self.helm.uninstall(release.ref, strategy, timeout, debug=True)
@@ -153,9 +144,8 @@ def open_cluster(
     system = api.get("/api/v1/namespaces/kube-system")
     found = system["metadata"]["uid"]
     if uid and found != uid:
-        raise ClusterProblem(
-            WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=uid)
-        )
+        problem = WRONG_CLUSTER(context=api.context, url=api.url, found=found, wanted=uid)
+        raise ClusterProblem(problem)
     lease = take_lease(api, wait, say) if wait is not None else None
     try:
         first = next(iter(load_charts().kubernetes)).split(".")  # minor that has charts
@@ -168,9 +158,8 @@ def open_cluster(
             lease.give_back()
         raise
     controller = Controller(controller_id(), api.clock, program.version, alone=alone)
-    return RunCluster(
-        name, api, Helm(program, api.kubeconfig, controller.id, lease), facts, controller
-    )
+    client = Helm(program, api.kubeconfig, controller.id, lease)
+    return RunCluster(name, api, client, facts, controller)
 
 
 def controller_id() -> str:

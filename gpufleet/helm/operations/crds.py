@@ -44,13 +44,11 @@ def write_crds(
             return _refused(step, release, error.message or str(error))
     began = time.monotonic()
     waiting = list(steps)
-    while waiting:
-        waiting = [step for step in waiting if not _in_use(api, step, server)]
-        if waiting and time.monotonic() - began > PUBLISHED_IN:
+    while waiting := [step for step in waiting if not _in_use(api, step, server)]:
+        if time.monotonic() - began > PUBLISHED_IN:
             late = f"the server does not use it after {PUBLISHED_IN} s"
             return _refused(waiting[0], release, late)
-        if waiting:
-            time.sleep(LOOK_EVERY)
+        time.sleep(LOOK_EVERY)
     return None
 
 

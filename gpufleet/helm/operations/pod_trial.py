@@ -8,6 +8,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.release import ReleasePlan
+from gpufleet.kube.answers import WATCHED_KINDS
 from gpufleet.kube.facts import ClusterFacts, ObjectRef, ReleaseRef
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
@@ -15,7 +16,6 @@ from gpufleet.kube.parse import object_ref
 from gpufleet.kube.permissions import speaks_of_permissions
 from gpufleet.kube.pod_reasons import POD_SECURITY_MESSAGE, QUOTA_MESSAGE
 
-WORKLOAD_KINDS = ("DaemonSet", "Deployment", "StatefulSet")
 # These objects may belong to the same release. Admission would refuse a pod without them.
 _MADE_LATER = ("serviceAccount", "runtimeClassName", "nodeName")
 
@@ -25,21 +25,19 @@ def trial_pods(
 ) -> Iterator[tuple[ObjectRef, dict[str, Any]]]:
     """The workloads of a release, each with a pod as its controller would create it."""
     for item in objects:
-        if item.get("kind") not in WORKLOAD_KINDS:
+        if item.get("kind") not in WATCHED_KINDS:
             continue
         template = item["spec"]["template"]
         kept = {key: value for key, value in template["spec"].items() if key not in _MADE_LATER}
         account = {"serviceAccountName": "default", "automountServiceAccountToken": False}
         labels = (template.get("metadata") or {}).get("labels") or {}
-        yield (
-            object_ref(item, plan.release.namespace),
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": "gpufleet-trial", "labels": labels},
-                "spec": {**kept, **account},
-            },
-        )
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "gpufleet-trial", "labels": labels},
+            "spec": {**kept, **account},
+        }
+        yield object_ref(item, plan.release.namespace), pod
 
 
 def explain_refusal(message: str, namespace: str, release: ReleaseRef) -> Finding | None:

@@ -59,11 +59,8 @@ def _checked(path: Path, catalog: HelmCatalog) -> HelmProgram:
     oldest = catalog.oldest.version
 
     def unusable(reason: str) -> ClusterProblem:
-        return ClusterProblem(
-            findings.HELM_MISSING(
-                reason=f"{path} cannot be used: {' '.join(reason.split())}", oldest=oldest
-            )
-        )
+        why = f"{path} cannot be used: {' '.join(reason.split())}"
+        return ClusterProblem(findings.HELM_MISSING(reason=why, oldest=oldest))
 
     try:
         done = Process([str(path), "version", "--short"], timeout=ANSWERS_IN).wait()

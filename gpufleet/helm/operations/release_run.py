@@ -66,24 +66,18 @@ class ReleaseRun:
         return outcome
 
     def _carry_out(self, outcome: ReleaseOutcome) -> None:
-        if self.plan.changes:
+        release, changed = self.plan.release, self.plan.changes
+        if changed:
             self.say(f"{self.plan.action}: {self.plan.reason}")
             for line in self.plan.diff:
                 self.say(f"  {line}")
             outcome.changed = True
             if not self._change(outcome):
                 return
-        release = self.plan.release
-        waited = wait_for_release(
-            self.api, release, self.facts, self.say, changed=self.plan.changes
-        )
+        waited = wait_for_release(self.api, release, self.facts, self.say, changed=changed)
         outcome.findings += waited.findings
-        reasons = "; ".join(waited.reasons)
-        of: dict[str, Any] = {
-            "release": release.ref,
-            "seconds": f"{waited.seconds:.0f}",
-            "reasons": reasons,
-        }
+        reasons, spent = "; ".join(waited.reasons), f"{waited.seconds:.0f}"
+        of: dict[str, Any] = {"release": release.ref, "seconds": spent, "reasons": reasons}
         if waited.operands:  # a rollback would interrupt the operator's work on nodes
             outcome.fail(findings.OPERATOR_NOT_READY(**of, namespace=release.namespace))
         elif reasons:
@@ -99,11 +93,10 @@ class ReleaseRun:
         if problem:
             outcome.fail(problem)
             return False
-        if self.plan.rollback_to is not None:  # a pending or failed release
-            self.say(f"rolling back to revision {self.plan.rollback_to} first")
-            result = self.helm.rollback(
-                wanted, self.plan.rollback_to, self.plan.strategy, HELM_TIMEOUT
-            )
+        revision = self.plan.rollback_to
+        if revision is not None:  # a pending or failed release
+            self.say(f"rolling back to revision {revision} first")
+            result = self.helm.rollback(wanted, revision, self.plan.strategy, HELM_TIMEOUT)
             if not result.ok:
                 self.say(f"rollback failed ({_said(result)}); trying the upgrade")
         self._remove_recreated()
@@ -123,12 +116,9 @@ class ReleaseRun:
     def _upgrade(self, outcome: ReleaseOutcome) -> bool:
         assert self.archive is not None, "a plan that changes something has its chart"
         wanted, before = self.plan.release, self.plan.before
+        adopted = before is not None and not is_our_release(before)
         result = self.helm.upgrade(
-            wanted,
-            self.archive,
-            self.plan.strategy,
-            HELM_TIMEOUT,
-            adopted=before is not None and not is_our_release(before),
+            wanted, self.archive, self.plan.strategy, HELM_TIMEOUT, adopted=adopted
         )
         if result.ok:
             outcome.findings += dropped_fields(result.stderr, wanted)
@@ -171,19 +161,13 @@ class ReleaseRun:
         if result.ok:
             now = read_release(self.api, release)
             chart = f"{now.chart} {now.chart_version}" if now else "unknown"
-            outcome.findings.append(
-                findings.ROLLED_BACK(release=release.ref, revision=revision, chart=chart)
-            )
+            back = findings.ROLLED_BACK(release=release.ref, revision=revision, chart=chart)
+            outcome.findings.append(back)
             return
         manually = f"helm rollback {release.name} {revision} -n {release.namespace}"
-        outcome.fail(
-            findings.HELM_FAILED(
-                what=f"Rollback to revision {revision}",
-                release=release.ref,
-                error=_said(result),
-                state=f"Run again: the release is recovered first. Manually: {manually}",
-            )
-        )
+        what, error = f"Rollback to revision {revision}", _said(result)
+        state = f"Run again: the release is recovered first. Manually: {manually}"
+        outcome.fail(findings.HELM_FAILED(what=what, release=release.ref, error=error, state=state))
 
 
 def _said(result: ProgramResult) -> str:

@@ -16,7 +16,8 @@ from gpufleet.core.findings import Finding
 from gpufleet.helm.findings.releases import OFFERS_NOTHING, RELEASE_UNREADABLE
 from gpufleet.helm.readiness import find_notes, find_silent, find_unready
 from gpufleet.helm.release import Release
-from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload, WorkloadKind
+from gpufleet.kube.answers import WATCHED_KINDS
+from gpufleet.kube.facts import ClusterFacts, HelmRelease, Workload
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
@@ -30,17 +31,10 @@ from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import history_of
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.kube.parse import parse_cluster_policy, parse_workload
-from gpufleet.kube.pod_reasons import Reason, event_time, find_reasons
+from gpufleet.kube.pod_reasons import Reason, event_time, find_reasons, is_about
 
-RESOURCES: dict[WorkloadKind, str] = {
-    "DaemonSet": "daemonsets",
-    "Deployment": "deployments",
-    "StatefulSet": "statefulsets",
-}
-RELEASE_POLL_SECONDS = 0.5  # seconds between two polls
-RELEASE_REPORT_SECONDS = (
-    5.0  # seconds between lines of progress, and between checks of nodes and pods
-)
+RELEASE_POLL_SECONDS = 0.5  # between two polls
+RELEASE_REPORT_SECONDS = 5.0  # between lines of progress, and between checks of nodes and pods
 HOOK = "helm.sh/hook"  # annotation of a chart's hooks
 EVENT_TIME = "%Y-%m-%dT%H:%M:%SZ"
 _FORBIDDEN = 403
@@ -126,8 +120,8 @@ def read_state(
         workloads=tuple(
             parse_workload(kind, item)
             for space in spaces
-            for kind, plural in RESOURCES.items()
-            for item in api.list(f"/apis/apps/v1/namespaces/{space}/{plural}")
+            for kind in WATCHED_KINDS
+            for item in api.list(f"/apis/apps/v1/namespaces/{space}/{kind.lower()}s")
         ),
         cluster_policies=tuple(map(parse_cluster_policy, _policies(api, policies.known.api)))
         if policies
@@ -172,13 +166,12 @@ def explain_not_ready(
         for pod in _permitted(api, f"/api/v1/namespaces/{space}/pods", labelSelector=selector)
     ]
     names |= {str(pod["metadata"]["name"]) for pod in pods}
+    warnings = "type=Warning"
     events = [
         event
         for space in sorted({space for space, _ in asked})
-        for event in _permitted(
-            api, f"/api/v1/namespaces/{space}/events", fieldSelector="type=Warning"
-        )
-        if str((event.get("involvedObject") or {}).get("name")).startswith(tuple(names))
+        for event in _permitted(api, f"/api/v1/namespaces/{space}/events", fieldSelector=warnings)
+        if is_about(event.get("involvedObject") or {}, names)
     ]
     return find_reasons(pods, sorted(events, key=event_time), since)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from difflib import get_close_matches
@@ -54,11 +53,17 @@ class KubeAccess:
         try:
             return read_kubeconfig(paths, self.context)
         except UnknownContext as error:
-            raise ClusterProblem(_unknown_context(paths, error.name, error.known)) from error
+            close = get_close_matches(error.name, error.known, n=1)
+            unknown = findings.CONTEXT_UNKNOWN(
+                path=paths,
+                context=error.name,
+                known=", ".join(error.known) or "none",
+                suggestion=f"Did you mean {close[0]!r}?" if close else "",
+            )
+            raise ClusterProblem(unknown) from error
         except KubeconfigError as error:
-            raise ClusterProblem(
-                findings.KUBECONFIG_INVALID(path=paths, reason=str(error).rstrip("."))
-            ) from error
+            reason = str(error).rstrip(".")
+            raise ClusterProblem(findings.KUBECONFIG_INVALID(path=paths, reason=reason)) from error
 
 
 def client_of(kubeconfig: Kubeconfig) -> ApiClient:
@@ -66,20 +71,8 @@ def client_of(kubeconfig: Kubeconfig) -> ApiClient:
     try:
         return open_client(kubeconfig)
     except KubeconfigError as error:
-        context = f"of context {kubeconfig.context}"
-        raise ClusterProblem(
-            findings.KUBECONFIG_INVALID(path=context, reason=str(error).rstrip("."))
-        ) from error
-
-
-def _unknown_context(path: str, context: str, names: Sequence[str]) -> Finding:
-    close = get_close_matches(context, names, n=1)
-    return findings.CONTEXT_UNKNOWN(
-        path=path,
-        context=context,
-        known=", ".join(names) or "none",
-        suggestion=f"Did you mean {close[0]!r}?" if close else "",
-    )
+        path, reason = f"of context {kubeconfig.context}", str(error).rstrip(".")
+        raise ClusterProblem(findings.KUBECONFIG_INVALID(path=path, reason=reason)) from error
 
 
 def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from contextlib import closing
 from http.client import HTTPException, HTTPSConnection
 
 MAX_ANSWER_BYTES = 100_000  # bytes of an answer
@@ -20,15 +21,12 @@ def kubernetes_at(address: str, seconds: float = SECONDS) -> str:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    name = host.strip("[]")
     try:
-        connection = HTTPSConnection(name, int(port), timeout=seconds, context=context)
-        try:
+        connection = HTTPSConnection(host.strip("[]"), int(port), timeout=seconds, context=context)
+        with closing(connection):
             connection.request("GET", "/version")
             response = connection.getresponse()
             return version_in(response.status, response.read(MAX_ANSWER_BYTES))
-        finally:
-            connection.close()
     except (OSError, HTTPException, ValueError):
         return ""
 

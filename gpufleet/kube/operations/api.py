@@ -19,7 +19,7 @@ from gpufleet.core.quoting import quote_field
 from gpufleet.core.responses import ResponseRefused
 from gpufleet.kube import findings
 from gpufleet.kube.kubeconfig import Kubeconfig
-from gpufleet.kube.objects import FIELD_MANAGER
+from gpufleet.kube.objects import FIELD_MANAGER, Body
 from gpufleet.kube.operations.access import (
     ClusterProblem,
     KubeAccess,
@@ -101,46 +101,37 @@ class ClusterApi:
             more = {"limit": str(PAGE_SIZE), "continue": str(token)}
         raise self._unreadable(f"GET {path}", f"more than {API_PAGES} pages")
 
-    def create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def create(self, path: str, body: Body) -> dict[str, Any]:
         return self._request("POST", path, body=body)
 
-    def try_create(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def try_create(self, path: str, body: Body) -> dict[str, Any]:
         """Create an object as a dry run: with all admission checks, but without storing it."""
         return self._request("POST", path, body=body, query={"dryRun": "All"})
 
-    def attempt(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def attempt(self, path: str, body: Body) -> dict[str, Any]:
         """Create without a retry after 429, by which a disruption budget rejects an eviction."""
         return self._request("POST", path, body=body, tries=1)
 
-    def replace(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def replace(self, path: str, body: Body) -> dict[str, Any]:
         return self._request("PUT", path, body=body)
 
-    def merge(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def merge(self, path: str, body: Body) -> dict[str, Any]:
         """Merge-patch an object: set the fields of `body`. null removes a field."""
         return self._request("PATCH", path, body=body, content="application/merge-patch+json")
 
-    def patch(self, path: str, operations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def patch(self, path: str, operations: Sequence[Body]) -> dict[str, Any]:
         """JSON-patch an object. A failed `test` gets 422."""
         return self._request("PATCH", path, body=operations, content="application/json-patch+json")
 
     def apply(
-        self,
-        path: str,
-        body: Mapping[str, Any],
-        *,
-        manager: str = FIELD_MANAGER,
-        force: bool = True,
+        self, path: str, body: Body, *, manager: str = FIELD_MANAGER, force: bool = True
     ) -> dict[str, Any]:
         """Server-side apply. `force`: as --force-conflicts."""
-        return self._request(
-            "PATCH",
-            path,
-            body=body,
-            content="application/apply-patch+yaml",
-            query={"fieldManager": manager, "force": str(force).lower()},
-        )
+        content = "application/apply-patch+yaml"
+        query = {"fieldManager": manager, "force": str(force).lower()}
+        return self._request("PATCH", path, body=body, content=content, query=query)
 
-    def delete(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def delete(self, path: str, body: Body | None = None) -> dict[str, Any]:
         """Delete an object. `body`: DeleteOptions, for example preconditions."""
         return self._request("DELETE", path, body=body)
 
@@ -155,7 +146,7 @@ class ClusterApi:
         accept: str = "application/json",
         content: str = "application/json",
         query: Mapping[str, str] | None = None,
-        body: Mapping[str, Any] | Sequence[Any] | None = None,
+        body: Body | Sequence[Any] | None = None,
         tries: int = MAX_API_TRIES,
     ) -> dict[str, Any]:
         if method != "GET":
@@ -206,7 +197,9 @@ class ClusterApi:
         said = answer.get("message") if isinstance(answer, dict) else ""
         anonymous = status == _DENIED and ANONYMOUS in str(said)
         if status == 401 or anonymous:
-            raise ClusterProblem(self._unauthorized())
+            expired = expired_client_certificate(self._client, self.context, self.url)
+            denied = expired or findings.UNAUTHORIZED(url=self.url, context=self.context)
+            raise ClusterProblem(denied)
         if not isinstance(answer, dict):
             if status < 400:
                 raise self._unreadable(request, "a body that is not JSON")
@@ -220,13 +213,8 @@ class ClusterApi:
         return answer
 
     def _unreadable(self, request: str, reason: str) -> ClusterProblem:
-        return ClusterProblem(
-            findings.ANSWER_UNREADABLE(request=request, context=self.context, reason=reason)
-        )
-
-    def _unauthorized(self) -> Finding:
-        expired = expired_client_certificate(self._client, self.context, self.url)
-        return expired or findings.UNAUTHORIZED(url=self.url, context=self.context)
+        found = findings.ANSWER_UNREADABLE(request=request, context=self.context, reason=reason)
+        return ClusterProblem(found)
 
     def _unreachable(self, error: BaseException) -> Finding:
         causes = list(_causes(error))

@@ -62,9 +62,7 @@ NEEDED_GROUPS = frozenset(name.partition(".")[2] for name in CUSTOM)
 
 
 def gather_cluster(
-    api: ClusterApi,
-    oldest: ServerVersion | None = None,
-    releases: Collection[ReleaseRef] = (),
+    api: ClusterApi, oldest: ServerVersion | None = None, releases: Collection[ReleaseRef] = ()
 ) -> ClusterFacts:
     """Gather the facts of the cluster of `api`. `releases`: the Helm releases to read; Secrets of
     other releases are not read.
@@ -97,24 +95,21 @@ def gather_answers(
     configs = config_maps(first["pods"])
     path = f"/api/v1/namespaces/{SYSTEM_NAMESPACE}/configmaps"
     named = {
-        f"configmap {name}": ApiRequest(
-            f"{path}/{name}", many=False, optional=True, dispensable=True
-        )
+        f"config {name}": ApiRequest(f"{path}/{name}", many=False, optional=True, dispensable=True)
         for name in configs
     }
     second = ask_all(api, {**secrets, **groups, **custom, **named})
-    found = [second[name] for name in secrets]
     return {
         **{name: first[name] for name in FIRST if name not in WATCHED_KINDS},
         "version": version,
         "workloads": {kind: first[kind] for kind in WATCHED_KINDS},
         "secrets": revisions,
-        "releases": [secret for secret in found if secret],  # the rest was deleted after the list
+        "releases": [second[name] for name in secrets if second[name]],  # the rest was deleted
         "resources": {name: second[name] for name in groups},
         "prometheuses": second.get(PROMETHEUSES) or (),
         "cluster_policies": second.get(CLUSTER_POLICIES) or (),
         "alertmanagers": second.get(ALERTMANAGERS) or (),
-        "system_configs": {name: second[f"configmap {name}"] for name in configs},
+        "system_configs": {name: second[f"config {name}"] for name in configs},
     }
 
 

@@ -99,13 +99,11 @@ class Lease:
                 if self._write(lease, self.identity):
                     return
                 continue
+            name = printable_holder(holder)
             if now - began >= wait:
-                raise ClusterProblem(
-                    findings.RUN_IN_PROGRESS(holder=printable_holder(holder), seconds=f"{wait:.0f}")
-                )
+                raise ClusterProblem(findings.RUN_IN_PROGRESS(holder=name, seconds=f"{wait:.0f}"))
             if now - reported >= LEASE_REPORT_SECONDS:
                 reported = now
-                name = printable_holder(holder)
                 say(f"waiting for the cluster lock, held by {name}: {now - began:.0f} s")
             time.sleep(min(LEASE_POLL_SECONDS, max(began + wait - now, 0)))
 
@@ -199,12 +197,8 @@ def _body(lease: Mapping[str, Any] | None, holder: str | None) -> dict[str, Any]
         spec |= {"holderIdentity": holder, "acquireTime": old.get("acquireTime") or now}
     if holder and holder != old.get("holderIdentity"):
         spec |= {"acquireTime": now, "leaseTransitions": transitions + 1}
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": metadata,
-        "spec": spec,
-    }
+    head = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+    return {**head, "metadata": metadata, "spec": spec}
 
 
 def take_lease(api: ClusterApi, wait: float, say: Callable[[str], None]) -> Lease:

@@ -81,11 +81,10 @@ def apply_objects(
             raise ClusterProblem(taken)
     for change in found:
         path = f"{wanted.path}/{change.name}"
-        delete = partial(api.delete, path)
-        apply = partial(_apply, api, wanted.namespace, path, change)
-        yield write_object(
-            f"{change.action} {path}", delete if change.action == "delete" else apply
-        )
+        call: Callable[[], object] = partial(_apply, api, wanted.namespace, path, change)
+        if change.action == "delete":
+            call = partial(api.delete, path)
+        yield write_object(f"{change.action} {path}", call)
 
 
 def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> None:

@@ -73,14 +73,12 @@ KERNEL_TOO_OLD = blocker(
     "Move the host to a newer release of its distribution, or set kubernetes_version to a minor "
     "before {since}, or to {below} or newer.",
 )
-
 FIELD_TOO_NEW = blocker(
     "GF995",
     "Setting is too new for this Kubernetes",
     "{key} has {field}, which requires Kubernetes {since}; {effect}.",
     "Remove it from {key}, or set kubernetes_version to {since} or newer.",
 )
-
 CONTAINERD_MISSING = blocker(
     "GF934",
     "containerd is not installed or too old",

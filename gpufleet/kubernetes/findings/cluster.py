@@ -92,7 +92,6 @@ NODE_ELSEWHERE = blocker(
     "Take the host out of that cluster first: gpufleet cluster destroy, with the inventory of that "
     "cluster where there is one.",
 )
-
 NO_CONTROL_PLANE_READY = blocker(
     "GF944",
     "Control plane is not part of the run, or failed",

@@ -1,9 +1,28 @@
-"""Findings about steps: start, join, leave."""
+"""Findings about steps: images of an archive, start, join, leave."""
 
 from __future__ import annotations
 
 from gpufleet.core.findings import blocker, warning
 
+NO_ROOM = blocker(
+    "GF965",
+    "Not enough disk space for image archives",
+    "{count:archive needs|archives need} some {needed} MiB, packed and unpacked; {path} "
+    "has {free} MiB free.",
+    "Free space on the host, or shorten kubernetes_image_archives.",
+)
+IMPORT_FAILED = blocker(
+    "GF966",
+    "Container images not imported",
+    "containerd did not take the images of {archive}. Its answer follows.",
+    "Compare the archive with a whole copy: `ctr images import FILE` on a machine with containerd.",
+)
+ARCHIVE_CHANGED = blocker(
+    "GF967",
+    "Image archive changed during the run",
+    "{archive} is no longer the file that the run started with.",
+    "Run again once it is complete.",
+)
 CERTIFICATES_STAY = warning(
     "GF085",
     "Certificates of the join are still in the cluster",
@@ -43,7 +62,6 @@ KUBEADM_FAILED = blocker(
     "Correct the cause and run again: a host that has not joined is reset first. The etcd member "
     "of a control plane that is lost for good has to be removed before: docs/how-to/bare-hosts.md.",
 )
-
 NETWORK_FAILED = blocker(
     "GF948",
     "Pod network not installed",

@@ -9,15 +9,10 @@ from pyinfra import host, state
 from gpufleet.host.operation import Commands, one_by_one
 from gpufleet.host.shell import explain_finding, quote_command, script_command
 from gpufleet.kubernetes.findings import joining as found
-from gpufleet.kubernetes.notes import (
-    LEAVING,
-    NETWORKED,
-)
+from gpufleet.kubernetes.notes import LEAVING, NETWORKED
 from gpufleet.kubernetes.operations import joining
 from gpufleet.kubernetes.operations.tokens import token_with_key, withdraw_certificates
-from gpufleet.kubernetes.plan import (
-    KubernetesPlan,
-)
+from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.removal import KubernetesRemoval, Turn
 from gpufleet.kubernetes.settings import KubernetesSettings
 from gpufleet.run.reporting import RunReport
@@ -51,8 +46,7 @@ def join_control_plane(
         if problem:
             yield problem
             return
-        message = explain_finding(host.name, found.KUBEADM_FAILED(verb="join"))
-        yield from joining.kubeadm_join(plan, settings, token, message, NETWORKED)
+        yield from joining.kubeadm_join(plan, settings, token, NETWORKED)
     finally:
         if stays := withdraw_certificates(source):
             RunReport.of(state).host(host.name).findings.append(stays)
@@ -72,9 +66,8 @@ def leave_control_plane(plan: KubernetesRemoval, turn: Turn) -> Commands:
     if plan.whole:
         yield joining.reset_command(plan.network)
         return
-    yield script_command(
-        "kubernetes/leave", explain_finding(host.name, found.QUORUM_AT_RISK()), LEAVING
-    )
+    message = explain_finding(host.name, found.QUORUM_AT_RISK())
+    yield script_command("kubernetes/leave", message, LEAVING)
     member = explain_finding(host.name, found.MEMBER_STAYS())
     yield joining.reset_command(plan.network, member)
     message = explain_finding(host.name, found.NODE_STAYS(path=LEAVING))

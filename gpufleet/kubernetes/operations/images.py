@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,9 +16,15 @@ from gpufleet.facts.files import HOME
 from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.reading import read_fact
-from gpufleet.host.shell import LINE, explain_finding, quote_command, script_command, stop_command
+from gpufleet.host.shell import (
+    as_lines,
+    explain_finding,
+    quote_command,
+    script_command,
+    stop_command,
+)
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
-from gpufleet.kubernetes.findings import images as found
+from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.images import IMAGES_FOLDER, Present
 
 UPLOAD_PART_BYTES = 8 * MIB  # of one command, which this machine keeps in memory for each host
@@ -57,29 +62,22 @@ def import_images(archives: Sequence[ImageArchive]) -> Commands:
 
 
 def _send(archive: ImageArchive) -> Commands:
+    """Send an archive, part by part, to a file that root alone can read, and import it."""
     path = f"{IMAGES_FOLDER}/{archive.digest}.tar"
-    yield from send_file(archive.path, path)
-    if _changed(archive):
+    size, sent = Path(archive.path).stat().st_size, 0
+    yield quote_command("rm", "-f", path)
+    for part in _parts(archive.path):
+        yield _append(part, path)
+        sent += len(part)
+        _show(archive.path, size, sent - len(part), sent)
+    try:
+        changed = read_archive(archive.path) != archive
+    except ValueError:
+        changed = True
+    if changed:
         yield stop_command(host.name, found.ARCHIVE_CHANGED(archive=archive.path))
     message = explain_finding(host.name, found.IMPORT_FAILED(archive=archive.path))
     yield script_command("kubernetes/import", message, path, *(name for name, _ in archive.images))
-
-
-def send_file(local: str, path: str) -> Commands:
-    """Commands that send a file of this machine, part by part, to one that root alone can read."""
-    size, sent = Path(local).stat().st_size, 0
-    yield quote_command("rm", "-f", path)
-    for part in _parts(local):
-        yield _append(part, path)
-        sent += len(part)
-        _show(local, size, sent - len(part), sent)
-
-
-def _changed(archive: ImageArchive) -> bool:
-    try:
-        return read_archive(archive.path) != archive
-    except ValueError:
-        return True
 
 
 def _parts(path: str) -> Iterator[bytes]:
@@ -90,10 +88,8 @@ def _parts(path: str) -> Iterator[bytes]:
 
 def _append(part: bytes, path: str) -> StringCommand:
     """Through standard input, as files are uploaded: see `upload`."""
-    text = base64.b64encode(part).decode()
-    lines = [text[start : start + LINE] for start in range(0, len(text), LINE)]
-    digest = hashlib.sha256(part).hexdigest()
-    return StringCommand(script_command("kubernetes/append", path, digest), _stdin=lines)
+    append = script_command("kubernetes/append", path, hashlib.sha256(part).hexdigest())
+    return StringCommand(append, _stdin=as_lines(part))
 
 
 def _show(local: str, size: int, before: int, now: int) -> None:

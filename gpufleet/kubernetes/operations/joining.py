@@ -12,7 +12,6 @@ from gpufleet.core.private_file import write_private
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.files import HOME, INCOMING
-from gpufleet.host.asking import frame_command
 from gpufleet.host.files import run_stamp
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.host.shell import (
@@ -26,11 +25,7 @@ from gpufleet.kubernetes.access import administrator_kubeconfig, may_replace
 from gpufleet.kubernetes.findings import access, cluster, hosts
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.images import IMAGES_FOLDER as UPLOADS
-from gpufleet.kubernetes.kubeadm import (
-    JoinToken,
-    init_configuration,
-    join_configuration,
-)
+from gpufleet.kubernetes.kubeadm import JoinToken, init_configuration, join_configuration
 from gpufleet.kubernetes.notes import (
     JOINED,
     KUBERNETES_BEGUN_PATH,
@@ -41,9 +36,7 @@ from gpufleet.kubernetes.notes import (
     SYSCTLS,
 )
 from gpufleet.kubernetes.operations.tokens import ask_control_plane, token_of
-from gpufleet.kubernetes.plan import (
-    KubernetesPlan,
-)
+from gpufleet.kubernetes.plan import KubernetesPlan
 from gpufleet.kubernetes.settings import KubernetesSettings
 
 ADMIN = "/etc/kubernetes/admin.conf"
@@ -85,9 +78,7 @@ def start_control_plane(
         answers = cluster.ENDPOINT_ANSWERS(version="see below", endpoint=endpoint)
         yield script_command("kubernetes/unanswered", explain_finding(host.name, answers), endpoint)
     text = init_configuration(settings, version() or plan.version, plan.api)
-    yield from _kubeadm(
-        "init", text, plan, explain_finding(host.name, found.KUBEADM_FAILED(verb="init"))
-    )
+    yield from _kubeadm("init", text, plan)
 
 
 @host_operation
@@ -114,25 +105,22 @@ def join_worker(
     if problem:
         yield problem
         return
-    yield from kubeadm_join(
-        plan, settings, token, explain_finding(host.name, found.KUBEADM_FAILED(verb="join"))
-    )
+    yield from kubeadm_join(plan, settings, token)
 
 
 def stop_if_newer(installed: str, token: JoinToken) -> StringCommand | None:
     """The command that stops a host with a newer minor than its control plane's."""
     if version_tuple(installed)[:2] <= version_tuple(token.version)[:2]:
         return None
-    return stop_command(
-        host.name, cluster.VERSION_AHEAD(installed=installed, cluster=token.version)
-    )
+    ahead = cluster.VERSION_AHEAD(installed=installed, cluster=token.version)
+    return stop_command(host.name, ahead)
 
 
 def kubeadm_join(
-    plan: KubernetesPlan, settings: KubernetesSettings, token: JoinToken, message: str, *done: str
+    plan: KubernetesPlan, settings: KubernetesSettings, token: JoinToken, *done: str
 ) -> Commands:
-    """The commands of `kubeadm join`. `message`: for its failure; `done`: files that exist then."""
-    yield from _kubeadm("join", join_configuration(settings, token, plan.api), plan, message, *done)
+    """The commands of `kubeadm join`. `done`: files that exist then."""
+    yield from _kubeadm("join", join_configuration(settings, token, plan.api), plan, *done)
 
 
 @host_operation
@@ -206,9 +194,7 @@ def _access(host: Host) -> str:
     """The administrator's kubeconfig of a control plane: certificates and a server, nothing that
     runs programs or reads other files here. Raises Stopped."""
     try:
-        return administrator_kubeconfig(
-            ask_control_plane(host, frame_command(quote_command("cat", ADMIN)))
-        )
+        return administrator_kubeconfig(ask_control_plane(host, "cat", ADMIN))
     except ValueError as error:
         raise Stopped(access.ACCESS_UNUSABLE(problem=str(error))) from error
 
@@ -232,9 +218,7 @@ def _forget(state: State, host: Host, path: str) -> bool:
     file = expand_user_path(path)
     if not file.is_file():
         return True
-    text = ask_control_plane(
-        host, frame_command(quote_command("sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none"))
-    )
+    text = ask_control_plane(host, "sh", "-c", f"cat {ADMIN} 2>/dev/null || echo none")
     try:
         ours = text.strip() != "none" and may_replace(
             file.read_text("utf-8"), administrator_kubeconfig(text)
@@ -265,27 +249,18 @@ def reset_command(network: str, member: str = "") -> StringCommand:
     etcd member cannot be removed."""
     failed = found.KUBEADM_FAILED(verb="reset")
     messages = (explain_finding(host.name, each) for each in (failed, cluster.OTHER_CLUSTER()))
-    done = (
-        (NETWORKED, KUBERNETES_READY_PATH)
-        if member
-        else (NETWORKED, KUBERNETES_READY_PATH, LEAVING)
-    )
+    gone = [NETWORKED, KUBERNETES_READY_PATH, *([] if member else [LEAVING]), UPLOADS]
     return script_command(
-        "kubernetes/reset",
-        *messages,
-        member,
-        KUBERNETES_BEGUN_PATH,
-        JOINED,
-        network,
-        *done,
-        UPLOADS,
+        "kubernetes/reset", *messages, member, KUBERNETES_BEGUN_PATH, JOINED, network, *gone
     )
 
 
-def _kubeadm(verb: str, text: str, plan: KubernetesPlan, message: str, *done: str) -> Commands:
+def _kubeadm(verb: str, text: str, plan: KubernetesPlan, *done: str) -> Commands:
+    """The commands of kubeadm with the configuration `text`. `done`: files that exist then."""
     path = f"{INCOMING}/{run_stamp()}.yaml"
     yield quote_command("install", "-d", "-m", "700", HOME, INCOMING)
     yield upload_command(text.encode(), path)  # for root alone: it may contain a token
+    message = explain_finding(host.name, found.KUBEADM_FAILED(verb=verb))
     ignored = ",".join(plan.ignored)
     yield script_command(
         "kubernetes/kubeadm", message, KUBERNETES_BEGUN_PATH, JOINED, verb, path, ignored, *done

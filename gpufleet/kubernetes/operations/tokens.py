@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyinfra import state
 from pyinfra.api import Host, StringCommand
@@ -15,7 +15,7 @@ from gpufleet.core.secrets import register_secret
 from gpufleet.core.stopped import Stopped
 from gpufleet.host.asking import frame_command, framed_answer, host_arguments, is_connected
 from gpufleet.host.boundary import current_step
-from gpufleet.host.shell import script_command
+from gpufleet.host.shell import quote_command, script_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.host.trouble import explain_failed_command
 from gpufleet.kubernetes.findings import joining as found
@@ -28,21 +28,20 @@ NAMES_TOKEN = re.compile(r"failed to create or update bootstrap token with name 
 KEY_BYTES = 32  # of an AES key
 
 
-def ask_control_plane(there: Host, asked: StringCommand) -> str:
+def ask_control_plane(there: Host, *command: str) -> str:
     """The output of a command on a host, which is not printed. Raises Stopped if it fails."""
+    asked = frame_command(quote_command(*command))
     ok, output = run_on_host(there, asked, **host_arguments(there))
     lines = framed_answer(output.stdout_lines) if ok else None
     if not lines:
-        raise Stopped(
-            explain_failed_command(there, output.stderr_lines, current_step(state, there))
-        )
+        step = current_step(state, there)
+        raise Stopped(explain_failed_command(there, output.stderr_lines, step))
     return "\n".join(lines) + "\n"
 
 
 def token_of(sources: Sequence[str]) -> JoinToken:
     """A token of the first control plane that makes one. Raises Stopped."""
-    asked = script_command("kubernetes/token", str(TOKEN_MINUTES))
-    return _first(sources, lambda there: _token(there, asked))[1]
+    return _first(sources, script_command("kubernetes/token", str(TOKEN_MINUTES)))[1]
 
 
 def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str, JoinToken]:
@@ -53,7 +52,7 @@ def token_with_key(sources: Sequence[str], version: str, api: str) -> tuple[str,
     register_secret(key)
     text = certificates_configuration(key, version, api)
     asked = script_command("kubernetes/token", str(TOKEN_MINUTES), "certificates")
-    return _first(sources, lambda there: _token(there, asked, key, text))
+    return _first(sources, asked, key, text)
 
 
 def withdraw_certificates(source: str) -> Finding | None:
@@ -66,7 +65,9 @@ def withdraw_certificates(source: str) -> Finding | None:
     return None if ok else found.CERTIFICATES_STAY(control_plane=source)
 
 
-def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[str, JoinToken]:
+def _first(
+    sources: Sequence[str], asked: StringCommand, key: str = "", config: str = ""
+) -> tuple[str, JoinToken]:
     """The first control plane that makes a token, and the token."""
     problems: list[Finding] = []
     for name in sources:
@@ -74,7 +75,7 @@ def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[s
         if there in state.failed_hosts or not there.connected:
             continue
         try:
-            return name, make(there)
+            return name, _token(there, asked, key, config)
         except Stopped as error:
             problems += error.findings
     if problems and len(sources) == 1:
@@ -82,7 +83,7 @@ def _first(sources: Sequence[str], make: Callable[[Host], JoinToken]) -> tuple[s
     raise Stopped(NO_CONTROL_PLANE_READY(control_plane=" or ".join(sources)), *problems)
 
 
-def _token(there: Host, asked: StringCommand, key: str = "", config: str = "") -> JoinToken:
+def _token(there: Host, asked: StringCommand, key: str, config: str) -> JoinToken:
     """A token that lives minutes. Never printed, not even at -vvv."""
     how = {**host_arguments(there), **({"_stdin": config.splitlines()} if key else {})}
     ok, output = run_on_host(there, frame_command(asked), **how)

@@ -67,9 +67,7 @@ class RunNode:
     @property
     def driver_version(self) -> str | None:
         """Version of the loaded module, or None if a reboot must load it."""
-        if self.waits_for_reboot:
-            return None
-        return self.driver()
+        return None if self.waits_for_reboot else self.driver()
 
     def learn(self, facts: NodeFacts) -> list[Finding]:
         """Plan the later steps with newer facts; returns findings that must stop the host now."""
@@ -170,7 +168,9 @@ def is_misleading(facts: NodeFacts, plan: NodePlan) -> bool:
 
     Example: apt holds its lock and has the driver unpacked, so the plan is to repair it.
     """
-    half_done = bool(facts.broken or plan.blockers or plan.repairs)
+    described = (part.role.describe(part.plan) for part in plan.wanted)
+    repairs = any(each.get("action") == "repair" for each in described)
+    half_done = bool(facts.broken or plan.blockers or repairs)
     return in_another_run(facts) or (bool(facts.lock_holder) and half_done)
 
 

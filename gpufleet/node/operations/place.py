@@ -103,7 +103,6 @@ def _has(state: State, there: Host, path: str) -> bool:
     """True if a host of the run has a file; also False if the host cannot be asked."""
     if not (state.is_host_in_limit(there) and there.connected) or there in state.failed_hosts:
         return False
-    ok, output = run_on_host(
-        there, frame_command(script_command("node/has_file", path)), **host_arguments(there)
-    )
+    command = frame_command(script_command("node/has_file", path))
+    ok, output = run_on_host(there, command, **host_arguments(there))
     return ok and framed_answer(output.stdout_lines) == ["yes"]

@@ -57,9 +57,8 @@ def ask_repositories(node: RunNode) -> None:
         return
     report = RunReport.of(state).host(host.name)
     if node.facts.lock_holder:
-        report.findings.append(
-            findings.NOT_ASKED(problem=f"{node.facts.lock_holder} holds the lock")
-        )
+        problem = f"{node.facts.lock_holder} holds the lock"
+        report.findings.append(findings.NOT_ASKED(problem=problem))
         return
     logger.info(f"{host.print_prefix}asking the package repositories")
     try:

@@ -158,9 +158,8 @@ def remove_files(plan: RemovalPlan) -> Commands:
     pairs = [word for pair in plan.files for word in pair]
     if plan.only:
         pairs += [word for path in plan.written for word in (path, "")]
-    yield frame_command(
-        script_command("node/remove_files", HOME, "listed" if plan.only else "all", *pairs)
-    )
+    which = "listed" if plan.only else "all"
+    yield frame_command(script_command("node/remove_files", HOME, which, *pairs))
 
 
 @host_operation

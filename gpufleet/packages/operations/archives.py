@@ -7,18 +7,12 @@ from pyinfra import host
 from gpufleet.core.findings import Finding
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
-from gpufleet.host.files import put_files, show_diff
+from gpufleet.host.files import show_diff
 from gpufleet.host.operation import Commands, host_operation
-from gpufleet.host.shell import explain_finding, script_command, stop_command
-from gpufleet.packages import findings
+from gpufleet.host.shell import stop_command
 from gpufleet.packages.archives import ARCHIVE_SECTION_PREFIX, ARCHIVES_FILE, ArchivesPlan
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.repository import (
-    METADATA_ARGUMENTS,
-    REPOSITORY_BEFORE,
-    fetch_key,
-    send_login,
-)
+from gpufleet.packages.operations.repository import fetch_key, put_sources, send_login
 
 
 @host_operation
@@ -45,19 +39,5 @@ def use_archives(facts: NodeFacts, plan: ArchivesPlan, lock_timeout: int) -> Com
         keys.append(FileWrite(wanted.path, key.armored))
     show_diff(facts, plan.files)
     written = [*keys, *plan.files]
-    paths = [file.path for file in written]
-    yield script_command("packages/keep_files", REPOSITORY_BEFORE, *paths)
-    yield from put_files(written)
-    message = explain_finding(
-        host.name, findings.REPOSITORY_UNREADABLE(url=f"the archives in {ARCHIVES_FILE}")
-    )
-    yield script_command(
-        "packages/try_repository",
-        *METADATA_ARGUMENTS,
-        manager,
-        message,
-        "",
-        f"{ARCHIVE_SECTION_PREFIX}*",
-        REPOSITORY_BEFORE,
-        *paths,
-    )
+    paths, url = [file.path for file in written], f"the archives in {ARCHIVES_FILE}"
+    yield from put_sources(written, paths, manager, f"{ARCHIVE_SECTION_PREFIX}*", url, "")

@@ -70,9 +70,8 @@ def _followed(
             return data
         location = answer.headers.get("Location")
         if answer.status not in REDIRECT_STATUSES or not location:
-            raise DownloadFailed(
-                f"it answers {answer.status} {answer.reason or ''}".strip(), answer.status
-            )
+            said = f"it answers {answer.status} {answer.reason or ''}".strip()
+            raise DownloadFailed(said, answer.status)
         there = urljoin(here, location)
         if leaves_tls(here, there):
             raise DownloadFailed(f"it leads from https to {there}")

@@ -10,13 +10,12 @@ from pyinfra import logger
 from pyinfra.api import FunctionCommand, Host, State
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.stopped import Stopped
 from gpufleet.host import findings as access
 from gpufleet.host.lock import holder_name, lock_of
 from gpufleet.host.reading import HostHolder, read_fact
-from gpufleet.host.shell import explain_finding
 from gpufleet.packages import findings
 from gpufleet.packages.operations.reading import LockHolder
-from gpufleet.run.reporting import RunReport
 
 PACKAGE_LOCK_POLL_SECONDS = 2.0  # seconds between two checks
 PACKAGE_LOCK_REPORT_SECONDS = 10.0  # seconds between two lines of progress
@@ -56,15 +55,12 @@ def wait_before_planning(host: Host, timeout: int) -> Finding | None:
 
 
 def _wait(state: State, host: Host, timeout: int) -> bool:
-    """pyinfra uses the return value only of functions that take `state` and `host`."""
+    """Raises Stopped. pyinfra uses the result only of functions that take `state` and `host`."""
     ours = lock_of(host)
     done = access.NO_MORE if ours and ours.used else access.NOTHING
-    problem = _until_free(host, timeout, _MANAGER, done)
-    if problem is None:
-        return True
-    RunReport.of(state).host(host.name).findings.append(problem)
-    logger.error(explain_finding(host.name, problem))
-    return False
+    if problem := _until_free(host, timeout, _MANAGER, done):
+        raise Stopped(problem)
+    return True
 
 
 def _until_free(

@@ -41,9 +41,8 @@ def read_logins(file: str) -> Logins:
         raise LoginFileError(path, str(why)) from error
     for _, _, password in hosts.values():
         register_secret(password or "")
-    return Logins(
-        {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
-    )
+    known = {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
+    return Logins(known)
 
 
 def node_logins(
@@ -59,9 +58,8 @@ def node_logins(
         try:
             found[role] = package_logins(file) if file else Logins()
         except LoginFileError as error:
-            problems.append(
-                findings.LOGIN_FILE(path=error.path, setting=setting, reason=error.reason)
-            )
+            path, reason = error.path, error.reason
+            problems.append(findings.LOGIN_FILE(path=path, setting=setting, reason=reason))
     return ({}, problems) if problems else (found, [])
 
 

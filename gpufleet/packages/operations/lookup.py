@@ -29,7 +29,7 @@ from gpufleet.host.shell import as_lines, quote_command, script_command
 from gpufleet.host.sudo import run_on_host
 from gpufleet.packages import findings
 from gpufleet.packages.operations.fitting import fit_transaction
-from gpufleet.packages.operations.repository import METADATA_ARGUMENTS, fetch_key
+from gpufleet.packages.operations.repository import fetch_keyring, refresh_command
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.packages.transaction import PackageTransaction, install_words
 from gpufleet.packages.trial import apt_download
@@ -110,14 +110,11 @@ def _add(copy: str, plan: RepositoryPlan, role: str) -> None:
         return
     if plan.netrc:
         raise Stopped(findings.NOT_ASKED(problem=f"{repository.name} needs a login"))
-    file = "" if repository.manager == "apt" else repository.file
-    keys = (repository.key_url, repository.key_fingerprints)
-    key = fetch_key(repository.manager, *keys, f"{role}_repo", "", file)
-    if isinstance(key, Finding):
-        raise Stopped(key)
-    trusted = key.binary if repository.manager == "apt" else key.armored
-    for written in (FileWrite(repository.keyring, trusted), plan.source):
-        _put(copy, written)
+    keyring = fetch_keyring(repository, role)
+    if isinstance(keyring, Finding):
+        raise Stopped(keyring)
+    _put(copy, keyring)
+    _put(copy, plan.source)
 
 
 def _put(copy: str, file: FileWrite) -> None:
@@ -137,19 +134,12 @@ def _put(copy: str, file: FileWrite) -> None:
 def _refresh(copy: str, manager: PackageManager, plans: Sequence[RepositoryPlan]) -> None:
     """Refresh the lists. Those of the plan's repositories must arrive."""
     known = [plan.repository for plan in plans if plan.repository]
-    apt = manager == "apt"
-    names = [each.file if apt else each.name for each in known]
-    how = (*METADATA_ARGUMENTS, "", "", *names)
-    ok, lines = _run(
-        in_copy(copy, script_command(f"packages/refresh_{'apt' if apt else 'rpm'}", *how))
-    )
+    ok, lines = _run(in_copy(copy, refresh_command(manager, known)))
     if not ok:
         problem, remedy = _explain_failure(lines)
-        urls = ", ".join(each.url for each in known)
-        found = findings.REPOSITORY_UNREADABLE(url=urls)
-        raise Stopped(
-            replace(found, message=f"{problem}. {found.message}", remedy=remedy or found.remedy)
-        )
+        found = findings.REPOSITORY_UNREADABLE(url=", ".join(each.url for each in known))
+        message = f"{problem}. {found.message}"
+        raise Stopped(replace(found, message=message, remedy=remedy or found.remedy))
 
 
 def _not_asked(lines: Sequence[str]) -> Stopped:

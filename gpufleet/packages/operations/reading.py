@@ -28,9 +28,8 @@ class AvailableVersions(FactBase[Available | Unreadable]):
     def command(
         self, manager: str, names: tuple[str, ...], excluded: bool = False
     ) -> StringCommand:
-        return frame_command(
-            script_command("packages/available", manager, "yes" if excluded else "", *names)
-        )
+        how = (manager, "yes" if excluded else "")
+        return frame_command(script_command("packages/available", *how, *names))
 
     def process(self, output: Iterable[str]) -> Available | Unreadable:
         lines = framed_answer(output) or []
@@ -93,9 +92,8 @@ class RpmSimulation(FactBase[RpmTrial]):
     """The effects of a yum or dnf transaction. `words`: see scripts/rpm_transaction.sh."""
 
     def command(self, manager: str, words: tuple[str, ...]) -> StringCommand:
-        return frame_command(
-            script_command("packages/rpm_transaction", "", "", manager, "try", "", *words)
-        )
+        how = ("", "", manager, "try", "")
+        return frame_command(script_command("packages/rpm_transaction", *how, *words))
 
     def process(self, output: Iterable[str]) -> RpmTrial:
         return read_rpm_trial(framed_answer(output) or [])

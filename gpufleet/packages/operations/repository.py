@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from pyinfra import host
+from pyinfra.api import StringCommand
 
 from gpufleet.core import limits
 from gpufleet.core.entries import PackageManager
@@ -30,9 +31,7 @@ from gpufleet.packages.operations.reading import Fetched, NotStored
 from gpufleet.packages.repository import Repository, RepositoryPlan
 
 METADATA_ARGUMENTS = (str(limits.METADATA_LIMIT.bytes), str(limits.METADATA_LIMIT.seconds))
-REPOSITORY_BEFORE = (
-    f"{HOME}/repository.before"  # a repository's old files while the new ones are tried
-)
+REPOSITORY_BEFORE = f"{HOME}/repository.before"  # old files while the new ones are tried
 
 
 @host_operation
@@ -52,35 +51,15 @@ def trust_repository(plan: RepositoryPlan, role: str, lock_timeout: int) -> Comm
         return
     yield wait_for_lock(lock_timeout)
     login = yield from send_login(plan.netrc)
-    file = "" if repository.manager == "apt" else repository.file
-    key = fetch_key(
-        repository.manager,
-        repository.key_url,
-        repository.key_fingerprints,
-        f"{role}_repo",
-        login,
-        file,
-    )
-    if isinstance(key, Finding):
-        yield stop_command(host.name, key)
+    keyring = fetch_keyring(repository, role, login)
+    if isinstance(keyring, Finding):
+        yield stop_command(host.name, keyring)
         return
-    trusted = key.binary if repository.manager == "apt" else key.armored
-    written = [FileWrite(repository.keyring, trusted), plan.source]
-    written += [plan.login] if plan.login else []
-    files = (repository.file, repository.keyring, *(file.path for file in written[2:]))
-    yield script_command("packages/keep_files", REPOSITORY_BEFORE, *files)
-    yield from put_files(written)
-    message = explain_finding(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
-    yield script_command(
-        "packages/try_repository",
-        *METADATA_ARGUMENTS,
-        repository.manager,
-        message,
-        _spoilt(repository.file),
-        repository.name,
-        REPOSITORY_BEFORE,
-        *files,
-    )
+    logins = [plan.login] if plan.login else []
+    paths = [repository.file, repository.keyring, *(file.path for file in logins)]
+    where = (repository.manager, repository.name, repository.url)
+    spoilt = _spoilt(repository.file)
+    yield from put_sources([keyring, plan.source, *logins], paths, *where, spoilt)
 
 
 @host_operation
@@ -97,22 +76,23 @@ def open_components(facts: NodeFacts, source: FileWrite | None, lock_timeout: in
         return
     show_diff(facts, [source])
     yield wait_for_lock(lock_timeout)
-    yield script_command("packages/keep_files", REPOSITORY_BEFORE, source.path)
-    yield from put_files([source])
-    message = explain_finding(
-        host.name, findings.REPOSITORY_UNREADABLE(url=f"what {source.path} names")
-    )
-    spoilt = _spoilt(source.path)
-    yield script_command(
-        "packages/try_repository",
-        *METADATA_ARGUMENTS,
-        "apt",
-        message,
-        spoilt,
-        "",
-        REPOSITORY_BEFORE,
-        source.path,
-    )
+    url, spoilt = f"what {source.path} names", _spoilt(source.path)
+    yield from put_sources([source], [source.path], "apt", "", url, spoilt)
+
+
+def put_sources(
+    files: Sequence[FileWrite], paths: Sequence[str], manager: str, name: str, url: str, spoilt: str
+) -> Commands:
+    """Put files of package sources in place, and restore those at `paths` if they cannot be read.
+
+    `paths`: first the source that apt reads. `name`: the repositories that yum and dnf read.
+    `spoilt`: the message if apt cannot read all sources together.
+    """
+    yield script_command("packages/keep_files", REPOSITORY_BEFORE, *paths)
+    yield from put_files(files)
+    message = explain_finding(host.name, findings.REPOSITORY_UNREADABLE(url=url))
+    how = (*METADATA_ARGUMENTS, manager, message, spoilt, name, REPOSITORY_BEFORE)
+    yield script_command("packages/try_repository", *how, *paths)
 
 
 def _spoilt(path: str) -> str:
@@ -135,6 +115,16 @@ def send_login(netrc: str) -> Generator[Any, None, str]:
     yield quote_command("install", "-d", "-m", "700", HOME, INCOMING)
     yield upload_command(netrc.encode(), path)
     return path
+
+
+def fetch_keyring(repository: Repository, role: str, login: str = "") -> FileWrite | Finding:
+    """The keyring of a repository, fetched by the host, or why its key is not trusted."""
+    apt = repository.manager == "apt"
+    place = (repository.manager, repository.key_url, repository.key_fingerprints)
+    key = fetch_key(*place, f"{role}_repo", login, "" if apt else repository.file)
+    if isinstance(key, Finding):
+        return key
+    return FileWrite(repository.keyring, key.binary if apt else key.armored)
 
 
 def fetch_key(
@@ -179,25 +169,27 @@ def refresh_lists(plan: RepositoryPlan, manager: str) -> Commands:
     repository = plan.repository
     if repository is None or plan.needed:
         if manager == "apt":
-            yield script_command("packages/refresh_apt", *METADATA_ARGUMENTS, "", "")
+            yield refresh_command("apt", [])
         return
     message = explain_finding(host.name, findings.REPOSITORY_UNREADABLE(url=repository.url))
-    swapped = explain_finding(host.name, _signed_by_another(repository))
-    if manager == "apt":
-        yield script_command(
-            "packages/refresh_apt", *METADATA_ARGUMENTS, message, swapped, repository.file
-        )
-    else:
-        yield script_command(
-            "packages/refresh_rpm", *METADATA_ARGUMENTS, message, swapped, repository.name
-        )
-
-
-def _signed_by_another(repository: Repository) -> Finding:
-    """The finding that a trusted repository is now signed with another key."""
     role = "toolkit" if "toolkit" in repository.name else "driver"
-    return findings.WRONG_KEY(
+    signed_by_another = findings.WRONG_KEY(
         what=f"the metadata of {repository.url} is signed by another key than the one trusted here",
         expected=" or ".join(repository.key_fingerprints),
         setting=f"{role}_repo_key_fingerprint",
     )
+    swapped = explain_finding(host.name, signed_by_another)
+    yield refresh_command(manager, [repository], message, swapped)
+
+
+def refresh_command(
+    manager: str, known: Sequence[Repository], message: str = "", swapped: str = ""
+) -> StringCommand:
+    """The command that refreshes the package lists. Those of the `known` repositories must arrive.
+
+    `message`, `swapped`: explanations if they do not, or if another key signs them.
+    """
+    how = (*METADATA_ARGUMENTS, message, swapped)
+    if manager == "apt":
+        return script_command("packages/refresh_apt", *how, *(each.file for each in known))
+    return script_command("packages/refresh_rpm", *how, *(each.name for each in known))

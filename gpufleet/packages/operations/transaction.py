@@ -1,29 +1,35 @@
-"""Runs package transactions on hosts: resolve, simulate, download, then install."""
+"""Runs package transactions on hosts, with their logs: resolve, simulate, download, install."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
 from pyinfra import host, state
-from pyinfra.api import StringCommand
+from pyinfra.api import Host, StringCommand
 
 from gpufleet.core.findings import Finding
 from gpufleet.facts.files import HOME
+from gpufleet.host.asking import frame_command, framed_answer
 from gpufleet.host.files import put_files
 from gpufleet.host.findings import MODULE_NOT_BUILT
 from gpufleet.host.operation import Commands, Later, host_operation
 from gpufleet.host.reading import read_fact
 from gpufleet.host.shell import explain_finding, script_command, stop_command
+from gpufleet.host.sudo import run_on_host
 from gpufleet.packages import findings
 from gpufleet.packages.operations.fitting import fit_transaction
 from gpufleet.packages.operations.locks import wait_for_lock
-from gpufleet.packages.operations.logs import log_progress
 from gpufleet.packages.operations.reading import RpmSimulation, Simulation
 from gpufleet.packages.operations.repository import refresh_lists
 from gpufleet.packages.transaction import PackageTransaction, install_words, rpm_words
 from gpufleet.packages.trial import apt_added
+from gpufleet.run.last_line import LastLine
 from gpufleet.run.reporting import RunReport
+
+# before a command: limits its seconds, if the host has `timeout`
+READ_TIMEOUT = "$(command -v timeout >/dev/null && echo timeout 2)"
 
 
 def resolve_and_download(
@@ -63,20 +69,16 @@ def _look_up(
         yield stop_command(host.name, chosen)
         return
     found.value = chosen
-    yield script_command(
-        "packages/packages_before", asked.record
-    )  # a download may import keys, which count as packages
+    # a download may import keys, which count as packages
+    yield script_command("packages/packages_before", asked.record)
     if asked.manager == "apt":
         words = install_words(chosen)
         yield _apt(chosen, [words[0], "--download-only", *words[1:]])
         return
-    message = explain_finding(
-        host.name, findings.TRANSACTION_REFUSED(manager=chosen.manager, problem="see below.")
-    )
-    how = (chosen.ours, "", chosen.manager, "fetch", message)
-    yield script_command(
-        "packages/rpm_transaction", *how, *rpm_words(chosen), *chosen.prerequisites
-    )
+    refused = findings.TRANSACTION_REFUSED(manager=chosen.manager, problem="see below.")
+    how = (chosen.ours, "", chosen.manager, "fetch", explain_finding(host.name, refused))
+    words = [*rpm_words(chosen), *chosen.prerequisites]
+    yield script_command("packages/rpm_transaction", *how, *words)
 
 
 def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> StringCommand:
@@ -86,12 +88,10 @@ def _apt(chosen: PackageTransaction, words: Sequence[str], ours: str = "") -> St
     Packages that someone else installed since the first one are not in it.
     """
     simulation = read_fact(Simulation, tuple(words)) if ours else []
-    names = apt_added(simulation)
+    names = " ".join(apt_added(simulation))
     failed = explain_finding(host.name, findings.TRANSACTION_FAILED(manager="apt"))
     unbuilt = explain_finding(host.name, MODULE_NOT_BUILT(version=chosen.version))
-    return script_command(
-        "packages/apt_transaction", ours, " ".join(names), failed, unbuilt, *words
-    )
+    return script_command("packages/apt_transaction", ours, names, failed, unbuilt, *words)
 
 
 def _by_rpm(chosen: PackageTransaction, added: str, words: Sequence[str]) -> StringCommand:
@@ -125,9 +125,8 @@ def install_packages(asked: PackageTransaction, found: Later[PackageTransaction]
     if chosen.prerequisites:
         first = install_words(replace(chosen, install=(), companions=(), remove=()))
         apt = chosen.manager == "apt"
-        yield from log_progress(
-            _apt(chosen, first, chosen.ours) if apt else _by_rpm(chosen, added, first)
-        )
+        command = _apt(chosen, first, chosen.ours) if apt else _by_rpm(chosen, added, first)
+        yield from log_progress(command)
     if chosen.manager == "apt":
         yield from log_progress(_apt(chosen, words, chosen.ours))
     else:
@@ -136,10 +135,8 @@ def install_packages(asked: PackageTransaction, found: Later[PackageTransaction]
             locked = explain_finding(host.name, findings.HOLD_FAILED(what="released"))
             yield script_command("packages/release", chosen.manager, locked, *held)
         message = explain_finding(host.name, findings.TRANSACTION_FAILED(manager=chosen.manager))
-        how = (chosen.ours, added, chosen.manager, "run", message)
-        yield from log_progress(
-            script_command("packages/rpm_transaction", *how, *rpm_words(chosen))
-        )
+        how = (chosen.ours, added, chosen.manager, "run", message, *rpm_words(chosen))
+        yield from log_progress(script_command("packages/rpm_transaction", *how))
     if state.is_executing and chosen.reports and chosen.version:
         RunReport.of(state).host(host.name).seen[chosen.role] = chosen.version
     for path, before in chosen.makes:
@@ -169,3 +166,18 @@ def hold_packages(
         yield from log_progress(_by_rpm(asked, come, (manager, "-y", "install", *plugin)))
     message = explain_finding(host.name, findings.HOLD_FAILED(what="held"))
     yield script_command("packages/hold", manager, message, *names)
+
+
+def log_progress(command: StringCommand) -> Commands:
+    """Run the command while the progress shows the last line of the logs."""
+    # `host` is pyinfra's proxy for the current host, which other greenlets do not have
+    itself, began = host.state.inventory.get_host(host.name), time.monotonic()
+    with LastLine(itself, lambda: _last_lines(itself, began)).shown():
+        yield command
+
+
+def _last_lines(host: Host, began: float) -> str:
+    """The last lines since `began`, read as the login user, because sudo would log each read."""
+    since = script_command("packages/last_line", str(int(time.monotonic() - began)))
+    _, output = run_on_host(host, frame_command(StringCommand(READ_TIMEOUT, since)))
+    return "\n".join(framed_answer(output.stdout_lines) or [])

@@ -13,11 +13,7 @@ from typing import Any
 from gpufleet.core.findings import Finding
 from gpufleet.formats.edits import Data, NotUnderstood, lookup_path
 from gpufleet.formats.model import EditRecord, Merged, Path
-from gpufleet.toolkit.config.containerd_layers import (
-    CRI,
-    cri_table,
-    written_name,
-)
+from gpufleet.toolkit.config.containerd_layers import CRI, cri_table, written_name
 from gpufleet.toolkit.config.containerd_options import (
     BINARY_NAME_OPTION,
     DRIVER,
@@ -58,11 +54,7 @@ def merge_containerd(
     """
     skeleton = f"version = {desired.new_version}\n"
     done = record or EditRecord()
-
-    def wanted_of(data: Data) -> WantedTables:
-        return _wanted(data, desired, done)
-
-    return merge_settings(text, skeleton, desired, done, wanted_of)
+    return merge_settings(text, skeleton, desired, done, lambda data: _wanted(data, desired, done))
 
 
 def unmerge_containerd(
@@ -73,11 +65,7 @@ def unmerge_containerd(
     Settings that the user's own depend on stay: the version that they are written in, and the
     built-in runtime that containerd 1.x drops (see `fills_maps` of DesiredRuntime).
     """
-
-    def needed_by(rest: Data, record: EditRecord) -> dict[Path, str]:
-        return _needed_by(rest, record, fills_maps)
-
-    return unmerge_settings(text, record, file, needed_by)
+    return unmerge_settings(text, record, file, lambda rest: _needed_by(rest, record, fills_maps))
 
 
 def _needed_by(rest: Data, record: EditRecord, fills_maps: bool) -> dict[Path, str]:
@@ -210,10 +198,8 @@ def _compare(
     if driver[0] == driver[1]:
         return whole
     alike = with_option(there, DRIVER, driver[1] == "true")
-    if (
-        adopted_runtime(alike, ours, _equivalent, file, desired.name).code
-        != found.RUNTIME_ADOPTED.code
-    ):
+    rest = adopted_runtime(alike, ours, _equivalent, file, desired.name)
+    if rest.code != found.RUNTIME_ADOPTED.code:
         return whole
     return found.CGROUP_MISMATCH(
         file=file, name=desired.name, base=base_name, ours=driver[0], theirs=driver[1]

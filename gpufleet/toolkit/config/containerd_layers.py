@@ -65,16 +65,11 @@ def _imports(text: str, path: str, known: Iterable[str]) -> Iterator[str]:
     entries = parse_tables(text).get("imports", [])
     for entry in entries if isinstance(entries, list) else []:
         pattern = posixpath.normpath(posixpath.join(posixpath.dirname(path), str(entry)))
-        if "*" in pattern:
-            yield from sorted(name for name in known if _matches(name, pattern))
+        if "*" in pattern:  # like Go's filepath.Glob: a star does not match a slash
+            near = [name for name in known if name.count("/") == pattern.count("/")]
+            yield from sorted(name for name in near if fnmatch.fnmatchcase(name, pattern))
         else:
             yield pattern
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """Like Go's filepath.Glob: a star does not match a slash."""
-    same_depth = path.count("/") == pattern.count("/")
-    return same_depth and fnmatch.fnmatchcase(path, pattern)
 
 
 def version_of(data: Data) -> int:
@@ -85,8 +80,8 @@ def version_of(data: Data) -> int:
 
 def cri_table(data: Data, version: int, newest_version: int = NEWEST) -> Data:
     """The CRI plugin's table of one file, as the program converts it."""
-    tables = (_plugin(data, name) for name in cri_names(version, newest_version))
-    return reduce(_converted, tables, {})
+    tables = (lookup_path(data, ("plugins", name)) for name in cri_names(version, newest_version))
+    return reduce(_converted, (table for table in tables if isinstance(table, dict)), {})
 
 
 def cri_names(version: int, newest_version: int = NEWEST) -> tuple[str, ...]:
@@ -122,11 +117,6 @@ def plugin_of(text: str | None, newest_version: int = NEWEST) -> str:
     return written_name(data, version_of(data), newest_version)
 
 
-def _plugin(data: Data, name: str) -> Data:
-    table = lookup_path(data, ("plugins", name))
-    return table if isinstance(table, dict) else {}
-
-
 def _converted(old: Data, new: Data) -> Data:
     """The table of the newer name over that of the older one: one level deep, and `containerd`."""
     both = {**old, **new}
@@ -136,15 +126,14 @@ def _converted(old: Data, new: Data) -> Data:
     return both
 
 
-def cri_disabled(text: str | None) -> bool:
-    """True if the file disables the CRI plugin: no kubelet uses this containerd."""
-    disabled = parse_tables(text).get("disabled_plugins", [])
-    return isinstance(disabled, list) and any(
-        isinstance(name, str) and name in CRI_PLUGINS for name in disabled
-    )
-
-
 def cri_disabled_in(texts: Mapping[str, str], main: str) -> str:
-    """Path of a file that disables the CRI plugin, or "". containerd joins all lists."""
-    files = read_files(texts, main)
-    return next((path for path in files if cri_disabled(texts[path])), "")
+    """Path of a file that disables the CRI plugin, or "". containerd joins all lists.
+
+    No kubelet uses a containerd without it.
+    """
+    for path in read_files(texts, main):
+        disabled = parse_tables(texts[path]).get("disabled_plugins", [])
+        names = disabled if isinstance(disabled, list) else []
+        if any(isinstance(name, str) and name in CRI_PLUGINS for name in names):
+            return path
+    return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -48,17 +48,13 @@ def merge_crio(
     CRI-O finds all programs in PATH.
     """
     done = record or EditRecord()
-
-    def wanted_of(data: Data) -> WantedTables:
-        return _wanted(data, desired, done)
-
-    return merge_settings(text, "", desired, done, wanted_of)
+    return merge_settings(text, "", desired, done, lambda data: _wanted(data, desired, done))
 
 
 def unmerge_crio(text: str | None, record: EditRecord, file: str = CRIO_DROP_IN) -> Merged:
     """The drop-in without our recorded settings, or None if we created it."""
     # nothing depends on it: the file is parsed even if no setting is ours
-    return unmerge_settings(text, record, file, lambda rest, record: {})
+    return unmerge_settings(text, record, file, lambda rest: {})
 
 
 def read_crio_layers(texts: Mapping[str, str], main: str) -> Layers:
@@ -113,8 +109,9 @@ def _base(table: Data, own: str, inherited: str) -> tuple[str, Data]:
     default = str(lookup_path(table, DEFAULT, ""))
     fitting = {name: entry for name, entry in others.items() if _is_runc(name, entry)}
     name = base_runtime(fitting, (inherited, default), own, lambda entry: True)
-    if not name:
-        return "", _monitor(others.values())
+    if not name:  # the program that monitors is the same for all runtimes
+        paths = (lookup_path(entry, ("monitor_path",)) for entry in others.values())
+        return "", next(({"monitor_path": path} for path in paths if path), {})
     base = without_zeros(fitting[name])
     return name, {key: value for key, value in base.items() if key not in NOT_INHERITED}
 
@@ -124,12 +121,6 @@ def _is_runc(name: str, entry: Any) -> bool:
     if not isinstance(entry, dict) or entry.get("runtime_type") not in (None, "", "oci"):
         return False
     return posixpath.basename(str(entry.get("runtime_path") or name)) in ("runc", "crun")
-
-
-def _monitor(entries: Iterable[Any]) -> Data:
-    """The first monitor_path that any entry has: the program is the same for all of them."""
-    paths = (lookup_path(entry, ("monitor_path",)) for entry in entries)
-    return next(({"monitor_path": path} for path in paths if path), {})
 
 
 def _equivalent(path: Path, theirs: Any, ours: Any) -> bool:

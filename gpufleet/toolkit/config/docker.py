@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any
+from datetime import date
+from functools import cached_property, lru_cache
+from typing import Any, Literal
 
+from gpufleet.core.entries import Entry, entry_loader
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.formats.edits import Data, has_path, lookup_path
 from gpufleet.formats.json_text import JSON_FORMAT, duplicate_keys
@@ -28,6 +29,35 @@ BLANK = "{}\n"  # the meaning of an empty file for dockerd
 _BOM = "\ufeff"  # newer versions of dockerd accept it; Python's parser does not
 
 
+class DockerdKey(Entry):
+    """One key of daemon.json."""
+
+    key: str
+    kind: Literal["boolean", "number", "string", "list", "map"]
+    flags: tuple[str, ...] = ()
+    both: bool = False  # dockerd merges the key and the flag; otherwise it does not start
+
+
+class DockerdOptions(Entry):
+    """dockerd.yaml: keys of daemon.json and the equivalent flags."""
+
+    as_of: date
+    source: str
+    keys: tuple[DockerdKey, ...]
+
+    @cached_property
+    def exclusive_flags(self) -> dict[str, tuple[str, ...]]:
+        """Flag (`-H`, `--host`) -> the keys of daemon.json that conflict with it."""
+        conflicts: dict[str, tuple[str, ...]] = {}
+        for entry in self.keys:
+            for flag in () if entry.both else entry.flags:
+                conflicts[flag] = (*conflicts.get(flag, ()), entry.key)
+        return conflicts
+
+
+dockerd_options = entry_loader(DockerdOptions, "toolkit/dockerd")
+
+
 def merge_docker(
     text: str | None, desired: DesiredRuntime, record: EditRecord | None = None
 ) -> Merged:
@@ -40,7 +70,7 @@ def merge_docker(
     mark, body = _split(text or "")
 
     def wanted_of(data: Data) -> WantedTables:
-        return WantedTables(*_wanted(data, body, desired, done))
+        return _wanted(data, body, desired, done)
 
     start = None if text is None else body
     merged = merge_settings(start, "", desired, done, wanted_of, JSON_FORMAT)
@@ -60,8 +90,7 @@ def unmerge_docker(
     merged = unmerge_settings(body, record, file, fmt=JSON_FORMAT)
     if merged.text is not None and not merged.text.strip() and not reads.blank:
         empty = found.REWRITTEN(Severity.INFO, file=file, has="would be empty", how="as {}")
-        notes = (*merged.notes, empty)
-        merged = replace(merged, text=BLANK, notes=notes)
+        merged = replace(merged, text=BLANK, notes=(*merged.notes, empty))
     return _marked(merged, text, mark, reads, file)
 
 
@@ -87,13 +116,11 @@ def _split(text: str) -> tuple[str, str]:
     return (_BOM, text[1:]) if text.startswith(_BOM) else ("", text)
 
 
-def _wanted(
-    data: Data, body: str, desired: DesiredRuntime, record: EditRecord
-) -> tuple[dict[Path, Any], tuple[Finding, ...]]:
+def _wanted(data: Data, body: str, desired: DesiredRuntime, record: EditRecord) -> WantedTables:
     """The settings that we require, given those in the file."""
     notes = _shape(data, body, desired)
     if any(note.blocks for note in notes):
-        return {}, tuple(notes)
+        return WantedTables({}, tuple(notes))
     wanted: dict[Path, Any] = {}
     others = desired.layers.without(desired.file)
     layers = Layers((*others.files, (desired.file, data)))
@@ -110,7 +137,7 @@ def _wanted(
         wanted[DEFAULT] = desired.name
     if desired.cdi and (not has_path(data, CDI) or is_our_value(data, CDI, record)):
         wanted[CDI] = True
-    return wanted, tuple(notes)
+    return WantedTables(wanted, tuple(notes))
 
 
 def _shape(data: Data, body: str, desired: DesiredRuntime) -> list[Finding]:
@@ -165,20 +192,6 @@ def read_docker_layers(text: str | None, path: str, unit: str, exec_start: str) 
     return Layers(tuple(layer for layer in ((unit, flags), (path, there)) if layer[1]))
 
 
-def used_flags(exec_start: str, keys: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """daemon.json keys that the unit's command line sets, with the flag.
-
-    `keys` maps each conflicting flag (`-H`, `--host`) to the keys that it sets.
-    """
-    used: dict[str, str] = {}
-    for word in _words(exec_start)[1:]:
-        flag = word.split("=", 1)[0]
-        for known in (flag, flag[:2] if not flag.startswith("--") else flag):
-            for key in keys.get(known, ()):
-                used[key] = known
-    return used
-
-
 def flag_values(exec_start: str, flag: str) -> list[str]:
     """The values of a long flag on the unit's command line, in order."""
     values = []
@@ -190,16 +203,19 @@ def flag_values(exec_start: str, flag: str) -> list[str]:
     return values
 
 
-def flag_conflicts(
-    text: str | None, exec_start: str, keys: Mapping[str, tuple[str, ...]]
-) -> tuple[str, ...]:
+def flag_conflicts(text: str | None, exec_start: str) -> list[str]:
     """Flags in the unit whose keys are also in daemon.json; dockerd does not start with them.
 
     `runtimes` is exempt (dockerd merges both). The text must parse.
     """
-    there = parse_daemon_json(text)
-    used = used_flags(exec_start, keys)
-    return tuple(sorted({f"{used[key]} ({key})" for key in used if key in there}))
+    there, keys = parse_daemon_json(text), dockerd_options().exclusive_flags
+    used: dict[str, str] = {}  # key of daemon.json -> the flag that sets it
+    for word in _words(exec_start)[1:]:
+        flag = word.split("=", 1)[0]
+        for known in (flag, flag if flag.startswith("--") else flag[:2]):
+            for key in keys.get(known, ()):
+                used[key] = known
+    return sorted(f"{flag} ({key})" for key, flag in used.items() if key in there)
 
 
 @lru_cache(maxsize=256)  # hosts have the same units

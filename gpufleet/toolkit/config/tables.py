@@ -61,11 +61,11 @@ def merge_settings(
     except Refused as error:
         note = found.EDIT_REFUSED(file=desired.file, reason=error)
         return Merged(text, False, (note,), record)
-    if text is None and not settled.record.edits:
+    if text is None and not settled.edits:
         return Merged(None, False, notes)
     created = record.created or text is None
     base = record.skeleton or (skeleton if text is None else "")
-    done = EditRecord(created, base, settled.record.edits, inherits)
+    done = EditRecord(created, base, settled.edits, inherits)
     if created and settled.text == base and not done.edits:
         return Merged(None, True, notes)
     return Merged(settled.text, settled.text != text, notes, done)
@@ -75,7 +75,7 @@ def unmerge_settings(
     text: str | None,
     record: EditRecord,
     file: str,
-    needed_by: Callable[[Data, EditRecord], dict[Path, str]] | None = None,
+    needed_by: Callable[[Data], dict[Path, str]] | None = None,
     fmt: Format = TOML,
 ) -> Merged:
     """The text without our settings, or None if we created it and nothing was added.
@@ -86,10 +86,10 @@ def unmerge_settings(
     if text is None:
         return Merged(None, False)
     try:
-        settled = retract_edits(text, record, fmt)
-        needed = needed_by(fmt.parse(settled.text), record) if needed_by else {}
+        settled = retract_edits(text, record, fmt, lambda edit: False)
+        needed = needed_by(fmt.parse(settled.text)) if needed_by else {}
         if needed:
-            settled = retract_edits(text, record, fmt, needed)
+            settled = retract_edits(text, record, fmt, lambda edit: edit.path in needed)
             settled = replace(settled, text=without_comment(settled.text))
     except NotUnderstood as error:
         note = found.CONFIG_INVALID(file=file, reason=f"it is not valid {fmt.name}: {error}")
@@ -98,7 +98,7 @@ def unmerge_settings(
         *(found.LEFT_CHANGED(setting=".".join(p), file=file) for p in settled.left),
         *(
             found.NEEDED_BY_OTHERS(setting=".".join(edit.path), file=file, user=needed[edit.path])
-            for edit in settled.record.edits
+            for edit in settled.edits
         ),
     )
     if record.created and same_value(fmt.parse(settled.text), fmt.parse(record.skeleton)):

@@ -8,7 +8,8 @@ AT_WORK = blocker(
     "GF061",
     "Another process is at work on the host",
     "{holder} is at work on {host}. Nothing was done.",
-    "Wait for it, or press Ctrl-C in its terminal: it finishes the hosts that it has begun.",
+    "Wait for it, or press Ctrl-C in its terminal: it finishes changed hosts and returns "
+    "draining ones.",
 )
 
 RUN_UNFINISHED = blocker(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpufleet.drain.operations.evict import Round
 from gpufleet.drain.pods import Policy
@@ -71,9 +72,7 @@ def _check_refused(run: UpgradeRun, name: str) -> str | None:
         pull = cluster.pull(name, settings.gpu_image, settings.node_timeout)
         refuses = ("image",) if run.goes_back else ("image", "node", "disk")
         problem = pull.reason if pull.came in refuses else ""
-    if not problem:
-        return None
-    return CHECK_REFUSED(problem=problem).text
+    return CHECK_REFUSED(problem=problem).text if problem else None
 
 
 def begin_drain(run: UpgradeRun, name: str) -> None:
@@ -116,9 +115,8 @@ def drain_act(run: UpgradeRun, hosts: Sequence[str]) -> None:
             if seen.ok and not work:
                 run.idle.add(name)
             else:
-                _wait_for_end(
-                    run, name, f"GPU work: {list_names(work)}" if seen.ok else seen.reason
-                )
+                reason = f"GPU work: {list_names(work)}" if seen.ok else seen.reason
+                _wait_for_end(run, name, reason)
 
 
 def _evicted(run: UpgradeRun, hosts: Sequence[str]) -> Mapping[str, Round]:
@@ -157,9 +155,8 @@ def change_act(run: UpgradeRun, name: str) -> None:
     settings = run.settings[name]
     if result.ok and settings.check_command is not None:
         said = run_command(settings.check_command, name, settings.command_timeout)
-        result = (
-            StepResult(False, f"upgrade_check_command: {said}", touched=True) if said else result
-        )
+        if said:
+            result = StepResult(False, f"upgrade_check_command: {said}", touched=True)
     untouched = name in run.fresh and not result.touched
     if result.touched:  # even if its new state cannot be written
         run.fresh.discard(name)
@@ -199,9 +196,8 @@ def _may_succeed(run: UpgradeRun, name: str, result: StepResult) -> bool:
     if result.busy:
         wait = 0 if run.asked == "abort" else run.settings[name].wait
         return run.waits(name, result.reason, wait)
-    return (result.silent or not result.reached) and run.waits(
-        name, result.reason, run.silence(name)
-    )
+    away = result.silent or not result.reached
+    return away and run.waits(name, result.reason, run.silence(name))
 
 
 def _cleared(run: UpgradeRun, name: str, version: str, steps: Sequence[str]) -> StepResult:
@@ -221,7 +217,7 @@ def _cleared(run: UpgradeRun, name: str, version: str, steps: Sequence[str]) -> 
             result = run.step(name, step, version)
             touched = touched or result.touched
             if not result.ok:
-                return result.of(touched=touched)
+                return replace(result, touched=touched)
         if cluster is None:
             return result
         problem = cluster.check(name, settings.gpu_image, settings.node_timeout)
@@ -279,9 +275,8 @@ def give_back(run: UpgradeRun, name: str, phase: Phase | None = None) -> None:
     if settings.ready_command is not None and taken:
         problem = run_command(settings.ready_command, name, settings.command_timeout)
         if problem and run.asked != "abort":
-            run.given_up[name] = COMMAND_FAILED(
-                key="upgrade_ready_command", host=name, problem=problem
-            )
+            found = COMMAND_FAILED(key="upgrade_ready_command", host=name, problem=problem)
+            run.given_up[name] = found
             run.say(f"{name}: upgrade_ready_command: {problem}")
             return
         said = f"without its upgrade_ready_command: {problem}" if problem else said

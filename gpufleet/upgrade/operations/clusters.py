@@ -30,6 +30,7 @@ from gpufleet.upgrade.findings import nodes as findings
 from gpufleet.upgrade.models import HostView
 
 HTTP_FORBIDDEN = 403
+OPERATOR_DRIVER_LABEL = "nvidia.com/gpu.deploy.driver"
 LOCK_TIMEOUT = 120  # seconds: a killed run's lock is free after 60; an upgrade takes hours
 
 KnownAs = Mapping[str, Sequence[str]]  # host -> names and addresses by which it is reached
@@ -120,13 +121,23 @@ def _find_in(
                 bool(gpu_of(gpus_of(same))),
                 is_our_cordon(same),
                 same["metadata"].get("uid", ""),
-                owner or why_not_begun(same),
+                ("" if _keeps_driver(same, same_id[host]) else owner) or why_not_begun(same),
             )
         elif same_id[host].kubelet:  # else a plain host from the same image
             name = there[0]["metadata"]["name"]
             why = f"node {name} of cluster {api.context} has its machine ID, and other names"
             found[host] = findings.NODE_UNKNOWN(reason=why)
     return found
+
+
+def _keeps_driver(node: Node, view: HostView) -> bool:
+    """True if the GPU Operator found the host's own driver, and installs none there.
+
+    Source: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/release-notes.html
+    (the driver container "will auto-disable itself", read 2026-11-28)
+    """
+    labels = node["metadata"].get("labels") or {}
+    return bool(view.before) and labels.get(OPERATOR_DRIVER_LABEL) == "pre-installed"
 
 
 def _chosen(candidates: Sequence[NodeAt | Finding]) -> NodeAt | Finding | None:

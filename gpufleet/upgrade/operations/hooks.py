@@ -16,12 +16,8 @@ MAX_HOOK_BYTES = 1024 * 1024  # bytes that it may print
 HOOK_POLL_SECONDS = 0.1  # seconds between checks of a command
 
 
-def never_stops() -> bool:
-    return False
-
-
 def run_command(
-    command: str, host: str, timeout: float, is_over: Callable[[], bool] = never_stops
+    command: str, host: str, timeout: float, is_over: Callable[[], bool] | None = None
 ) -> str | None:
     """Run a command to its end. Returns why it failed, or None. Replaces `{host}` in it by the
     host's name. `is_over`: True if the command must be ended."""
@@ -34,7 +30,7 @@ def run_command(
     except OSError as error:
         return f"it cannot be started: {error.strerror or error}"
     while (result := process.poll()) is None:
-        if is_over():
+        if is_over and is_over():
             process.end()
             return "it was ended"
         time.sleep(HOOK_POLL_SECONDS)

@@ -40,11 +40,8 @@ def note_health() -> Commands:
     """
     Record the state of the host right before its change, for the comparison afterwards.
     """
-    yield script_command(
-        "upgrade/note",
-        KEPT_FOLDER,
-        explain_finding(host.name, findings.NOT_PREPARED(folder=KEPT_FOLDER)),
-    )
+    message = explain_finding(host.name, findings.NOT_PREPARED(folder=KEPT_FOLDER))
+    yield script_command("upgrade/note", KEPT_FOLDER, message)
 
 
 @host_operation

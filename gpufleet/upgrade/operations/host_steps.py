@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pyinfra.api import FactBase, Host, StringCommand
+from pyinfra.api import Host, StringCommand
 
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
@@ -32,26 +32,12 @@ MAX_PARALLEL_HOSTS = 100
 T = TypeVar("T")
 
 
-class StateOnHost(FactBase[list[str]]):
-    """The holder of the host's lock, then the content of the state file."""
-
-    default = list
-
-    def command(self) -> StringCommand:
-        return frame_command(script_command("upgrade/read_state", STATE_FILE, RUN_LOCK))
-
-    def process(self, output: Iterable[str]) -> list[str]:
-        return framed_answer(output) or []
-
-
 class HostSteps:
     """Steps of one run on the hosts of a session."""
 
-    def __init__(
-        self, session: Session, deploy: Path, subject: Subject = "driver", run: str = ""
-    ) -> None:
+    def __init__(self, session: Session, deploy: Path, subject: Subject) -> None:
         """`deploy`: the file that executes a step; `subject`: driver, toolkit or reboot."""
-        self.session, self.deploy, self.subject, self.run = session, deploy, subject, run
+        self.session, self.deploy, self.subject, self.run = session, deploy, subject, ""
 
     def each(self, call: Callable[[str], T], names: Iterable[str]) -> dict[str, T]:
         """Call a function for hosts in parallel."""
@@ -95,11 +81,8 @@ class HostSteps:
 
 
 def _read(host: Host) -> list[str]:
-    ok, output = run_on_host(host, StateOnHost().command(), **privilege_arguments(host))
-    lines = framed_answer(output.stdout_lines) if ok else None
-    if lines is None:
-        raise Stopped(explain_failed_command(host, output.stderr_lines, READING))
-    return lines
+    """The holder of the host's lock, then the content of the state file. Raises Stopped."""
+    return _answer(host, script_command("upgrade/read_state", STATE_FILE, RUN_LOCK), READING)
 
 
 def _write(host: Host, text: str) -> None:
@@ -110,10 +93,13 @@ def _write(host: Host, text: str) -> None:
     if not lock.held:
         lock.take(host)
     lock.used = True
-    ok, output = run_on_host(
-        host,
-        frame_command(script_command("upgrade/put_state", STATE_FILE, text)),
-        **privilege_arguments(host),
-    )
-    if not ok or framed_answer(output.stdout_lines) is None:
-        raise Stopped(explain_failed_command(host, output.stderr_lines, WRITING))
+    _answer(host, script_command("upgrade/put_state", STATE_FILE, text), WRITING)
+
+
+def _answer(host: Host, command: StringCommand, doing: str) -> list[str]:
+    """The lines that a command on the host prints. Raises Stopped if it fails."""
+    ok, output = run_on_host(host, frame_command(command), **privilege_arguments(host))
+    lines = framed_answer(output.stdout_lines) if ok else None
+    if lines is None:
+        raise Stopped(explain_failed_command(host, output.stderr_lines, doing))
+    return lines

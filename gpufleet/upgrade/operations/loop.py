@@ -18,7 +18,7 @@ from gpufleet.upgrade.host_state import OPEN, Phase
 from gpufleet.upgrade.operations.acts import ACTS, command_act, drain_act, leave_behind, pass_over
 from gpufleet.upgrade.operations.alert_gate import alerts_of
 from gpufleet.upgrade.operations.clusters import addresses_of
-from gpufleet.upgrade.operations.run import UpgradeRun, Work, first_of, passing_reason
+from gpufleet.upgrade.operations.run import UpgradeRun, Work, passing_reason
 
 MAX_UPGRADE_THREADS = 64
 OTHER_RUN_CODES = (ANOTHER_RUN.code, CHANGED_SINCE.code, SAME_MACHINE.code)
@@ -30,7 +30,8 @@ def carry_on(run: UpgradeRun, pool: Executor | None = None) -> str:
     """Execute a run until it ends or is paused. Returns the reason. `pool`: of workers. Raises
     ClusterProblem if it cannot continue."""
     at_work: dict[Work, tuple[str, ...]] = {}
-    ours = _ours(run)
+    # hosts whose nodes have our cordon
+    ours = {name for cluster in set(run.clusters.values()) for name in cluster.look().ours}
     said = ""
     with pool or ThreadPoolExecutor(MAX_UPGRADE_THREADS) as workers:
         for name, state in run.states.items():
@@ -40,7 +41,7 @@ def carry_on(run: UpgradeRun, pool: Executor | None = None) -> str:
             busy = {name for names in at_work.values() for name in names}
             decision = _decided(run, busy, ours)
             for names, work in _work(run, decision):
-                at_work[workers.submit(work)] = names
+                at_work[workers.submit(_bounded, run, names, work)] = names
             if not at_work and _is_over(run, decision, ours):
                 _let_reboot(run)
                 return decision.end
@@ -65,11 +66,6 @@ def _is_over(run: UpgradeRun, decision: Decision, ours: set[str]) -> bool:
     return not (later.acts or later.waits)
 
 
-def _ours(run: UpgradeRun) -> set[str]:
-    """The hosts whose nodes have our cordon. Raises ClusterProblem."""
-    return {name for cluster in set(run.clusters.values()) for name in cluster.look().ours}
-
-
 def _around(run: UpgradeRun) -> Around:
     return Around(run.now, run.asked, run.plan.unreached, behind=run.plan.behind)
 
@@ -83,10 +79,9 @@ def _decided(run: UpgradeRun, busy: set[str], ours: set[str]) -> Decision:
     if not begins:
         return decision
     try:
-        clusters = {run.clusters[name] for name in run.states if name in run.clusters}
         away, behind = set[str](), set(around.behind)
         out = {n for n, state in run.states.items() if state.out_of_service}
-        for cluster in clusters:
+        for cluster in _of(run, run.states):
             mine = {node for name, node in cluster.nodes.items() if name in out}
             seen = cluster.look()
             away |= set(seen.away) - mine
@@ -132,17 +127,15 @@ def _work(run: UpgradeRun, decision: Decision) -> list[tuple[tuple[str, ...], Jo
     for name, do in decision.acts.items():
         commands = run.settings[name].drain_command is not None and name not in run.commanded
         if do is Do.PASS:
-            why = decision.why[name]
-            work = partial(pass_over, run, name, why)
+            work = partial(pass_over, run, name, decision.why[name])
         elif do is Do.DRAIN and not commands:
             drains.setdefault(run.clusters.get(name, name), []).append(name)
             continue
         else:
             work = partial(command_act if do is Do.DRAIN else ACTS[do], run, name)
-        found.append(((name,), partial(_bounded, run, (name,), work)))
+        found.append(((name,), work))
     for names in drains.values():
-        hosts = tuple(names)
-        found.append((hosts, partial(_bounded, run, hosts, partial(drain_act, run, hosts))))
+        found.append((tuple(names), partial(drain_act, run, names)))
     return found
 
 
@@ -154,7 +147,7 @@ def _bounded(run: UpgradeRun, hosts: tuple[str, ...], work: Job) -> None:
     except ClusterProblem:  # the Lease is lost: another run is at work
         raise
     except Stopped as error:
-        finding = first_of(error)
+        finding = error.findings[0]
         for name in hosts:
             of_others = finding.code in OTHER_RUN_CODES
             if of_others or not run.waits(name, finding.message, run.silence(name)):

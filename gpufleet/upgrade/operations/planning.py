@@ -92,7 +92,8 @@ def read_run_hosts(
         reader.subject = "toolkit"
     subject = reader.subject
     settings = {target.name: _settings(target, subject) for target in targets}
-    skipped = {name for name in settings if settings[name].skip and name not in states}
+    unwanted = {name for name in settings if settings[name].skip}
+    skipped = unwanted - states.keys()
     general, differing = of_run({n: settings[n] for n in settings if n not in skipped})
     if differing:
         raise Stopped(differing)
@@ -107,15 +108,8 @@ def read_run_hosts(
     views, places = find_nodes(views, accesses, known)
     if release:
         views = _at_present(left_behind(views), reader)
-    plan = make_plan(
-        views,
-        general or UpgradeSettings.model_validate({}),
-        {name for name in settings if settings[name].skip},
-        subject,
-        kind,
-        name=name,
-        ends=ends,
-    )
+    general = general or UpgradeSettings.model_validate({})
+    plan = make_plan(views, general, unwanted, subject, kind, name=name, ends=ends)
     behind = tuple(places[n].node if n in places else n for n in plan.behind)
     plan = replace(plan, behind=behind)
     return PlannedRun(
@@ -163,16 +157,11 @@ def begin_run(fleet: PlannedRun, reader: Reader, now: float) -> PlannedRun:
     problems = {name: why for name, why in reader.each(write, plan.hosts).items() if why}
     if plan.resumed:  # the last step of a killed process may still run there
         return fleet
-    left = tuple(LeftOut(name, why, blocked=True) for name, why in problems.items())
+    left = (*plan.left_out, *(LeftOut(name, why, blocked=True) for name, why in problems.items()))
     hosts = {name: state for name, state in plan.hosts.items() if name not in problems}
-    out = [name for name in problems if plan.hosts[name].out]  # an earlier run left them behind
-    plan = replace(
-        plan,
-        hosts=hosts,
-        left_out=(*plan.left_out, *left),
-        unreached=(*plan.unreached, *out),
-    )
-    return replace(fleet, plan=plan)
+    behind = [name for name in problems if plan.hosts[name].out]  # left so by an earlier run
+    unreached = (*plan.unreached, *behind)
+    return replace(fleet, plan=replace(plan, hosts=hosts, left_out=left, unreached=unreached))
 
 
 def _view(status: Status, result: StepResult | None) -> HostView:
@@ -183,8 +172,7 @@ def _view(status: Status, result: StepResult | None) -> HostView:
     if result is None:
         return HostView(name, state=state)
     if not result.ok:
-        reached = result.reached
-        return HostView(name, refusals=(result.reason,), reached=reached, state=state)
+        return HostView(name, refusals=(result.reason,), reached=result.reached, state=state)
     known = {each.name for each in fields(HostView)}
     data = {key: value for key, value in result.plan.items() if key in known}
     return HostView(**{**data, "name": name, "state": state})

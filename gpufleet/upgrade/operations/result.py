@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -33,34 +33,25 @@ class StepResult:
     silent: bool = False  # its cluster does not answer: it may succeed later
     touched: bool = False  # a command of the step was begun: the host may have been changed
 
-    def of(self, *, touched: bool) -> StepResult:
-        """The result of several steps, of which this is the last."""
-        return replace(self, touched=touched)
-
 
 def step_result(found: HostReport | Finding, *, touched: bool) -> StepResult:
     """The result, from the report of a step or from the finding about an unreachable host.
     `touched`: an operation of the step was begun."""
     if isinstance(found, Finding):
-        return StepResult(False, _text(found), code=found.code, reached=False)
+        reason = one_line(found.text)[:REASON]
+        return StepResult(False, reason, code=found.code, reached=False)
     seen: Mapping[str, Any] = found.plan.get("upgrade") or {}
     if found.status not in BAD_STATUSES and not found.errors:
         return StepResult(True, plan=seen, touched=touched)
-    blockers = [each for each in found.findings if each.blocks and each.code != STOPPED]
-    first = blockers[0] if blockers else None
+    first = next((each for each in found.findings if each.blocks and each.code != STOPPED), None)
     code = first.code if first else ""
-    reason = _text(first) if first else _said(found.errors)
+    reason = one_line(first.text if first else _said(found.errors))[:REASON]
     reached = found.status != "not reached" and code != REBOOT_FAILED.code  # it is away
     busy = code in BUSY_CODES
     return StepResult(False, reason, seen, code, busy=busy, reached=reached, touched=touched)
 
 
-def _text(found: Finding) -> str:
-    return one_line(found.text)[:REASON]
-
-
 def _said(errors: list[str]) -> str:
     """The output of a failed operation, without its name."""
     first = errors[0] if errors else "it gave no reason"
-    text = " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first
-    return one_line(text)[:REASON]
+    return " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first

@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.metrics import write_metrics
-from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.host.upgrade_settings import UpgradeSettings
@@ -20,14 +19,11 @@ from gpufleet.kube.findings import LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
 from gpufleet.upgrade.decide import Host
-from gpufleet.upgrade.events import event_of
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import Plan
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
 from gpufleet.upgrade.operations.result import StepResult
-
-NO_CLUSTERS: Mapping[str, ClusterNodes] = {}
-
+from gpufleet.upgrade.show import event_of
 
 Work = Future[None]
 
@@ -82,7 +78,7 @@ class UpgradeRun:
         settings: Mapping[str, UpgradeSettings],
         steps: Steps,
         say: Callable[[str], None],
-        clusters: Mapping[str, ClusterNodes] = NO_CLUSTERS,
+        clusters: Mapping[str, ClusterNodes],
         *,
         reboots: Mapping[str, str] | None = None,
         timing: Timing = USUAL,
@@ -202,7 +198,3 @@ class UpgradeRun:
     def silence(self, name: str) -> float:
         """Seconds to wait for a host, or its cluster, that does not answer."""
         return max(0 if self.asked == "abort" else self.settings[name].wait, self.timing.silence)
-
-
-def first_of(error: Stopped | ClusterProblem) -> Finding:
-    return error.findings[0]

@@ -88,8 +88,8 @@ class Session:
     """The hosts of an inventory."""
 
     def __init__(self, path: str, options: Sequence[str] = ()) -> None:
-        """`options`: of pyinfra's command line. Raises Stopped if pyinfra cannot load the
-        inventory."""
+        """`options`: of pyinfra's command line. Raises click.UsageError if its parser refuses them,
+        and Stopped if pyinfra cannot load the inventory."""
         os.environ["PYINFRA_PROGRESS"] = "off"
         logger.setLevel(logging.INFO)
         logger.propagate = False
@@ -98,7 +98,8 @@ class Session:
         cwd = os.getcwd()
         if cwd not in sys.path:
             sys.path.append(cwd)  # as pyinfra's own command does: inventories import their project
-        asked = _parsed(path, options)
+        words = [*options, as_argument(path), "deploy.py"]
+        asked = command_line.cli.make_context("pyinfra", words).params
         state = State()
         state.cwd = cwd
         ctx_state.set(state)
@@ -219,13 +220,6 @@ def _reconnect(host: Host) -> None:
         host.connected = False
         forget_loss(host)
         host.connect(show_errors=False, raise_exceptions=True)
-
-
-def _parsed(path: str, options: Sequence[str]) -> dict[str, Any]:
-    """The options, parsed by pyinfra's own parser. Raises click.UsageError."""
-    words = [*options, as_argument(path), "deploy.py"]
-    context = command_line.cli.make_context("pyinfra", words)
-    return dict(context.params)
 
 
 def _config(asked: Mapping[str, Any]) -> Any:

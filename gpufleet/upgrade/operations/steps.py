@@ -35,7 +35,7 @@ from gpufleet.packages.operations.logins import node_logins
 from gpufleet.run.reporting import RunReport
 from gpufleet.toolkit.role import ROLE as TOOLKIT
 from gpufleet.upgrade.findings import hosts as findings
-from gpufleet.upgrade.look import KEPT_FOLDER, LookedHost, gpu_users, view_of, work_on
+from gpufleet.upgrade.look import KEPT_FOLDER, LookedHost, gpu_users, view_of
 from gpufleet.upgrade.models import list_names
 from gpufleet.upgrade.operations import host as on_host
 from gpufleet.upgrade.operations import subject_steps
@@ -113,9 +113,8 @@ def take_step(settings: UpgradeSettings) -> None:
     if known:
         RunReport.of(state).host(host.name).examined = True
         host_lock.arm_lock(host, known[1])
-        on_host.check_kept_packages(
-            "Check the packages for the roll-back", _wanted(settings, known[0]) or "?"
-        )
+        version = _wanted(settings, known[0]) or "?"
+        on_host.check_kept_packages("Check the packages for the roll-back", version)
 
 
 def _seen(
@@ -175,21 +174,20 @@ def restore_step(settings: UpgradeSettings) -> None:
     if wanted is None or facts.package_manager is None:
         report.block(host, [findings.NOTHING_KEPT(folder=KEPT_FOLDER, version="?")])
         return
-    if work := work_on(seen):
+    if work := gpu_users(facts, seen.planned()):
         report.block(host, [findings.IN_USE(work=list_names(work))])
         return
     host_lock.arm_lock(host, facts)
     if settings.subject == "reboot":  # nothing was installed: the host may have come back late
-        on_host.compare_health(
-            "Check driver, GPUs and services", settings, facts.loaded_driver or "?"
-        )
+        driver = facts.loaded_driver or "?"
+        on_host.compare_health("Check driver, GPUs and services", settings, driver)
         return
     on_host.restore_packages(
         "Install the earlier packages from the host's own folder",
         wanted,
         facts.package_manager,
         of_node.host.lock_timeout,
-        installed_of(settings.subject, seen.at(settings.subject, wanted)),
+        installed_of(settings.subject, seen.planned(settings.subject, wanted)),
     )
 
 

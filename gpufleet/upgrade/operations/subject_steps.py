@@ -67,23 +67,19 @@ class NotedBoot(FactBase[str]):
 def prepare_subject(settings: UpgradeSettings, node: RunNode, family: Family) -> None:
     """Fetch the packages of the target and the installed ones, and try the transaction. Does not
     disturb running work. For a reboot, only records the host's health."""
-    job, there = family.job, {}
+    job, there, facts = family.job, {}, node.facts
     if settings.subject != "reboot":
+        timeout = job.lock_timeout
         archives.use_archives(
-            "Switch discontinued repositories to their archives",
-            node.facts,
-            node.plan.archives,
-            job.lock_timeout,
+            "Switch discontinued repositories to their archives", facts, node.plan.archives, timeout
         )
         repository.open_components(
-            "Enable the distribution's components", node.facts, family.components, job.lock_timeout
+            "Enable the distribution's components", facts, family.components, timeout
         )
-        repository.trust_repository(
-            "Trust NVIDIA's repository", job.repository, job.role, job.lock_timeout
-        )
+        repository.trust_repository("Trust NVIDIA's repository", job.repository, job.role, timeout)
         packages.resolve_and_download("Resolve, try and download the packages", job)
         names = dict.fromkeys(family.installed)
-        there = {name: node.facts.packages[name].version for name in names}
+        there = {name: facts.packages[name].version for name in names}
     on_host.keep_packages(
         "Fetch the installed packages for a roll-back", settings, job, family.before, there
     )
@@ -94,12 +90,10 @@ def change_subject(settings: UpgradeSettings, node: RunNode, install: Install) -
     before."""
     on_host.note_health("Note the state of the host")
     if settings.subject == "reboot":
+        allowed = not node.facts.controller
+        timeout = node.settings.host.reboot_timeout
         reboot.reboot_if_needed(
-            "Reboot",
-            lambda: _reboot_reason(node),
-            not node.facts.controller,
-            node.settings.host.reboot_timeout,
-            end_work=False,
+            "Reboot", lambda: _reboot_reason(node), allowed, timeout, end_work=False
         )
     else:
         install(node)

@@ -68,7 +68,8 @@ MONITORING_DOWN = check(
     "The Prometheus and the Alertmanager that gpufleet installed must be available, and Prometheus "
     "must answer queries through the API server.",
     "Read the events of their pods and claims: kubectl -n monitoring get events; run "
-    "`gpufleet apply` for this cluster, which waits for them.",
+    "`gpufleet apply` for this cluster, which waits for them. If they run, let the control plane "
+    "reach their ports on the nodes (EKS: the nodes' security group; private GKE: the firewall).",
 )
 NO_POD_LABELS = check(
     "GF798",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufleet.cli import cluster_parts
+from gpufleet.cli import reading
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.process import Process
 
@@ -25,9 +25,9 @@ def test_an_interrupt_ends_the_plan_and_the_command(
             super().end()
             ended.append(not self.runs)
 
-    monkeypatch.setattr(cluster_parts, "Process", Interrupted)
+    monkeypatch.setattr(reading, "Process", Interrupted)
     with pytest.raises(SystemExit) as stopped:
-        cluster_parts.read_clusters("inv.py", ["lab"])
+        reading.read_clusters("inv.py", ["lab"])
     assert stopped.value.code == ExitStatus.INTERRUPTED
     assert ended == [True]
     assert capsys.readouterr().err.endswith("Interrupted.\n")
@@ -35,5 +35,5 @@ def test_an_interrupt_ends_the_plan_and_the_command(
 
 def test_without_a_report_nothing_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert cluster_parts.read_clusters("missing.py", ["lab"]) == {}
-    assert cluster_parts.read_clusters("missing.py", []) == {}
+    assert reading.read_clusters("missing.py", ["lab"]) == {}
+    assert reading.read_clusters("missing.py", []) == {}

@@ -53,17 +53,14 @@ def test_files_of_the_working_directory_count_else_those_of_gpufleet(
     monkeypatch.chdir(tmp_path)
     assert deploy_file("gpu_node") == shipped_path("deploys") / "gpu_node.py"
     config = ["--config", str(shipped_path("config.py"))]
-    assert pyinfra_arguments("inv.py", [Path("x.py")], [], [], yes=False) == [
-        *config,
-        "inv.py",
-        "x.py",
-    ]
+    words = pyinfra_arguments("inv.py", [Path("x.py")], [], [])
+    assert words == ["-y", *config, "inv.py", "x.py"]
     (tmp_path / "config.py").touch()
     (tmp_path / "deploys").mkdir()
     (tmp_path / "deploys/gpu_node.py").touch()
     assert deploy_file("gpu_node") == Path("deploys/gpu_node.py")
     assert deploy_file("remove") == shipped_path("deploys") / "remove.py"
-    words = pyinfra_arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"], yes=True)
+    words = pyinfra_arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"])
     assert words == ["-y", "--limit", "a", "--limit", "b", "--serial", "inv.py", "x.py"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import gpufleet.run
-from gpufleet.cli import deploy, main, plan_file, preview
+from gpufleet.cli import deploy, main, preview
 from gpufleet.verify.inventory import Target
 
 SCHEMA = json.loads((Path(gpufleet.run.__file__).parent / "plan.schema.json").read_text())
@@ -194,6 +194,6 @@ def test_parts_have_no_plan_file(file: Path, words: list[str]) -> None:
 
 def test_nothing_of_the_host_but_its_plan_is_kept() -> None:
     host = NODE | {"needs": ["x"], "findings": [], "seconds": 3.0}
-    assert set(plan_file.contract_of_host(host)) == {
+    assert set(preview.contract_of_host(host)) == {
         "status", "steps", "versions", "digests", "sources", "files", "reboot", "unloads_driver"
     }  # fmt: skip

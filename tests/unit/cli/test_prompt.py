@@ -1,4 +1,4 @@
-"""A question without an answer ends the command: status 130 after Ctrl+C, 1 without input."""
+"""Ctrl+C ends a command with status 130, also at a question; a question without input with 1."""
 
 from __future__ import annotations
 
@@ -27,3 +27,15 @@ def test_a_question_that_is_not_answered(
         group.main(["ask"])
     assert ended.value.code == status
     assert capsys.readouterr().err == "Aborted!\n"
+
+
+def test_ctrl_c_during_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> None:
+        raise KeyboardInterrupt
+
+    group = LazyGroup("gpufleet", lazy={})
+    group.add_command(click.Command("work", callback=work))
+    with pytest.raises(SystemExit) as ended:
+        group.main(["work"])
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "\nAborted!\n"

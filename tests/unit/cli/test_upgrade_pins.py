@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli.upgrade_pins import lines_to_change, targets_in, targets_there
+from gpufleet.cli.upgrade_inventory import lines_to_change, targets_in, targets_there
 from gpufleet.upgrade.host_state import HostState
 from gpufleet.upgrade.models import LeftOut
 from gpufleet.upgrade.subjects import WantedChange

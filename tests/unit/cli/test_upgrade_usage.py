@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -49,6 +50,25 @@ def done(*words: str) -> Result:
 def test_wrong_usage(words: list[str], text: str) -> None:
     found = done("inv.py", "--plan", *words)
     assert (found.exit_code, text in " ".join(found.output.split())) == (2, True), found.output
+
+
+LOG_FOLDER_IS_A_FILE = """
+import pathlib, sys, types
+from gpufleet.cli.upgrade_run import Command
+command = Command.__new__(Command)  # no host is asked
+command.folder = pathlib.Path(sys.argv[1], "file/upgrades")
+command.folder.parent.touch()
+command._carried_out(types.SimpleNamespace(plan=types.SimpleNamespace(run="r")), None)
+"""
+
+
+def test_a_log_that_cannot_be_written_ends_the_command(tmp_path: Path) -> None:
+    """In a process of its own: pyinfra replaces parts of the standard library."""
+    words = [sys.executable, "-c", LOG_FOLDER_IS_A_FILE, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, timeout=60)
+    assert done.returncode == 1
+    assert "FileError" in done.stderr
+    assert "Not a directory" in done.stderr
 
 
 def test_versions_and_branches_are_taken_as_they_are() -> None:

@@ -63,7 +63,8 @@ def test_pods_that_may_not_come_back(
         {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"x": {}}}]}]},
         {"resourceClaims": [{"name": "gpu"}]},
         {"volumes": [{"hostPath": {"path": "/dev/nvidia0"}}]},
-        {"volumes": [{"hostPath": {"path": "/dev/"}}]},
+        {"volumes": [{"hostPath": {"path": "/var/run/cdi"}}]},  # NVIDIA's DRA driver
+        {"volumes": [{"hostPath": {"path": "/var/run/nvidia/driver"}}]},
         {"volumes": [{"hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]},
     ],
 )
@@ -77,6 +78,7 @@ def test_what_uses_a_gpu(spec: dict[str, Any]) -> None:
         {},
         {"containers": [{"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]}]},
         {"volumes": [{"hostPath": {"path": "/var/log"}}]},
+        {"volumes": [{"hostPath": {"path": "/dev"}}]},  # as storage plugins mount it
     ],
 )
 def test_what_uses_none(spec: dict[str, Any]) -> None:

@@ -49,7 +49,7 @@ def codes(choice: DriverChoice, severity: Severity | None = None) -> list[str]:
         ("ubuntu1804", T4, "525", "proprietary"),
         ("debian11", T4, "570", "open"),
         ("debian12", H100, "580", "open"),
-        ("debian13", H100, "580", "open"),
+        ("debian13", H100, "595", "open"),
         ("rhel7", T4, "550", "proprietary"),
         ("rhel8", T4, "580", "open"),
         ("rhel9", V100, "580", "proprietary"),
@@ -293,10 +293,10 @@ def test_distro_source_where_there_is_none() -> None:
 
 
 def test_precompiled_modules() -> None:
-    choice = choose("rhel9", T4, build="precompiled")
-    assert choice.modules == "proprietary"
-    assert codes(choose("ubuntu2204", T4, build="precompiled"), Severity.BLOCKER) == ["GF130"]
-    assert codes(choose("rhel9", B200, build="precompiled"), Severity.BLOCKER) == ["GF130"]
+    assert choose("ubuntu2204", T4, build="precompiled", source="distro").build == "precompiled"
+    for distribution in ("ubuntu2204", "rhel9"):
+        choice = choose(distribution, T4, build="precompiled")
+        assert codes(choice, Severity.BLOCKER) == ["GF130"]
     asked = choose("ubuntu2204", T4, build="precompiled", branch="580")
     assert codes(asked, Severity.BLOCKER) == ["GF130"]
 

@@ -10,12 +10,12 @@ import pytest
 from gpufleet.core.findings import Finding
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import GpuProcess, NodeFacts, Package
+from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, Package
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_node_settings
-from tests.unit.hosts import converged_host, plan_for
+from tests.unit.hosts import bare_host, converged_host, plan_for
 
 THERE = "580.159.03"
 
@@ -131,6 +131,25 @@ def test_a_driver_of_unknown_packages_is_left_alone() -> None:
     broken = replace(facts, module_on_disk=None, modules={})
     assert driver(broken, driver_branch="580").action == "replace"
     assert driver(facts, driver_branch="580", driver_allow_change=True).action == "replace"
+
+
+def test_transitional_packages_of_a_former_branch_do_not_give_the_version() -> None:
+    """Ubuntu's 550-server packages became empty ones that lead to 570-server."""
+    names = ("libnvidia-cfg1-{}-server", "libnvidia-compute-{}-server", "nvidia-utils-{}-server",
+             "nvidia-dkms-{}-server")  # fmt: skip
+    packages = {
+        name.format(branch): Package(name.format(branch), f"{version}-0ubuntu0.22.04.1", "amd64")
+        for branch, version in (("550", "550.163.01"), ("570", "570.211.01"))
+        for name in names
+    }
+    version = "570.211.01"
+    there = bare_host(
+        packages=packages, modules={"nvidia": version, "nvidia_uvm": version}, library=version,
+        module_on_disk=ModuleOnDisk(version, "NVIDIA"),
+    )  # fmt: skip
+    assert planned(there).of(DRIVER) is None
+    (finding,) = kept(there)
+    assert version in finding.message
 
 
 def test_a_private_version_that_is_installed_is_repaired() -> None:

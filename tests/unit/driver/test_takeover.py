@@ -89,6 +89,16 @@ def test_the_plan_shows_what_the_run_does() -> None:
     assert f"580.82.09-{UBUNTU}" in " ".join(described["reasons"])
 
 
+def test_ubuntu_s_transitional_packages_of_the_same_version_are_not_installed() -> None:
+    """Ubuntu's 570 packages are empty and sort above NVIDIA's of the same version."""
+    facts = host((), "570.211.01-0ubuntu1", modules={}, module_on_disk=None, library=None)
+    asked = plan_for(facts, driver_branch="570").transaction
+    both = ("570.211.01-0ubuntu1", "570.211.01-0ubuntu1.24.04.1")
+    found = resolve_transaction(asked, dict.fromkeys(asked.packages, both))
+    assert isinstance(found, PackageTransaction)
+    assert {version for _, version in found.install} == {"570.211.01-0ubuntu1"}
+
+
 def test_it_is_no_downgrade_that_nobody_asked_for() -> None:
     facts = host(OPEN, f"580.178.04-{UBUNTU}")
     found = resolved(facts, "580.159.03")

@@ -220,12 +220,17 @@ def test_oddities(host: FakeHost, shell: tuple[str, ...]) -> None:
 def test_cdi_specs(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file(
         "/var/run/cdi/nvidia.yaml",
-        "cdiVersion: 0.5.0\n  - containerPath: /usr/lib64/libnvidia-ml.so.580.95.05\n",
+        "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\n"
+        "  - containerPath: /usr/lib64/libnvidia-ml.so.580.95.05\n",
     )
+    host.file("/etc/cdi/a b.json", '{"cdiVersion": "0.5.0", "kind": "nvidia.com/gpu"}')
     host.file("/etc/cdi/other vendor.yaml", "kind: vendor.com/x\n")
-    specs = {spec.path: spec for spec in facts(host, shell).cdi_specs}
-    assert specs["/var/run/cdi/nvidia.yaml"].driver == "580.95.05"
-    assert specs["/etc/cdi/other vendor.yaml"].driver == ""
+    host.file(
+        "/var/run/cdi/k8s.device-plugin.nvidia.com-gpu.json",
+        '{"kind":"k8s.device-plugin.nvidia.com/gpu","x":"libnvidia-ml.so.550.1"}',
+    )
+    specs = {spec.path: spec.driver for spec in facts(host, shell).cdi_specs}
+    assert specs == {"/var/run/cdi/nvidia.yaml": "580.95.05", "/etc/cdi/a b.json": ""}
 
 
 def test_recorded_files_are_read(host: FakeHost, shell: tuple[str, ...]) -> None:

@@ -34,7 +34,7 @@ def cluster(*releases: HelmRelease, **more: Any) -> ClusterFacts:
 def removal(facts: ClusterFacts, remains: Remains = NOTHING, **data: Any) -> StackRemoval:
     settings, problems = load_cluster_settings(data)
     assert settings, problems
-    return plan_stack_removal(settings, facts, remains, CATALOG)
+    return plan_stack_removal(settings, facts, remains)
 
 
 def codes(plan: StackRemoval) -> list[str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations import chart_repository
-from gpufleet.helm.operations.chart_repository import archive_from_repository
+from gpufleet.helm.operations import charts
+from gpufleet.helm.operations.charts import archive_from_repository
 from gpufleet.helm.release import ChartSource, Release
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.packages.logins import RepositoryLogin
@@ -25,7 +25,7 @@ def asked(url: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Reposito
         seen.append((where, login))
         return INDEX.format(url=url).encode()
 
-    monkeypatch.setattr(chart_repository, "download_url", download)
+    monkeypatch.setattr(charts, "download_url", download)
     release = Release("one", "n", "tiny", "1.0.0", ChartSource("repository", BASE))
     archive_from_repository(release, LOGIN)
     assert seen.pop(0) == (f"{BASE}/index.yaml", LOGIN)

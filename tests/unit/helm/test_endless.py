@@ -18,7 +18,7 @@ import pytest
 
 from gpufleet.core import limits, process
 from gpufleet.core.limits import Limit
-from gpufleet.helm.operations import chart_repository, charts
+from gpufleet.helm.operations import charts
 from gpufleet.helm.operations.calls import Helm
 from gpufleet.helm.operations.charts import chart_archive, read_chart
 from gpufleet.helm.operations.program import HelmProgram
@@ -122,7 +122,7 @@ def finding_of(work: Any) -> tuple[str, str]:
 def test_an_endless_index_is_a_finding_of_its_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chart_repository, "INDEX", SMALL)
+    monkeypatch.setattr(charts, "INDEX", SMALL)
     with endless() as url:
         code, said = finding_of(lambda: chart_archive(release(url), None, tmp_path))  # type: ignore[arg-type]
     assert code == "GF841"

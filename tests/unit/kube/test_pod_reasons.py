@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.pod_reasons import Reason, find_reasons
+from gpufleet.kube.pod_reasons import Reason, find_reasons, is_about
 
 
 def pod(name: str = "p", phase: str = "Pending", **status: Any) -> dict[str, Any]:
@@ -23,6 +23,16 @@ def event(kind: str, name: str, reason: str, message: str, **more: Any) -> dict[
     about = {"kind": kind, "name": name}
     fields = {"type": "Warning", "reason": reason, "message": message, "involvedObject": about}
     return {**fields, **more}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "expected"),
+    [("Deployment", "web", True), ("ReplicaSet", "web-7d8f", True), ("Pod", "web-7d8f-x2", True),
+     ("Pod", "web-x2", True), ("Deployment", "web-ui", False), ("ReplicaSet", "web-ui-7d8f", False),
+     ("Pod", "web-ui-7d8f-x2", False), ("Job", "website", False)],
+)  # fmt: skip
+def test_the_events_of_a_workload(kind: str, name: str, expected: bool) -> None:
+    assert is_about({"kind": kind, "name": name}, {"web"}) is expected
 
 
 UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable",

@@ -22,7 +22,7 @@ from gpufleet.monitoring.alertmanager import (
     alertmanager_config,
     parse_receivers,
 )
-from tests.unit.gpu_stack.gpu_clusters import FACTS, MONITOR, OLD, codes, stack
+from tests.unit.gpu_stack.gpu_clusters import FACTS, MONITOR, OLD, codes, stack, work
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs/runbooks"
@@ -77,6 +77,23 @@ def test_rules_come_with_our_prometheus_and_where_an_operator_is() -> None:
     assert rules(monitoring_prometheus="none") == ()
     there = replace(FACTS, crds={RULE_CRD: Crd(RULE_CRD, "PrometheusRule", ("v1",), {})})
     assert len(rules(there, monitoring_prometheus="none")) == 1
+
+
+@pytest.mark.parametrize(
+    ("image", "count"),
+    [("quay.io/prometheus-operator/prometheus-operator:v0.43.2", 0),
+     ("quay.io/prometheus-operator/prometheus-operator:v0.68.0", 1),
+     ("quay.io/prometheus-operator/prometheus-operator@sha256:0123", 1),
+     ("quay.io/prometheus/prometheus:v2.20.1", 1)],  # not run by an operator
+)  # fmt: skip
+def test_an_old_operator_gets_no_rules_that_it_cannot_read(image: str, count: int) -> None:
+    there = replace(
+        FACTS,
+        crds={RULE_CRD: Crd(RULE_CRD, "PrometheusRule", ("v1",), {})},
+        workloads=(replace(work("operator", "x"), kind="Deployment", images=(image,)),),
+    )
+    assert len(rules(there, monitoring_prometheus="none")) == count
+    assert ("GF894" in codes(stack(there, monitoring_prometheus="none"))) is (count == 0)
 
 
 def test_rules_get_the_labels_that_a_prometheus_selects() -> None:

@@ -26,7 +26,6 @@ from gpufleet.monitoring.adapter import ADAPTER
 from gpufleet.monitoring.autoscalers import (
     Scaling,
     hpa_version,
-    parse_quantity,
     render_hpa,
     scaled_object,
 )
@@ -300,6 +299,12 @@ def test_a_scaled_object_asks_for_one_number() -> None:
     assert trigger["metadata"]["ignoreNullValues"] == "false"
 
 
-@pytest.mark.parametrize(("text", "number"), [("60", 60), ("60Gi", 64424509440), ("250k", 250000)])
-def test_quantities(text: str, number: int) -> None:
-    assert parse_quantity(text) == number
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("60", 60), ("60Gi", 64424509440), ("1.5Gi", 1610612736), ("250k", 250000), ("1G", 10**9),
+     ("500m", 0.5)],
+)  # fmt: skip
+def test_a_threshold_is_a_number(text: str, number: float) -> None:
+    wanted = replace(WANTED, value=text)
+    found = yaml.safe_load(scaled_object(CATALOG, wanted, "http://prometheus:9090"))["spec"]
+    assert float(found["triggers"][0]["metadata"]["threshold"]) == number

@@ -14,9 +14,8 @@ from gpufleet.core.findings.settings import NEAR_MISS
 from gpufleet.core.stopped import Stopped
 from gpufleet.run import findings, lifecycle
 from gpufleet.run.invocation import Invocation
-from gpufleet.run.junit import report_junit
 from gpufleet.run.lifecycle import ReportedRun, requested_reports
-from gpufleet.run.report import HostReport, RunFacts
+from gpufleet.run.report import HostReport, RunFacts, report_junit
 
 START = datetime(2026, 11, 25, tzinfo=timezone.utc)
 FACTS = RunFacts("inv.py", ("deploys/gpu_node.py",), START, START + timedelta(seconds=9), False, 1)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpufleet.formats.model import EditRecord, Merged
 from gpufleet.toolkit.config import containerd, crio, docker
 from gpufleet.toolkit.config.desired import DesiredRuntime
-from gpufleet.toolkit.dockerd import dockerd_options
+from gpufleet.toolkit.config.docker import dockerd_options
 from tests.selection import examples
 
 pytestmark = pytest.mark.claim(

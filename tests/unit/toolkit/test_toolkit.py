@@ -295,6 +295,15 @@ class TestCdi:
         done = plan(docker_host())
         assert (done.cdi.keeper, done.cdi.path) == ("refresh", "/var/run/cdi/nvidia.yaml")
 
+    def test_a_user_moved_the_spec(self) -> None:
+        environment = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+        moved = file(environment, "NVIDIA_CTK_CDI_OUTPUT_FILE_PATH=/etc/cdi/nvidia.yaml\n")
+        facts = docker_host()
+        facts = replace(facts, files={**facts.files, **moved})
+        assert plan(facts).cdi.path == "/etc/cdi/nvidia.yaml"
+        after = carried_out(facts, plan(facts))
+        assert not plan(after).cdi.stale(DRIVER)
+
     def test_el7_has_no_such_units(self) -> None:
         el7 = OsRelease("centos", "7")
         done = plan(replace(docker_host(), os=el7, package_manager="yum"))
@@ -314,6 +323,15 @@ class TestCdi:
     def test_two_specs(self) -> None:
         old = CdiSpec("/etc/cdi/nvidia.yaml", DRIVER)
         assert "GF416" in codes(plan(replace(docker_host(), cdi_specs=(old,))))
+
+
+def test_a_containerd_without_a_unit_is_part_of_docker() -> None:
+    """As in docker's archive of programs: dockerd starts containerd with a file of its own."""
+    phantom = runtime("containerd", "", running=False)
+    facts = docker_host()
+    facts = replace(facts, runtimes={**facts.runtimes, **phantom})
+    assert [each.key for each in plan(facts).runtimes] == ["docker"]
+    assert len(plan(facts, runtimes=["containerd"]).runtimes) == 1
 
 
 def test_another_tool_s_spec_says_nothing_of_ours() -> None:

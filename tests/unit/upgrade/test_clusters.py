@@ -232,6 +232,29 @@ def test_a_copied_machine_id_makes_no_node_a_plain_host(
     assert [each.refusals[0][:5] for each in seen if each.refusals] == ["GF067"]
 
 
+@pytest.mark.parametrize(
+    ("labels", "before", "reason"),
+    [({"nvidia.com/gpu.deploy.driver": "pre-installed"}, "580.95.05", ""),
+     ({"nvidia.com/gpu.deploy.driver": "pre-installed"}, None, "GF070"),
+     ({"nvidia.com/gpu.deploy.driver": "true"}, "580.95.05", "GF070"), ({}, "580.95.05", "GF070")],
+)  # fmt: skip
+def test_the_operator_leaves_a_driver_of_the_host_alone(
+    monkeypatch: pytest.MonkeyPatch, labels: dict[str, str], before: str | None, reason: str
+) -> None:
+    there = node("a", "1")
+    there["metadata"]["labels"] = labels
+    monkeypatch.setattr(clusters, "every_node", lambda api: [there])
+    monkeypatch.setattr(clusters, "owns_driver", lambda api: True)
+    monkeypatch.setattr(
+        clusters,
+        "ClusterApi",
+        lambda access: SimpleNamespace(context="c", get=system, close=lambda: None),
+    )
+    view = HostView("a", machine="1", before=before)
+    _, places = find_nodes([view], [KubeAccess("file", "")], {"a": ("a",)})
+    assert (places["a"].reason or "")[:5] == reason
+
+
 def test_names_are_looked_up_once_however_many_nodes_share_a_machine_id(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -15,9 +15,9 @@ from gpufleet.core.metrics import write_metrics
 from gpufleet.kube.findings import API_UNREACHABLE, LEASE_LOST
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.upgrade.events import REASONS, event_of
 from gpufleet.upgrade.host_state import OPEN, Phase
 from gpufleet.upgrade.operations.metrics import UPGRADE_METRICS_PREFIX, upgrade_metrics_text
+from gpufleet.upgrade.show import REASONS, event_of
 from tests.fakes.upgrade_fleet import World, fleet_of, moved
 
 OURS = upgrade_metrics_text(World(fleet_of("h")).planned(), {}, "i", running=True)

@@ -153,6 +153,7 @@ def _sections() -> dict[str, str]:
         "unattended": "Unattended-Upgrade::Package-Blacklist:: nvidia-\n"
         "Unattended-Upgrade::Package-Blacklist:: libnvidia-",
         "nvidia-ctk": "NVIDIA Container Toolkit CLI version 1.20.0\ncommit: 1234",
+        "toolkit-config": '[nvidia-container-runtime]\nmode = "auto"\n',
         "low-level-runtime": "NVIDIA Container Runtime version 1.20.1\nrunc version 1.1.5",
         "toolkit-programs": "runs /usr/bin/nvidia-container-cli\nruns /usr/bin/nvidia-ctk",
         "cdi:/etc/cdi/nvidia.yaml": cdi_spec(VERSION, 2),

@@ -41,6 +41,16 @@ def test_all_gpus_are_offered(found: Any, slices: int | None) -> None:
     check(cluster_of(found, device_plugin_time_slicing=slices))
 
 
+def test_partitions_count_instead_of_the_gpus_that_they_divide() -> None:
+    divided = node("0", "0", **{COUNT: "8"})
+    divided.status.allocatable["nvidia.com/mig-1g.10gb"] = "56"
+    divided.status.capacity["nvidia.com/mig-1g.10gb"] = "56"
+    check(cluster_of(divided))
+    divided.status.allocatable["nvidia.com/mig-1g.10gb"] = "0"
+    with pytest.raises(CheckFailed, match="GF792"):
+        check(cluster_of(divided))
+
+
 @pytest.mark.parametrize(
     ("found", "slices"),
     [

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.become import Unusable, parse_become
 from gpufleet.verify.connection import Connections
 from gpufleet.verify.inventory import Target
+from gpufleet.verify.probe import Unusable, parse_become
 
 # Notes its words, reads a line where -S stands among them, then runs the words that follow its own.
 PROGRAM = """#!{python}

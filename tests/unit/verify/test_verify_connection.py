@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.become import Unusable
 from gpufleet.verify.connection import ssh_config, ssh_name
 from gpufleet.verify.inventory import (
     Target,
@@ -17,7 +16,7 @@ from gpufleet.verify.inventory import (
     parse_targets,
     select_targets,
 )
-from gpufleet.verify.probe import ssh_reason
+from gpufleet.verify.probe import Unusable, ssh_reason
 
 SOCKET = Path("/tmp/gfv-x/0.s")
 

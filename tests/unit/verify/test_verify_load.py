@@ -80,3 +80,15 @@ def test_idle_gpus(answer: Any, idle: Any) -> None:
     request = LoadRequest("image", ())
     assert find_idle_gpus(cluster, LoadResult("job-1", 2, ""), request) == idle
     assert 'pod=~"job-1-.*"' in asked[0]
+
+
+@pytest.mark.parametrize("label", ["node", "kubernetes_node", "hostname", "Hostname"])
+def test_equal_gpus_of_two_nodes_are_two(label: str) -> None:
+    """dcgm-exporter 4.8.3 and newer have no label Hostname."""
+    answer = [
+        {"metric": {label: node, "gpu": "0"}, "value": [0, value]}
+        for node, value in (("n1", "10"), ("n2", "99"))
+    ]
+    cluster: Any = SimpleNamespace(prometheus=lambda query: answer)
+    found = find_idle_gpus(cluster, LoadResult("job-1", 2, ""), LoadRequest("image", ()))
+    assert found == ["n1 GPU 0: busy 10 %"]
