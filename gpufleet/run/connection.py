@@ -30,6 +30,7 @@ from gpufleet.run.findings import HOST_KEY_CHANGED, HOST_KEY_UNKNOWN, UNREACHABL
 
 _connect, _connect_once = SSHConnector.connect, SSHConnector._connect
 _from_line = HostKeyEntry.from_line
+_offered_keys = paramiko.Transport.preferred_keys.fget  # type: ignore[attr-defined]
 _WHY = "gpufleet_unreached"  # key in pyinfra's connector_data: a finding
 _UNKNOWN_KEY = re.compile(r"\w+Policy: No host key for (?P<address>\S+) found in known_hosts")
 _SILENCE = 1.0  # seconds between paramiko's checks for a keepalive or the end
@@ -77,6 +78,7 @@ def stop_alone() -> None:
     has the inventory, and connects right after.
     """
     HostKeyEntry.from_line = staticmethod(_known_host)  # type: ignore[assignment, method-assign]
+    paramiko.Transport.preferred_keys = property(_preferred_keys)  # type: ignore[assignment]
     if SSHConnector.connect is not _connect_or_say_why:
         SSHConnector.connect = _connect_or_say_why  # type: ignore[assignment, method-assign]
     for module in (ssh_util, util):  # for keys, for sudo
@@ -93,6 +95,17 @@ def _known_host(line: str, number: int | None = None) -> HostKeyEntry | None:
         return None if line.startswith("@") else _from_line(line, number)
     except InvalidHostKey:
         return None
+
+
+def _preferred_keys(transport: paramiko.Transport) -> tuple[str, ...]:
+    """The types of host keys to ask for. A known RSA key is asked for by its SHA-2 signatures:
+    servers no longer offer ssh-rsa, and with a key of another type the host's looks changed.
+
+    Source: https://github.com/paramiko/paramiko/issues/2411 (read 2026-11-28)
+    """
+    keys = tuple(_offered_keys(transport))
+    first = tuple(key for key in keys if re.fullmatch(r"rsa-sha2-\d+", key))
+    return tuple(dict.fromkeys((*first, *keys))) if keys[:1] == ("ssh-rsa",) else keys
 
 
 def explain_unreached(host: Host) -> Finding:
@@ -205,24 +218,10 @@ def _without_key_warning(line: logging.LogRecord) -> bool:
     return (line.levelno, line.funcName) != (logging.WARNING, _connect_once.__name__)
 
 
-class _RsaTransport(paramiko.Transport):
-    """Asks for a known RSA key by its SHA-2 signatures: servers no longer offer ssh-rsa, and with
-    another key the host's key would look changed.
-
-    Source: https://github.com/paramiko/paramiko/issues/2411 (read 2026-11-28)
-    """
-
-    @property
-    def preferred_keys(self) -> tuple[str, ...]:
-        keys = tuple(super().preferred_keys)
-        first = tuple(key for key in keys if key.startswith("rsa-sha2-"))
-        return (*first, *keys) if keys[:1] == ("ssh-rsa",) else keys
-
-
 def nodelay_transport(sock: Any, **kwargs: Any) -> paramiko.Transport:
     """An SSH transport without Nagle's delay, which costs 44 ms per command. It wakes up once a
     second while its host is silent; paramiko's own wakes up ten times."""
-    transport = _RsaTransport(sock, **kwargs)
+    transport = paramiko.Transport(sock, **kwargs)
     if isinstance(sock, socket.socket):
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(_SILENCE)

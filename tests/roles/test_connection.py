@@ -13,6 +13,7 @@ from typing import Any
 
 import paramiko
 import pytest
+from paramiko.hostkeys import HostKeyEntry
 from paramiko.ssh_exception import NoValidConnectionsError
 from pyinfra.api import Config, Inventory, State
 from pyinfra.api.exceptions import ConnectError
@@ -68,6 +69,41 @@ def test_a_refused_connection_says_so_and_names_no_address(monkeypatch: pytest.M
     refused = {("10.0.0.7", 22): ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")}
     why = unreached(monkeypatch, raises(NoValidConnectionsError(refused)), "Could not connect")
     assert why.startswith("Connection failed: Connection refused (port 22). ")
+
+
+def test_a_line_that_paramiko_cannot_read_hides_no_host(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A line of a certificate authority, and one that is damaged."""
+    monkeypatch.setattr(HostKeyEntry, "from_line", HostKeyEntry.from_line)  # restored afterwards
+    monkeypatch.setattr(SSHConnector, "connect", SSHConnector.connect)
+    connection.stop_alone()
+    key = paramiko.ECDSAKey.generate()
+    known = f"{key.get_name()} {key.get_base64()}"
+    file = tmp_path / "known_hosts"
+    file.write_text(
+        f"@cert-authority *.example.com {known}\nbroken {key.get_name()} A\none {known}\n"
+    )
+    assert paramiko.HostKeys(str(file)).check("one", key)
+
+
+def test_a_known_rsa_key_is_asked_for_by_its_sha2_signatures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    patched = (paramiko.Transport, "preferred_keys"), (SSHConnector, "connect")
+    for where, name in patched:
+        monkeypatch.setattr(where, name, getattr(where, name))  # restored afterwards
+    connection.stop_alone()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as sock,
+    ):
+        transport = paramiko.Transport(sock)
+        options = transport.get_security_options()
+        options.key_types = ["ssh-rsa", "ssh-ed25519", "rsa-sha2-512", "rsa-sha2-256"]
+        assert transport.preferred_keys[:3] == ("rsa-sha2-512", "rsa-sha2-256", "ssh-rsa")
+        options.key_types = ["ssh-ed25519", "ssh-rsa"]
+        assert transport.preferred_keys[0] == "ssh-ed25519"
 
 
 def test_a_silent_connection_seldom_wakes_up() -> None:

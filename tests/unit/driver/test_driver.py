@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.files import MODPROBE_FILE, PREFERENCES_FILE
+from gpufleet.driver.files import DRACUT_FILE, MODPROBE_FILE, PREFERENCES_FILE
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
@@ -132,6 +132,16 @@ def test_running_gpu_work_blocks_a_change(converged: NodeFacts, data: dict[str, 
     busy = replace(converged, gpu_processes=(GpuProcess(4711, "python3"),))
     assert "GF530" in blocking(busy, **data)
     assert "GF530" not in blocking(busy, **data, driver_allow_disruption=True)
+
+
+def test_dracut_takes_the_blacklist_into_an_image_for_any_host() -> None:
+    """Cloud images have hostonly="no": dracut leaves /etc/modprobe.d out of their initramfs."""
+    rocky = bare_host(
+        os=OsRelease("rocky", "9.6", ("rhel", "centos", "fedora")), package_manager="dnf"
+    )
+    files = {file.path: file.content for file in plan_for(rocky).wanted_files}
+    assert f'install_items+=" {MODPROBE_FILE} "' in str(files[DRACUT_FILE])
+    assert DRACUT_FILE not in {file.path for file in plan_for(bare_host()).wanted_files}
 
 
 @pytest.mark.claim("A driver change destroys no MIG devices unless a key allows it.", level=1)
