@@ -16,6 +16,7 @@ from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
+_PREBUILT = re.compile(r"kmod-nvidia-(?!.*dkms$).+")
 SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archive"}
 
 
@@ -30,6 +31,23 @@ def installed_version(
     others.sort(key=lambda name: facts.packages[name].upstream != facts.library)
     names = there or others
     return facts.packages[names[0]].upstream if names else None
+
+
+def without_build(
+    choice: DriverChoice, packages: tuple[str, ...], before: str | None, facts: NodeFacts
+) -> tuple[str, ...]:
+    """The packages without that of the module's source, if the installed driver stays and its
+    module comes built, as from NVIDIA's streams without -dkms on EL.
+
+    Source: https://github.com/NVIDIA/yum-packaging-precompiled-kmod (read 2026-11-28)
+    """
+    module = facts.module_on_disk
+    stays = before and choice.version in (None, before) and before.split(".")[0] == choice.branch
+    built = any(_PREBUILT.fullmatch(name) for name in facts.packages)
+    if not (stays and built and module):
+        return packages
+    right = (module.version, module.flavour) == (before, choice.modules)
+    return tuple(name for name in packages if not (right and name.endswith("-dkms")))
 
 
 def of_another_source(

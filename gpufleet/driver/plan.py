@@ -15,6 +15,7 @@ from gpufleet.driver.action import (
     is_loaded,
     lower_driver,
     of_another_source,
+    without_build,
 )
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
@@ -112,6 +113,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
     family = re.compile("|".join(f"(?:{pattern})" for pattern in names.family) or "(?!)")
     installed = tuple(sorted(name for name in facts.packages if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
+    packages = without_build(choice, packages, before, facts)
     foreign = of_another_source(choice, packages, our_packages(facts), facts)
     target, action, reason = decide_driver_action(choice, packages, before, foreign, facts)
     moves = action != "none"

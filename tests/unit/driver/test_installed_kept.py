@@ -10,7 +10,7 @@ import pytest
 from gpufleet.core.findings import Finding
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, Package
+from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
@@ -150,6 +150,25 @@ def test_transitional_packages_of_a_former_branch_do_not_give_the_version() -> N
     assert planned(there).of(DRIVER) is None
     (finding,) = kept(there)
     assert version in finding.message
+
+
+@pytest.mark.parametrize("data", [{}, {"driver_branch": "580"}, {"driver_branch": "590"}])
+def test_a_module_that_came_built_stays(data: dict[str, str]) -> None:
+    """`dnf module install nvidia-driver:580` installs a kmod for the kernel, and no DKMS."""
+    version = "580.105.08"
+    rocky = OsRelease("rocky", "9.6", ("rhel", "centos", "fedora"))
+    bare = bare_host(os=rocky, package_manager="dnf")
+    names = [n for n in plan_for(bare, driver_version=version).packages if not n.endswith("-dkms")]
+    packages = {name: Package(name, f"{version}-1.el9", "x86_64") for name in names}
+    prebuilt = f"kmod-nvidia-open-{version}-5.14.0-570.58.1"
+    packages[prebuilt] = Package(prebuilt, f"{version}-3.el9", "x86_64")
+    there = replace(
+        bare, packages=packages, modules={"nvidia": version, "nvidia_uvm": version},
+        library=version, module_on_disk=ModuleOnDisk(version, "Dual MIT/GPL"),
+    )  # fmt: skip
+    plan = driver(there, **data)
+    assert (plan.action, plan.load) == ("none", False)
+    assert bool(kept(there, **data)) is (data.get("driver_branch") == "590")
 
 
 def test_a_private_version_that_is_installed_is_repaired() -> None:
