@@ -54,6 +54,8 @@ def bare_host(sandbox_host: HostFactory, _touched: set[str]) -> HostFactory:
         found = sandbox_host(kind)
         if was_touched:
             found.reset()
+        if kind == "el7":
+            found.run("mkdir -p /etc/dracut.conf.d")  # of dracut's package, which is imitated
         return found
 
     return find
