@@ -170,7 +170,7 @@ def disruption_findings(
 def lost_mig_devices(settings: DriverSettings, facts: NodeFacts) -> list[Finding]:
     """A blocker if unloading the module would destroy MIG devices.
 
-    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (Persistence, 2026-11-28)
+    Source: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/ (Getting Started with MIG)
     """
     if settings.allow_mig_loss or facts.listed is None or not facts.listed.mig_devices:
         return []

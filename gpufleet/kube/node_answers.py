@@ -10,7 +10,7 @@ from typing import Any
 from gpufleet.core.entries import Entry, Sourced, entry_loader
 
 Answer = Mapping[str, Any]
-GPU_RESOURCE = "nvidia.com/gpu"
+GPU_RESOURCE = "nvidia.com/gpu"  # https://github.com/NVIDIA/k8s-device-plugin (read 2026-11-20)
 GPU_VARIANTS = (f"{GPU_RESOURCE}.", "nvidia.com/mig-")  # beginnings of names
 _OWN_DOMAINS = ("kubernetes.io/", "hugepages-")  # resources that are not extended resources
 _QUANTITY = re.compile(r"(\d+)(k|M)?")

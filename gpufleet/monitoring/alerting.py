@@ -59,8 +59,8 @@ def plan_alerts(
 
 
 def _old_reader(catalog: AlertCatalog, facts: ClusterFacts) -> str | None:
-    """An existing operator, or a Prometheus of one, that cannot read our rules: its webhook would
-    refuse them, or it would not configure any Prometheus any more."""
+    """The operator, or a Prometheus of it, that is too old for our rules: its webhook refuses them,
+    or, without a webhook, it stops configuring every Prometheus that selects them."""
     for work in facts.workloads:
         for image in work.images if work.wanted else ():
             name, _, tag = image.split("@")[0].rsplit("/", 1)[-1].partition(":")

@@ -267,7 +267,7 @@ def _conflict(
         entries = "all but one of them"
     else:
         files = (
-            f"{place} is to be added in {repository.file}, and the host has it with other options "
+            f"gpufleet adds {place} in {repository.file}, and the host has it with other options "
             f"in {', '.join(users)}"
         )
         entries = f"the one in {' and '.join(users)}"

@@ -82,8 +82,8 @@ class ToolkitPlan:
 
 
 def _is_wanted(settings: ToolkitSettings, runtime: Runtime, facts: NodeFacts) -> bool:
-    """True if a runtime is to be configured. A program without a unit is part of another runtime:
-    docker's archive of programs has a containerd that dockerd starts with its own file."""
+    """True if gpufleet configures the runtime. A containerd without a unit belongs to docker: the
+    dockerd of docker's archive starts it with a file that dockerd writes."""
     if settings.runtimes == "auto":
         known = runtime.name != "containerd" or runtime.unit in facts.services
         return runtime.running or known
