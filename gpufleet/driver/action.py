@@ -16,7 +16,8 @@ from gpufleet.facts.gpu_work import gpu_work
 from gpufleet.facts.model import NodeFacts
 
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
-_PREBUILT = re.compile(r"kmod-nvidia-(?!.*dkms$).+")
+_PREBUILT = re.compile(r"kmod-nvidia-(?!.*dkms$).+|linux-modules-nvidia-\d.+")
+_MODULE_SOURCE = re.compile(r".+-dkms|nvidia-(dkms|kernel-source)-.+")
 SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archive"}
 
 
@@ -36,10 +37,11 @@ def installed_version(
 def without_build(
     choice: DriverChoice, packages: tuple[str, ...], before: str | None, facts: NodeFacts
 ) -> tuple[str, ...]:
-    """The packages without that of the module's source, if the installed driver stays and its
-    module comes built, as from NVIDIA's streams without -dkms on EL.
+    """The packages without missing ones of the module's source, if the installed driver stays and
+    its module comes built: from NVIDIA's streams without -dkms on EL, from Ubuntu's archive.
 
-    Source: https://github.com/NVIDIA/yum-packaging-precompiled-kmod (read 2026-11-28)
+    Source: https://github.com/NVIDIA/yum-packaging-precompiled-kmod and
+    https://github.com/PXDiv/Div-Acer-Manager-Max/issues/38 (read 2026-11-28)
     """
     module = facts.module_on_disk
     stays = before and choice.version in (None, before) and before.split(".")[0] == choice.branch
@@ -47,7 +49,19 @@ def without_build(
     if not (stays and built and module):
         return packages
     right = (module.version, module.flavour) == (before, choice.modules)
-    return tuple(name for name in packages if not (right and name.endswith("-dkms")))
+    lacking = {name for name in packages if name not in facts.packages}
+    built_from = {name for name in lacking if right and _MODULE_SOURCE.fullmatch(name)}
+    return tuple(name for name in packages if name not in built_from)
+
+
+def without_other_kernels(
+    installed: tuple[str, ...], companions: tuple[str, ...], kernel: str
+) -> tuple[str, ...]:
+    """The installed packages without the same precompiled modules for other kernels: their
+    metapackage requires those of the newest kernel, so apt decides about them."""
+    stems = [name.removesuffix(kernel) for name in companions if name.endswith(kernel)]
+    others = re.compile("|".join(rf"{re.escape(stem)}\d.*" for stem in stems) or "(?!)")
+    return tuple(name for name in installed if not others.fullmatch(name))
 
 
 def of_another_source(

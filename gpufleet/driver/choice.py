@@ -162,6 +162,7 @@ class DriverRequest:
     settings: DriverSettings
     today: date
     installed: tuple[str, str] | None = None  # branch and modules of the driver on the host
+    flavour: str = ""  # of the kernel's metapackages; "": the last part of the kernel's release
 
     def having(self, **changes: object) -> DriverRequest:
         """A copy of the request with other settings."""

@@ -98,7 +98,7 @@ def _filled(request: DriverRequest, branch: int, templates: Iterable[str]) -> tu
         "version": request.settings.version,
         "kernel": request.kernel,
         "kernel_version": kernel[0],
-        "flavour": kernel[-1],
+        "flavour": request.flavour or kernel[-1],
     }
     filled = []
     for name in templates:

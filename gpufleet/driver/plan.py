@@ -16,6 +16,7 @@ from gpufleet.driver.action import (
     lower_driver,
     of_another_source,
     without_build,
+    without_other_kernels,
 )
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
@@ -23,6 +24,7 @@ from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.files import DRIVER_BEGUN_PATH
+from gpufleet.facts.kernels import kernel_flavour
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.file_write import FileWrite
 from gpufleet.host.notices import reload_waits
@@ -107,6 +109,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         nvswitch=bool(facts.nvswitches),
         settings=settings,
         installed=branch_and_modules(facts),
+        flavour=kernel_flavour(facts),
     )
     names = choice.packages
     packages = names.install + (names.fabric_manager if facts.nvswitches else ())
@@ -130,7 +133,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         revision=names.revision,
         lowest=before or "" if target is None else "",
         needed=moves,
-        installed=installed,
+        installed=without_other_kernels(installed, names.companions, facts.kernel.release),
         prerequisites=_prerequisites(choice, facts) + plugin,
         companions=names.companions,
         conflicting=names.rivals,

@@ -40,13 +40,15 @@ def resolve_driver(
     settings: DriverSettings,
     today: date | None = None,
     installed: tuple[str, str] | None = None,
+    flavour: str = "",
 ) -> DriverChoice:
     """Resolve the driver for one host.
 
     `distribution`: a code if the catalog does not have it; `architecture`, `kernel`: from uname;
     `devices`: PCI device ids of the GPUs. `today` affects only warnings about end of life; the
     choice depends only on the other arguments and the catalog. `installed`: branch and modules of
-    the driver on the host, which keeps its modules if they fit its GPUs.
+    the driver on the host, which keeps its modules if they fit its GPUs. `flavour`: of the kernel's
+    metapackages, if they are known.
     """
     archive = None if isinstance(distribution, str) else distribution.archive
     choice = DriverChoice(
@@ -84,6 +86,7 @@ def resolve_driver(
         settings=settings,
         today=today or date.today(),
         installed=installed,
+        flavour=flavour,
     )
     repository, key_findings = driver_repository(request)
     picked = _pick(request, replace(choice, packages=no_packages(request), repository=repository))

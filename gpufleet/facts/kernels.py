@@ -22,6 +22,26 @@ def newer_kernel(facts: NodeFacts) -> str:
     return newest if newest and version_order(newest) > version_order(running) else ""
 
 
+def kernel_flavour(facts: NodeFacts) -> str:
+    """The end of the names of Ubuntu's metapackages for the running kernel: generic-hwe-24.04,
+    nvidia-64k. It is that of an installed linux-image metapackage, if one fits. "" if not known.
+
+    Source: https://github.com/PXDiv/Div-Acer-Manager-Max/issues/38 (read 2026-11-28), where kernel
+    6.14.0-24-generic has linux-modules-nvidia-570-generic-hwe-24.04
+    """
+    found = _FLAVOUR.search(facts.kernel.release)
+    if found is None:
+        return ""
+    flavour, series = found["flavour"].lstrip("-"), facts.kernel.release.split("-")[0]
+    names = re.compile(rf"linux-image-({re.escape(flavour)}(?:-(?:hwe-|lts-)?[\d.]+)?)")
+    there = [
+        (bool(re.match(rf"{re.escape(series)}[.-]", package.version)), match[1])
+        for package in facts.packages.values()
+        if (match := names.fullmatch(package.name))
+    ]
+    return max(there, default=(True, flavour))[1]
+
+
 def _of_debian(facts: NodeFacts) -> Iterator[str]:
     flavour = _FLAVOUR.search(facts.kernel.release)
     for name, package in facts.packages.items():

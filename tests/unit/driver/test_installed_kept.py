@@ -171,6 +171,42 @@ def test_a_module_that_came_built_stays(data: dict[str, str]) -> None:
     assert bool(kept(there, **data)) is (data.get("driver_branch") == "590")
 
 
+@pytest.mark.parametrize("build", ["dkms", "precompiled"])
+def test_ubuntus_precompiled_modules_stay(build: str) -> None:
+    """`ubuntu-drivers install --gpgpu` installs modules from the archive, and no DKMS."""
+    kernel, hwe = "6.8.0-64-generic", "generic-hwe-22.04"
+    image = Package(f"linux-image-{hwe}", "6.8.0-64.67~22.04.1", "amd64")
+    bare = bare_host(packages={image.name: image})
+    bare = replace(bare, kernel=replace(bare.kernel, release=kernel))
+    data = {"driver_source": "distro", "driver_branch": "580"}
+    asked = plan_for(bare, driver_build="precompiled", **data)
+    stem = "linux-modules-nvidia-580-server-open-"
+    assert set(asked.choice.packages.companions) == {f"{stem}{kernel}", f"{stem}{hwe}"}
+    userland = dict.fromkeys(asked.packages, f"{THERE}-0ubuntu0.22.04.1")
+    modules = dict.fromkeys(asked.choice.packages.companions, "6.8.0-64.67~22.04.1+1")
+    there = replace(
+        bare, modules={"nvidia": THERE, "nvidia_uvm": THERE}, library=THERE,
+        module_on_disk=ModuleOnDisk(THERE, "Dual MIT/GPL"),
+        packages={image.name: image} | {
+            name: Package(name, version, "amd64") for name, version in (userland | modules).items()
+        },
+    )  # fmt: skip
+    plan = driver(there, driver_build=build, **data)
+    assert (plan.action, plan.load) == ("none", False)
+
+
+def test_precompiled_modules_of_other_kernels_are_left_to_apt() -> None:
+    stem = "linux-modules-nvidia-580-server-open-"
+    newer, former = (
+        f"{stem}5.15.0-130-generic",
+        "linux-modules-nvidia-570-server-5.15.0-122-generic",
+    )
+    there = {name: Package(name, "5.15.0-130.140", "amd64") for name in (newer, former)}
+    data = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "580"}
+    plan = plan_for(bare_host(packages=there), **data)
+    assert plan.transaction.installed == (former,)
+
+
 def test_a_private_version_that_is_installed_is_repaired() -> None:
     facts = replace(converged_host("580.178.04"), module_on_disk=None, modules={})
     packages = {

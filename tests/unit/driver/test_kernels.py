@@ -9,6 +9,8 @@ import pytest
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.resolve import resolve_driver
 from gpufleet.driver.settings import DriverSettings
+from gpufleet.facts.kernels import kernel_flavour
+from gpufleet.facts.model import Kernel, Package
 from gpufleet.node.catalog import load_catalog
 from gpufleet.packages.trial import KERNEL, apt_refusal, read_rpm_trial, rpm_refusal
 from tests.unit.hosts import bare_host, resolved_transaction
@@ -49,6 +51,30 @@ KERNELS = [
     ("ubuntu2404", "6.8.0-1010-azure-nvidia", "linux-headers-{kernel}"),
     ("ubuntu2404", "6.8.0-1014-nvidia-64k", "linux-headers-{kernel}"),
 ]
+
+
+@pytest.mark.parametrize(
+    ("release", "metapackages", "flavour"),
+    [
+        ("6.14.0-24-generic", {"generic-hwe-24.04": "6.14.0-24.24~24.04.1"}, "generic-hwe-24.04"),
+        (
+            "6.8.0-64-generic",
+            {"generic": "6.8.0-64.67", "generic-hwe-24.04": "6.14.0-24.24~24.04.1"},
+            "generic",
+        ),
+        ("5.15.0-122-generic", {"generic": "5.15.0.122.122"}, "generic"),
+        ("6.8.0-1029-aws", {"aws-lts-24.04": "6.8.0-1029.31"}, "aws-lts-24.04"),
+        ("6.8.0-1014-nvidia-64k", {"nvidia": "6.8.0-1014.15"}, "nvidia-64k"),
+        ("5.14.0-427.13.1.el9_4.x86_64", {}, ""),
+    ],
+)
+def test_the_flavour_is_that_of_the_metapackage_of_the_kernel(
+    release: str, metapackages: dict[str, str], flavour: str
+) -> None:
+    names = {f"linux-image-{end}": version for end, version in metapackages.items()}
+    packages = {name: Package(name, version, "amd64") for name, version in names.items()}
+    facts = bare_host(packages=packages, kernel=Kernel(release, "x86_64", headers=False))
+    assert kernel_flavour(facts) == flavour
 
 
 def choice_for(distribution: str, kernel: str, architecture: str = "x86_64") -> DriverChoice:
