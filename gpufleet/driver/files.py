@@ -38,10 +38,11 @@ def wanted_files(
         FileWrite(MODPROBE_FILE, render_template("driver/modprobe.conf", modules=RIVALS)),
         FileWrite(MODULES_LOAD_FILE, render_template("driver/modules-load.conf", modules=modules)),
     ]
-    if facts.package_manager != "apt":  # dracut: images of clouds lack /etc/modprobe.d
+    apt = facts.package_manager == "apt"
+    if not apt or "dracut" in facts.packages:  # images of clouds lack /etc/modprobe.d
         dracut = render_template("driver/dracut.conf", path=MODPROBE_FILE)
         files.insert(0, FileWrite(DRACUT_FILE, dracut))
-    elif hold:
+    if apt and hold:
         files.append(FileWrite(UNATTENDED_FILE, render_template("driver/unattended-upgrades")))
     return tuple(files)
 

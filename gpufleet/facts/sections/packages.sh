@@ -1,7 +1,7 @@
 # Packages by $format; $carried: which of the driver's packages there are. Parsed by packages.py.
 # What plan functions ask for, and whatever dpkg has not fully installed or holds.
 families='nvidia|^NVIDIA-|^cuda-(drivers|keyring|repo|compat)|^lib(cuda|nvcuvid|nvoptix|nvsdm|xnvctrl)'
-families="$families|^(dkms|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
+families="$families|^(dkms|dracut|gcc(-[0-9.]+)?|libc6-dev|make|mokutil|epel-release|elfutils-libelf-devel|dpkg|rpm)\$"
 families="$families|^(linux|proxmox|pve)-(image|kernel|headers|modules)"
 families="$families|^kernel[0-9.]*(-(uek(64k)?|rt|64k|lt|ml|plus|debug))*(-(core|devel|headers|image|modules).*)?\$"
 families="$families|^(docker|containerd|cri-(o|tools)|moby|runc|crun|podman|kube(let|adm|ctl|rnetes-cni)|datacenter-gpu)"

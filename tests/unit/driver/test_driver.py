@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gpufleet.core.findings import Finding
-from gpufleet.driver.files import DRACUT_FILE, MODPROBE_FILE, PREFERENCES_FILE
+from gpufleet.driver.files import DRACUT_FILE, MODPROBE_FILE, PREFERENCES_FILE, UNATTENDED_FILE
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.record import DriverEntry
 from gpufleet.driver.role import ROLE as DRIVER
@@ -142,6 +142,9 @@ def test_dracut_takes_the_blacklist_into_an_image_for_any_host() -> None:
     files = {file.path: file.content for file in plan_for(rocky).wanted_files}
     assert f'install_items+=" {MODPROBE_FILE} "' in str(files[DRACUT_FILE])
     assert DRACUT_FILE not in {file.path for file in plan_for(bare_host()).wanted_files}
+    ubuntu = bare_host(packages={"dracut": Package("dracut", "110-11", "all")})
+    paths = {file.path for file in plan_for(ubuntu).wanted_files}
+    assert {DRACUT_FILE, UNATTENDED_FILE} <= paths
 
 
 @pytest.mark.claim("A driver change destroys no MIG devices unless a key allows it.", level=1)

@@ -127,6 +127,7 @@ def looked_for() -> str:
         ("linux-headers-6.8.0-1010-aws", True),
         ("proxmox-headers-6.8.12-4-pve", True),
         ("pve-kernel-6.2.16-3-pve", True),
+        ("dracut", True),
         ("kernel-srpm-macros", False),
         ("kernel-tools-libs", False),
     ],
