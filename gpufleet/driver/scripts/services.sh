@@ -2,7 +2,10 @@
 # persistence daemon, and not without the fabric manager of a host with an NVSwitch.
 message=$1; shift
 for unit; do
-    packaged=$(systemctl cat "$unit" 2>/dev/null | sed -n 's/^ExecStart=\(.*--no-persistence-mode.*\)/\1/p' | tail -n 1)
+    # the command that systemd would use without gpufleet's file: the last one, also of a user's drop-in
+    packaged=$(systemctl cat "$unit" 2>/dev/null | awk '/^# \// { ours = /\/gpufleet\.conf$/ }
+        !ours && sub(/^ExecStart=/, "") { last = $0 }
+        END { if (last ~ /--no-persistence-mode/) print last }')
     if [ -n "$packaged" ]; then
         # Ubuntu's unit disables the one feature that the daemon is for
         folder=/etc/systemd/system/$unit.service.d
