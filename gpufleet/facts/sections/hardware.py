@@ -41,6 +41,8 @@ def parse_kernel(lines: Sequence[str]) -> Kernel:
             # An EFI variable: four bytes of attributes, then the value.
             values = rest.split()
             secure_boot = values[4] == "1" if len(values) > 4 else None
+        elif word == "unvalidated" and secure_boot:
+            secure_boot = rest.split()[4:5] != ["1"]
     if not release:
         raise ValueError("uname printed nothing")
     return Kernel(release, architecture, release in buildable, secure_boot, release in installed)

@@ -102,6 +102,10 @@ def test_kernels_and_secure_boot(host: FakeHost, shell: tuple[str, ...]) -> None
     kernel = facts(host, shell).kernel
     assert kernel.headers
     assert kernel.secure_boot is True
+    validation = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+    for value, enforced in ((b"\x00", True), (b"\x01", False)):
+        host.file(validation, b"\x06\x00\x00\x00" + value)
+        assert facts(host, shell).kernel.secure_boot is enforced
 
 
 def test_modules_and_devices(host: FakeHost, shell: tuple[str, ...]) -> None:
