@@ -36,7 +36,9 @@ def inspect_driver(settings: DriverSettings, facts: NodeFacts, plan: DriverPlan)
     builds = plan.choice.build == "dkms" and (plan.changes_packages or plan.load)
     enrolled = settings.mok_enrolled or _loaded_was_built_here(facts)
     if facts.kernel.secure_boot and builds and not enrolled:
-        found.append(findings.SECURE_BOOT())
+        archive = facts.distribution.archive if facts.distribution else None
+        built = archive and any("precompiled" in branch.build for branch in archive.branches)
+        found.append(findings.SECURE_BOOT(signed=findings.SIGNED_MODULES if built else ""))
     for rival in RIVALS:
         if rival in facts.modules and any(gpu.driver == rival for gpu in facts.gpus):
             found.append(findings.NOUVEAU_LOADED(module=rival))

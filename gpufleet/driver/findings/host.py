@@ -72,9 +72,13 @@ SECURE_BOOT = blocker(
     "Secure Boot is enabled, and DKMS signs modules here with a key that is not enrolled, so the "
     "kernel would reject them.",
     "Enrol the key (mokutil --import, then confirm at the console) and set driver_mok_enrolled = "
-    'True; or use driver_build = "precompiled" with driver_source = "distro"; or disable Secure '
-    "Boot.",
+    "True; or {signed}disable Secure Boot.",
+    advice="Enrol the key (mokutil --import, then confirm at the console) and set "
+    "driver_mok_enrolled = True; or disable Secure Boot. Where the distribution's archive has "
+    'signed modules, as on Ubuntu, driver_build = "precompiled" with driver_source = "distro" '
+    "installs these.",
 )
+SIGNED_MODULES = 'use driver_build = "precompiled" with driver_source = "distro"; or '
 
 NOUVEAU_LOADED = warning(
     "GF523",
@@ -150,7 +154,7 @@ MODULE_REFUSED = blocker(
     "modprobe nvidia failed.",
     "`Key was rejected`: Secure Boot (GF522). `No such device`: another driver is bound to the "
     "GPU (GF523), or the driver does not support this GPU. `Exec format error`: built for another "
-    "kernel.",
+    "kernel; `dkms status` names the module, `dkms install --force NAME/VERSION` builds it again.",
 )
 
 MODULE_BUSY = blocker(

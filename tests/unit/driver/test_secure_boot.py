@@ -9,9 +9,9 @@ import pytest
 
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts
+from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, OsRelease
 from gpufleet.node.settings import load_node_settings
-from tests.unit.hosts import KERNEL, converged_host, plan_for
+from tests.unit.hosts import KERNEL, bare_host, converged_host, plan_for
 
 VERSION, OTHER = "580.159.03", "580.178.04"
 BUILT = ModuleOnDisk(
@@ -57,6 +57,26 @@ def test_a_driver_moves_only_where_dkms_signs_with_an_enrolled_key(
     assert refused(facts, driver_version=OTHER) is expected
     assert refused(facts, driver_branch="550") is expected
     assert refused(facts, driver_version=OTHER, driver_mok_enrolled=True) is False
+
+
+@pytest.mark.parametrize(
+    ("system", "manager", "offered"),
+    [
+        (OsRelease("ubuntu", "22.04", ("debian",)), "apt", True),
+        (OsRelease("debian", "12"), "apt", False),
+        (OsRelease("almalinux", "9.6", ("rhel", "centos", "fedora")), "dnf", False),
+    ],
+)
+def test_signed_modules_are_advised_only_where_the_distribution_has_them(
+    system: OsRelease, manager: Any, offered: bool
+) -> None:
+    facts = bare_host(os=system, package_manager=manager)
+    facts = replace(facts, kernel=replace(facts.kernel, secure_boot=True))
+    settings, _ = load_node_settings({})
+    assert settings
+    found = inspect_driver(settings.of(DRIVER), facts, plan_for(facts))
+    (refusal,) = [finding for finding in found if finding.code == "GF522"]
+    assert ("precompiled" in refusal.remedy) is offered
 
 
 @pytest.mark.parametrize("module", [BUILT, DISTRIBUTIONS])
