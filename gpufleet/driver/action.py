@@ -8,7 +8,7 @@ from typing import Literal
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
-from gpufleet.core.versions import version_tuple
+from gpufleet.core.versions import version_order, version_tuple
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
 from gpufleet.driver.settings import DriverSettings
@@ -54,14 +54,22 @@ def without_build(
     return tuple(name for name in packages if name not in built_from)
 
 
-def without_other_kernels(
+def without_newer_kernels(
     installed: tuple[str, ...], companions: tuple[str, ...], kernel: str
 ) -> tuple[str, ...]:
-    """The installed packages without the same precompiled modules for other kernels: their
-    metapackage requires those of the newest kernel, so apt decides about them."""
-    stems = [name.removesuffix(kernel) for name in companions if name.endswith(kernel)]
-    others = re.compile("|".join(rf"{re.escape(stem)}\d.*" for stem in stems) or "(?!)")
-    return tuple(name for name in installed if not others.fullmatch(name))
+    """The installed packages without the same precompiled modules for newer kernels, which their
+    metapackage requires. Those for older kernels require the old driver.
+
+    Source: https://github.com/elementary/settings-system/issues/233 (read 2026-11-28)
+    """
+    stems = (name.removesuffix(kernel) for name in companions if name.endswith(kernel))
+    stem = next(stems, "")
+
+    def is_newer(name: str) -> bool:
+        release = name.removeprefix(stem)
+        return release[:1].isdigit() and version_order(release) > version_order(kernel)
+
+    return tuple(name for name in installed if not (stem and is_newer(name)))
 
 
 def of_another_source(

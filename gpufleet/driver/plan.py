@@ -16,7 +16,7 @@ from gpufleet.driver.action import (
     lower_driver,
     of_another_source,
     without_build,
-    without_other_kernels,
+    without_newer_kernels,
 )
 from gpufleet.driver.choice import DriverChoice
 from gpufleet.driver.findings import host as findings
@@ -133,7 +133,7 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
         revision=names.revision,
         lowest=before or "" if target is None else "",
         needed=moves,
-        installed=without_other_kernels(installed, names.companions, facts.kernel.release),
+        installed=without_newer_kernels(installed, names.companions, facts.kernel.release),
         prerequisites=_prerequisites(choice, facts) + plugin,
         companions=names.companions,
         conflicting=names.rivals,

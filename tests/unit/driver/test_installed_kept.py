@@ -195,16 +195,15 @@ def test_ubuntus_precompiled_modules_stay(build: str) -> None:
     assert (plan.action, plan.load) == ("none", False)
 
 
-def test_precompiled_modules_of_other_kernels_are_left_to_apt() -> None:
+def test_precompiled_modules_of_newer_kernels_are_left_to_apt() -> None:
+    """Their metapackage, which is installed with the driver, requires them."""
     stem = "linux-modules-nvidia-580-server-open-"
-    newer, former = (
-        f"{stem}5.15.0-130-generic",
-        "linux-modules-nvidia-570-server-5.15.0-122-generic",
-    )
-    there = {name: Package(name, "5.15.0-130.140", "amd64") for name in (newer, former)}
+    newer, older = f"{stem}5.15.0-130-generic", f"{stem}5.15.0-9-generic"
+    former = "linux-modules-nvidia-570-server-5.15.0-130-generic"
+    there = {name: Package(name, "5.15.0-130.140", "amd64") for name in (newer, older, former)}
     data = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "580"}
     plan = plan_for(bare_host(packages=there), **data)
-    assert plan.transaction.installed == (former,)
+    assert plan.transaction.installed == (former, older)
 
 
 def test_a_private_version_that_is_installed_is_repaired() -> None:
