@@ -21,6 +21,8 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
         ("  installing package a-1.x86_64 needs 8MB on the / filesystem", "space", "/"),
         ("Error: open /home/ops/.cache/helm/repository/a.tgz: no space left on device", "space",
          "/home/ops/.cache/helm/repository/a.tgz"),
+        ("Error: this bootc system is configured to be read-only. For more information, run `bootc",
+         "image", ""),
         ("touch: cannot touch '/var/lib/dpkg/x': Read-only file system", "read-only",
          "/var/lib/dpkg/x"),
         ("E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (apt-get)",
