@@ -91,10 +91,11 @@ class PackageTransaction:
         return name in self.remove or any(re.fullmatch(text, name) for text in self.patterns)
 
     def pins(self, version: str | None) -> tuple[FileWrite, ...]:
-        """The file that pins the packages to a version even if they are not held."""
-        if not self.pin_file or not version:
-            return ()
+        """The file that pins the packages to a version even if they are not held. apt stops at a
+        pin without packages."""
         names = sorted(self.packages)
+        if not self.pin_file or not version or not names:
+            return ()
         text = render_template(
             "repository/apt-preferences", title=self.title, packages=names, version=version
         )

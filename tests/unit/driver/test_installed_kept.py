@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import Finding
+from gpufleet.driver.files import PREFERENCES_FILE
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
 from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, OsRelease, Package
@@ -204,6 +205,16 @@ def test_precompiled_modules_of_newer_kernels_are_left_to_apt() -> None:
     data = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "580"}
     plan = plan_for(bare_host(packages=there), **data)
     assert plan.transaction.installed == (former, older)
+
+
+def test_a_driver_without_packages_in_the_catalog_gets_no_pin() -> None:
+    """apt reads no source while a pin names no package."""
+    installed = converged_host("550.163.01")
+    data = {"driver_source": "distro", "driver_branch": "550"}  # Ubuntu's archive has none
+    plan = driver(installed, **data)
+    assert (plan.action, plan.packages) == ("none", ())
+    assert PREFERENCES_FILE not in {file.path for file in plan.files}
+    assert "GF112" in {finding.code for finding in planned(installed, **data).all_findings}
 
 
 def test_a_private_version_that_is_installed_is_repaired() -> None:
