@@ -288,6 +288,13 @@ def test_distro_source_on_ubuntu() -> None:
     assert choice.packages.build == ()
 
 
+def test_a_branch_of_transitional_packages_is_not_offered() -> None:
+    choice = choose("ubuntu2404", T4, source="distro", branch="570")
+    assert codes(choice, Severity.BLOCKER) == ["GF112"]
+    assert 'driver_branch = "580"' in choice.findings[0].remedy
+    assert not choose("ubuntu2404", T4, branch="570").blocked
+
+
 def test_distro_source_where_there_is_none() -> None:
     assert codes(choose("rhel9", T4, source="distro")) == ["GF115"]
 
