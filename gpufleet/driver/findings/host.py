@@ -28,7 +28,8 @@ OTHER_PACKAGES = warning(
     "Driver packages that gpufleet did not install conflict with the configured driver: "
     "{packages}.",
     "To keep them, set driver_enabled = False. Otherwise the transaction that installs the "
-    "configured driver replaces them.",
+    "configured driver replaces or removes them. It installs no libnvidia-nscq and nvidia-imex of "
+    "another branch: if you use them, install those of the new driver afterwards.",
 )
 
 FOREIGN_DRIVER = blocker(
