@@ -103,6 +103,27 @@ def test_what_yum_excludes_is_seen_when_asked_for(
     assert {name: len(found) for name, found in versions.items()} == found
 
 
+NOTE = """NOTE: Skipping kernel installation since no kernel module package could be found
+WARNING: kernel exclude error local variable referenced before assignment
+"""
+
+
+def test_notes_of_plugins_are_no_packages(tmp_path: Path) -> None:
+    """dnf-plugin-nvidia prints them, also with -q."""
+    (tmp_path / "said").write_text(
+        f"{NOTE}Installed Packages\nlibnvidia-ml.x86_64 3:580.95.05-1.el9 @cuda\n"
+        "Available Packages\nlibnvidia-ml.x86_64 3:580.105.08-1.el9 cuda\n"
+    )
+    program = f"cat {tmp_path}/said"
+    done = run(tmp_path, "packages/available", "dnf", "", "libnvidia-ml", yum=program)
+    found = AvailableVersions().process(framed_lines(done.stdout).splitlines())
+    assert found == {"libnvidia-ml": ("3:580.105.08-1.el9", "3:580.95.05-1.el9")}
+    for answer in ("kernel-devel-5.14.0-570.el9.x86_64\n", ""):
+        (tmp_path / "said").write_text(f"{NOTE}{answer}")
+        done = run(tmp_path, "packages/kernel_devel", "5.14.0-570.el9.x86_64", dnf=program)
+        assert done.stdout == answer
+
+
 def test_headers_that_yum_excludes_are_no_missing_headers(carry_out: Callable[..., Any]) -> None:
     el7 = OsRelease("centos", "7", ("rhel", "fedora"), "", "CentOS Linux 7")
     kernel = Kernel("3.10.0-1160.119.1.el7.x86_64", "x86_64", headers=False)

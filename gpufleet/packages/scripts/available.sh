@@ -17,8 +17,9 @@ if [ $? -ne 0 ] && ! grep -q 'No matching Packages' "$errors"; then
     printf 'error %s\n' "$(tail -n 3 "$errors" | tr '\n' ' ')"
     exit 0
 fi
-# yum 3 wraps long lines: the words come in threes, name.arch version repository
+# yum 3 wraps long lines: the words come in threes, name.arch version repository. Plugins print before the headings, as
+# NVIDIA's for precompiled modules does: https://github.com/NVIDIA/yum-packaging-precompiled-kmod/issues/28 (read 2026-11-28)
 printf '%s\n' "$out" | tr -s ' \n' '\n\n' |
-    awk '/^(Available|Installed)$/ { skip = 1; next } skip { skip = 0; next }
-         { word[n++ % 3] = $0; if (n % 3 == 0) { sub(/\.[^.]*$/, "", word[0]); print word[0], word[1] } }' | sort -u
+    awk '/^(Available|Installed)$/ { skip = seen = 1; n = 0; next } skip { skip = 0; next }
+         seen { word[n++ % 3] = $0; if (n % 3 == 0) { sub(/\.[^.]*$/, "", word[0]); print word[0], word[1] } }' | sort -u
 exit 0
