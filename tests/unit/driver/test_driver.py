@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -145,6 +146,14 @@ def test_dracut_takes_the_blacklist_into_an_image_for_any_host() -> None:
     ubuntu = bare_host(packages={"dracut": Package("dracut", "110-11", "all")})
     paths = {file.path for file in plan_for(ubuntu).wanted_files}
     assert {DRACUT_FILE, UNATTENDED_FILE} <= paths
+
+
+def test_unattended_upgrades_bring_precompiled_modules_with_a_new_kernel() -> None:
+    files = {file.path: str(file.content) for file in plan_for(bare_host()).wanted_files}
+    names = re.findall(r'^ *"(.+)";$', files[UNATTENDED_FILE], re.MULTILINE)
+    assert "nvidia-" in names
+    modules = "linux-modules-nvidia-580-server-open-generic"
+    assert not any(re.match(name, modules) for name in names)
 
 
 @pytest.mark.claim("A driver change destroys no MIG devices unless a key allows it.", level=1)
