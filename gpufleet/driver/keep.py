@@ -56,13 +56,15 @@ def _as_installed(settings: DriverSettings, version: str, facts: NodeFacts) -> D
     """The settings that request the installed driver."""
     known, record = branch_and_modules(facts), facts.provenance.entry(DriverEntry)
     ours = any(name in facts.packages for name in record.packages)
+    source = (ours and record.source) or settings.source
+    build = (ours and record.build) or settings.build
     return settings.model_copy(
         update={
             "version": version,
             "branch": version.split(".")[0],
             "modules": known[1] if known else "auto",
-            "source": (ours and record.source) or settings.source,
-            "build": (ours and record.build) or settings.build,
+            "source": source,
+            "build": build if source == "distro" else "dkms",  # unless its module came built
             "allow_unknown": True,
         }
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpufleet.core.findings import Finding, as_warnings
 from gpufleet.driver import files
@@ -116,7 +116,9 @@ def plan_driver(settings: DriverSettings, context: RoleContext) -> DriverPlan:
     family = re.compile("|".join(f"(?:{pattern})" for pattern in names.family) or "(?!)")
     installed = tuple(sorted(name for name in facts.packages if family.fullmatch(name)))
     before = installed_version(packages, installed, facts)
-    packages = without_build(choice, packages, before, facts)
+    whole, packages = packages, without_build(choice, packages, before, facts)
+    if packages != whole:
+        choice = replace(choice, build="precompiled")  # for the record, and for Secure Boot
     foreign = of_another_source(choice, packages, our_packages(facts), facts)
     target, action, reason = decide_driver_action(choice, packages, before, foreign, facts)
     moves = action != "none"

@@ -11,12 +11,14 @@ from gpufleet.core.findings import Finding
 from gpufleet.driver.files import PREFERENCES_FILE
 from gpufleet.driver.plan import DriverPlan
 from gpufleet.driver.role import ROLE as DRIVER
+from gpufleet.driver.role import conclude_driver
+from gpufleet.driver.settings import DriverSettings
 from gpufleet.facts.model import GpuProcess, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.facts.record import EMPTY_RECORD
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.plan import NodePlan, plan_node
 from gpufleet.node.settings import load_node_settings
-from tests.unit.hosts import bare_host, converged_host, plan_for
+from tests.unit.hosts import bare_host, converged_host, plan_for, record_of
 
 THERE = "580.159.03"
 
@@ -170,6 +172,10 @@ def test_a_module_that_came_built_stays(data: dict[str, str]) -> None:
     plan = driver(there, **data)
     assert (plan.action, plan.load) == ("none", False)
     assert bool(kept(there, **data)) is (data.get("driver_branch") == "590")
+    entry = conclude_driver(DriverSettings(), there, plan).entry
+    assert entry.build == "precompiled"
+    recorded = replace(there, provenance=record_of(driver=entry.model_dump()))
+    assert driver(recorded, **data).action == "none"
 
 
 @pytest.mark.parametrize("build", ["dkms", "precompiled"])
@@ -193,7 +199,7 @@ def test_ubuntus_precompiled_modules_stay(build: str) -> None:
         },
     )  # fmt: skip
     plan = driver(there, driver_build=build, **data)
-    assert (plan.action, plan.load) == ("none", False)
+    assert (plan.action, plan.load, plan.choice.build) == ("none", False, "precompiled")
 
 
 def test_precompiled_modules_of_newer_kernels_are_left_to_apt() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gpufleet.driver.preflight import inspect_driver
 from gpufleet.driver.role import ROLE as DRIVER
-from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, OsRelease
+from gpufleet.facts.model import DkmsModule, ModuleOnDisk, NodeFacts, OsRelease, Package
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import KERNEL, bare_host, converged_host, plan_for
 
@@ -87,6 +87,19 @@ def test_a_signed_driver_that_stays_is_fine(module: ModuleOnDisk) -> None:
 def test_a_built_driver_that_the_kernel_did_not_take_stays_refused() -> None:
     facts = converged_host(VERSION, module_on_disk=BUILT, dkms=(DKMS,), modules={})
     assert refused(facts) is True
+
+
+def test_a_module_that_came_built_is_loaded_without_a_key_of_dkms() -> None:
+    """A kmod of the distribution or of NVIDIA, which was not loaded yet."""
+    rocky = OsRelease("rocky", "9.6", ("rhel", "centos", "fedora"))
+    bare = bare_host(os=rocky, package_manager="dnf")
+    names = [n for n in plan_for(bare, driver_version=VERSION).packages if not n.endswith("-dkms")]
+    prebuilt = f"kmod-nvidia-open-{VERSION}-5.14.0-570.58.1"
+    packages = {name: Package(name, f"{VERSION}-1.el9", "x86_64") for name in (*names, prebuilt)}
+    facts = replace(bare, packages=packages, library=VERSION, module_on_disk=BUILT)
+    plan = plan_for(facts)
+    assert (plan.action, plan.load) == ("none", True)
+    assert refused(facts) is False
 
 
 def test_a_precompiled_driver_is_signed_by_the_distribution() -> None:
