@@ -148,7 +148,7 @@ def test_dracut_takes_the_blacklist_into_an_image_for_any_host() -> None:
     assert {DRACUT_FILE, UNATTENDED_FILE} <= paths
 
 
-def test_unattended_upgrades_bring_precompiled_modules_with_a_new_kernel() -> None:
+def test_unattended_upgrades_install_precompiled_modules_of_a_new_kernel() -> None:
     files = {file.path: str(file.content) for file in plan_for(bare_host()).wanted_files}
     names = re.findall(r'^ *"(.+)";$', files[UNATTENDED_FILE], re.MULTILINE)
     assert "nvidia-" in names
