@@ -30,13 +30,13 @@ for path in /var/lib/rancher/k3s/data/current/bin/containerd /var/lib/rancher/rk
     /var/lib/rancher/*/data/*/bin/containerd; do
     [ -x "$path" ] && say "version rancher $("$path" --version)" && break
 done
-# A runtime's own --config or --config-file: the word after it, or the rest of the word.
+# A runtime's own --config, --config-file or -c: the word after it, or the rest of the word.
 next=
 set -f
 for text in $units; do
     case $text in
         --config=* | --config-file=*) configs="$configs$nl${text#*=}" ;;
-        --config | --config-file)
+        --config | --config-file | -c)
             next=1
             continue
             ;;

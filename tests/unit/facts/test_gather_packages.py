@@ -24,6 +24,24 @@ def test_runtime_that_came_without_a_package(host: FakeHost, shell: tuple[str, .
     assert facts(host, shell).runtimes["containerd"].version == "2.1.4"
 
 
+def test_containerd_names_its_file_by_a_short_option(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """The unit of kOps' nodes (kubernetes/kops, nodeup/pkg/model/containerd.go)."""
+    host.file("/etc/containerd/config-kops.toml", "version = 2\n")
+    host.file("/usr/lib/systemd/system/containerd.service", "")
+    host.says(
+        "systemctl",
+        "Names=containerd.service\nLoadState=loaded\nActiveState=active\n"
+        "ExecStart={ path=/usr/bin/containerd ; argv[]=/usr/bin/containerd -c "
+        f"{host.root}/etc/containerd/config-kops.toml --log-level=info ; ignore_errors=no }}\n",
+    )
+    found = facts(host, shell)
+    path = found.runtimes["containerd"].config_path
+    assert path == "/etc/containerd/config-kops.toml"
+    assert found.texts[path] == "version = 2\n"
+
+
 def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/etc/os-release", 'ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n')
     host.command("yum", "")
