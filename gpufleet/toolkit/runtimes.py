@@ -48,7 +48,10 @@ def _plan(context: Context) -> RuntimePlan:
 
 def _desired(path: str, context: Context) -> DesiredRuntime:
     """The desired configuration by the settings, as far as the runtime's version supports it."""
-    opt_in = context.has("cdi") and not context.has("cdi-default")
+    place = RUNTIME_PLACES[context.runtime.name].cdi
+    ours = any(setting[-len(place) :] == place for setting in context.record(path).values)
+    # ours stays after an upgrade of the runtime: without it docker would be restarted for nothing
+    opt_in = context.has("cdi") and (ours or not context.has("cdi-default"))
     return DesiredRuntime(
         file=path,
         binary=RUNTIME_BINARY if context.runtime.name == "docker" else BINARY_PATH,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpufleet.facts.model import Package, Runtime, Service
+from gpufleet.facts.model import NodeFacts, Package, Runtime, Service
 from gpufleet.facts.sections.services import parse_runtimes
 from gpufleet.formats.json_text import MAX_DEPTH
 from gpufleet.toolkit.runtime_result import find_undefined
@@ -14,7 +14,9 @@ from tests.unit.hosts import bare_host
 from tests.unit.toolkit.runtime_removal_plan_setup import edited, provisioned, removal, reported
 from tests.unit.toolkit.toolkit_setup import (
     CONFIG,
+    CRI_1,
     DAEMON,
+    carried_out,
     codes,
     containerd_host,
     docker_host,
@@ -196,3 +198,20 @@ def test_null_is_a_key_that_is_not_there() -> None:
 
 def test_a_number_of_many_digits_is_a_number() -> None:
     assert codes(plan(docker_host('{"a": ' + "9" * 5000 + "}"))) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "newer"),
+    [
+        (docker_host(version=NEW), runtime("docker", "29.1.0", containers=3)),
+        (containerd_host(CRI_1, "1.7.27"), runtime("containerd", "2.1.0")),
+    ],
+)
+def test_an_upgrade_that_enables_cdi_needs_no_restart(
+    facts: NodeFacts, newer: dict[str, Runtime]
+) -> None:
+    """docker 28.2 and containerd 2.0 enable CDI by default (moby/moby#49963): the setting stays."""
+    after = replace(carried_out(facts, plan(facts)), runtimes=newer)
+    (done,) = plan(after).runtimes
+    assert (done.change, done.activation, done.postponed) == (None, "none", False)
+    assert plan(after, cdi=False).runtimes[0].change is not None
