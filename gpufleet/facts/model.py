@@ -110,6 +110,7 @@ class Service:
     exec_start: str = ""  # the command line, for the runtimes and the persistence daemon
     started: str = ""  # microseconds from boot to its last start, "" if unknown
     changed: bool = False  # its files were changed since systemd read them
+    with_containerd: bool = False  # it stops and starts with containerd.service
 
     @property
     def runs(self) -> bool:

@@ -126,20 +126,34 @@ def with_activation(plan: RuntimePlan, context: Context) -> RuntimePlan:
     if need == "none" or not runtime.running or any(note.blocks for note in plan.findings):
         return plan
     activation = plan.activation
+    docker = _docker_that_stops(context) if need == "restart" else None
     # the command that restarts checks again whether containers run
-    spare = need == "restart" and runtime.name == "docker" and not runtime.live_restore
-    spare = spare and not context.settings.allow_disruption
+    spare = docker is not None and not context.settings.allow_disruption
     if not context.settings.restart:
         why = "toolkit_restart is off"
-    elif spare and runtime.containers > 0:
-        there = f"{Count(runtime.containers):container is|containers are}"
+    elif docker and spare and docker.containers > 0:
+        there = f"{Count(docker.containers):container is|containers are}"
         why = f"{there} running, which it would stop, as live-restore is disabled"
-        activation = "reload" if plan.change else "none"
+        if docker.unit != runtime.unit:
+            why += f" and {docker.unit} requires {runtime.unit}"
+        elif plan.change:
+            activation = "reload"
     else:
         return replace(plan, activation=need, reason=reason, spare=spare)
     note = found.RESTART_NEEDED(unit=runtime.unit, reason=reason, why=why)
     notes = (*plan.findings, note)
     return replace(plan, activation=activation, reason=reason, postponed=True, findings=notes)
+
+
+def _docker_that_stops(context: Context) -> Runtime | None:
+    """The docker whose containers a restart of the runtime stops. docker 20.10 requires
+    containerd.service (docker/docker-ce-packaging#508): systemd restarts both."""
+    docker = context.facts.runtimes.get("docker")
+    if docker is None or docker.live_restore:
+        return None
+    service = context.facts.services.get(docker.unit)
+    both = context.runtime.unit == "containerd.service" and service and service.with_containerd
+    return docker if both or context.runtime.name == "docker" else None
 
 
 def _needed(plan: RuntimePlan, context: Context) -> tuple[Activation, str]:

@@ -57,6 +57,7 @@ def parse_services(lines: Sequence[str]) -> dict[str, Service]:
         properties = dict(line.partition("=")[::2] for line in block.splitlines())
         for name in properties.get("Names", "").split():
             argv = _ARGV.search(properties.get("ExecStart", ""))
+            needs = f"{properties.get('Requires')} {properties.get('BindsTo')}".split()
             services[name] = Service(
                 name=name,
                 load=properties.get("LoadState", ""),
@@ -65,6 +66,7 @@ def parse_services(lines: Sequence[str]) -> dict[str, Service]:
                 exec_start=argv.group(1) if argv and name in _WITH_COMMAND else "",
                 started=properties.get("ActiveEnterTimestampMonotonic", ""),
                 changed=properties.get("NeedDaemonReload") == "yes",
+                with_containerd="containerd.service" in needs,
             )
     return services
 

@@ -19,7 +19,7 @@ for unit in docker.service containerd.service crio.service kubelet.service k3s.s
 done
 units=
 [ $# -gt 0 ] && units=$(systemctl show -p Names -p LoadState -p ActiveState -p UnitFileState \
-    -p ExecStart -p ActiveEnterTimestampMonotonic -p NeedDaemonReload "$@")
+    -p ExecStart -p ActiveEnterTimestampMonotonic -p NeedDaemonReload -p Requires -p BindsTo "$@")
 while IFS= read -r text; do
     case $text in
         Names=*) item=${text#Names=} ;;
