@@ -8,6 +8,7 @@ from gpufleet.toolkit.findings.runtimes import OTHER_ENGINE
 
 SNAP = "snap.docker.dockerd.service"
 MICROK8S = "snap.microk8s.daemon-containerd.service"
+CANONICAL = "snap.k8s.containerd.service"
 K0S = frozenset({"k0scontroller.service", "k0sworker.service"})
 WITHOUT_GPUS = ("snap", "Docker Desktop")  # as they are
 ENGINES = {  # name -> description and remedy
@@ -24,6 +25,12 @@ ENGINES = {  # name -> description and remedy
         "/var/snap/microk8s/current/args/containerd-template.toml",
         "Run `microk8s enable nvidia` on one node of the cluster: it installs NVIDIA's GPU "
         "Operator.",
+    ),
+    "Canonical Kubernetes": (
+        "Canonical Kubernetes has its own containerd, which reads /etc/containerd/config.toml and "
+        "the files of /etc/containerd/conf.d",
+        "Install NVIDIA's GPU Operator in the cluster: its toolkit configures this containerd, but "
+        "not one in another base directory (https://github.com/canonical/k8s-snap/issues/1991).",
     ),
     "k0s": (
         "k0s has its own containerd, which reads /etc/k0s/containerd.toml and the files of "
@@ -61,6 +68,7 @@ def other_engines(facts: NodeFacts) -> list[Finding]:
     there = {
         "snap": SNAP in facts.services,
         "MicroK8s": MICROK8S in facts.services,
+        "Canonical Kubernetes": CANONICAL in facts.services,
         "k0s": not K0S.isdisjoint(facts.services),
         "Docker Desktop": "docker-desktop" in facts.packages,
         "rootless docker": facts.rootless_docker,

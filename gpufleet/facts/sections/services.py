@@ -20,7 +20,14 @@ _RANCHER = {
     "rke2-server.service": "/var/lib/rancher/rke2",
     "rke2-agent.service": "/var/lib/rancher/rke2",
 }
-_KUBELETS = ("kubelet.service", "snap.microk8s.daemon-kubelite.service", *_RANCHER)
+_KUBELETS = (
+    "kubelet.service",
+    "snap.microk8s.daemon-kubelite.service",
+    "snap.k8s.kubelet.service",
+    "k0scontroller.service",  # `k0s install controller --single` is the usual way to one node
+    "k0sworker.service",
+    *_RANCHER,
+)
 _WITH_COMMAND = (
     "docker.service",
     "containerd.service",

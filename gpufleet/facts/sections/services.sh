@@ -4,7 +4,7 @@ set --
 for unit in docker.service containerd.service crio.service kubelet.service k3s.service \
     k3s-agent.service rke2-server.service rke2-agent.service snap.microk8s.daemon-kubelite.service \
     snap.docker.dockerd.service snap.microk8s.daemon-containerd.service k0scontroller.service \
-    k0sworker.service \
+    k0sworker.service snap.k8s.containerd.service snap.k8s.kubelet.service \
     nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service \
     nvidia-cdi-refresh.path nvidia-cdi-refresh.service nvidia-dcgm.service dcgm.service \
     dcgm-exporter.service nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service \

@@ -76,8 +76,9 @@ OTHER_ENGINE = info(
     "Container engine that gpufleet does not configure",
     "{what}; gpufleet does not configure it.",
     "{how}",
-    description="docker as a snap, docker without root, Docker Desktop, MicroK8s, k0s or Podman is "
-    "on the host. gpufleet configures docker from packages, containerd and CRI-O.",
+    description="docker as a snap, docker without root, Docker Desktop, MicroK8s, Canonical "
+    "Kubernetes, k0s or Podman is on the host. gpufleet configures docker from packages, "
+    "containerd and CRI-O.",
     advice="The finding says how containers of this engine get GPUs.",
 )
 

@@ -42,6 +42,17 @@ def test_containerd_names_its_file_by_a_short_option(
     assert found.texts[path] == "version = 2\n"
 
 
+@pytest.mark.parametrize(
+    "unit", ["snap.k8s.kubelet.service", "k0sworker.service", "k0scontroller.service"]
+)
+def test_a_distribution_of_kubernetes_has_a_kubelet(
+    host: FakeHost, shell: tuple[str, ...], unit: str
+) -> None:
+    host.file(f"/etc/systemd/system/{unit}", "")
+    host.says("systemctl", f"Names={unit}\nLoadState=loaded\nActiveState=active\n")
+    assert facts(host, shell).kubelet
+
+
 def test_rpm_host(host: FakeHost, shell: tuple[str, ...]) -> None:
     host.file("/etc/os-release", 'ID="centos"\nID_LIKE="rhel fedora"\nVERSION_ID="7"\n')
     host.command("yum", "")

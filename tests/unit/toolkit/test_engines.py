@@ -17,6 +17,7 @@ SNAP = "snap.docker.dockerd.service"
 # Units of clusters that come with their own containerd.
 OWN = {
     "snap.microk8s.daemon-containerd.service": "MicroK8s",
+    "snap.k8s.containerd.service": "Canonical Kubernetes",
     "k0sworker.service": "k0s",
     "k0scontroller.service": "k0s",
 }
