@@ -103,10 +103,13 @@ def _crio(context: Context) -> RuntimeFile:
 
 def _left_to_its_owner(config: RuntimeConfig, context: Context) -> RuntimePlan:
     """k3s and RKE2 detect the runtime themselves; a first installation requires a restart."""
-    unit, file = context.runtime.unit, config.config
+    unit, file, places = context.runtime.unit, config.config, RUNTIME_PLACES["containerd"]
     notes = [found.CLUSTER_OWNS_CONFIG(unit=unit, file=file, binary=BINARY_PATH)]
-    table = layers_of(context, context.facts.texts, file).table
-    done = lookup_path(table, RUNTIME_PLACES["containerd"].default) == RUNTIME_NAME
+    layers = layers_of(context, context.facts.texts, file)
+    restarted = not (context.first or context.pending)
+    if restarted and layers.files and layers.entry((*places.runtimes, RUNTIME_NAME)) is None:
+        notes = [found.CLUSTER_LACKS_RUNTIME(unit=unit, file=file)]
+    done = lookup_path(layers.table, places.default) == RUNTIME_NAME
     if context.settings.default_runtime and not done:
         own = f"/etc/rancher/{config.variant}/config.yaml"
         notes.append(found.CLUSTER_DEFAULT_RUNTIME(unit=unit, file=file, config=own))

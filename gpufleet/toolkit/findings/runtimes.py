@@ -28,6 +28,15 @@ CLUSTER_OWNS_CONFIG = info(
     "No action required; use a RuntimeClass named nvidia.",
 )
 
+CLUSTER_LACKS_RUNTIME = warning(
+    "GF447",
+    "k3s or RKE2 did not add the nvidia runtime",
+    "{unit} generated {file} without the runtime nvidia, though the container toolkit is "
+    "installed: pods that name this runtime do not start.",
+    "Restart it: systemctl restart {unit}. If the runtime is missing afterwards, a template of "
+    'yours beside {file} leaves it out: begin the template with {{{{ template "base" . }}}}.',
+)
+
 CLUSTER_DEFAULT_RUNTIME = warning(
     "GF411",
     "Default runtime of k3s and RKE2 is set in their own configuration",
