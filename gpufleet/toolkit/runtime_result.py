@@ -14,6 +14,7 @@ from gpufleet.toolkit.config.containerd_options import BINARY_NAME_OPTION, read_
 from gpufleet.toolkit.config.layers import RUNTIME_PLACES, Layers
 from gpufleet.toolkit.config.tables import base_runtime, parse_tables
 from gpufleet.toolkit.findings import results as found
+from gpufleet.toolkit.findings.config import NO_CGROUPS
 from gpufleet.toolkit.findings.runtimes import OLD_CONFIG_VERSION
 from gpufleet.toolkit.runtime_layers import layers_of
 from gpufleet.toolkit.runtime_model import Context
@@ -114,7 +115,8 @@ def judge_merge(path: str, merged: Merged, context: Context) -> Merged:
         lost = found.NOT_EFFECTIVE(file=path, other=other, since=since)
         return replace(merged, notes=(*merged.notes, lost))
     notes = (*_ignored(context), *_default(result), *_cdi(path, result), *_dangling(result))
-    return replace(merged, notes=(*merged.notes, *notes, *_low_level(result)))
+    notes = (*notes, *_low_level(result), *_no_cgroups(context))
+    return replace(merged, notes=(*merged.notes, *notes))
 
 
 def _unchanged(
@@ -210,6 +212,15 @@ def _low_level(result: RuntimeResult) -> list[Finding]:
     if runtime.runc_in_path or named or not program.startswith("/"):
         return []
     return [found.LOW_LEVEL_RUNTIME(runtime=runtime.name, program=program, config=file)]
+
+
+def _no_cgroups(context: Context) -> list[Finding]:
+    """A setting for docker without root that takes the GPUs from `docker run --gpus` as root."""
+    config = parse_tables(context.text(RUNTIME_CONFIG_PATH))
+    off = lookup_path(config, ("nvidia-container-cli", "no-cgroups")) is True
+    hook = context.runtime.name == "docker" and not context.has("gpus-by-cdi")
+    running = context.runtime.running
+    return [NO_CGROUPS(file=RUNTIME_CONFIG_PATH)] if off and hook and running else []
 
 
 def _program(runtime: Runtime, entry: Data) -> str:

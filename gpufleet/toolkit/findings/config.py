@@ -52,6 +52,16 @@ CGROUP_MISMATCH = warning(
     "Set both to the same value.",
 )
 
+NO_CGROUPS = warning(
+    "GF448",
+    "Toolkit sets no access to devices",
+    "{file} has no-cgroups = true, as for a docker without root. In containers that this docker "
+    "runs as root with `--gpus`, NVML can then fail with Unknown Error; docker takes the devices "
+    "from CDI from 29.2.0 on.",
+    "If it fails: nvidia-ctk config --in-place --set nvidia-container-cli.no-cgroups=false. A "
+    "docker without root then needs CDI devices: docker run --device nvidia.com/gpu=all.",
+)
+
 LEFT_CHANGED = warning(
     "GF423",
     "Modified setting left in place",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_node_settings
 from gpufleet.toolkit.engines import ENGINES
 from tests.unit.hosts import bare_host
+from tests.unit.toolkit.toolkit_setup import DAEMON, codes, file, plan
 
 SNAP = "snap.docker.dockerd.service"
 # Units of clusters that come with their own containerd.
@@ -21,6 +23,7 @@ OWN = {
     "k0sworker.service": "k0s",
     "k0scontroller.service": "k0s",
 }
+NO_CGROUPS = "[nvidia-container-cli]\nno-cgroups = true\n"
 DOCKER = Runtime("docker", "28.3.2", "docker.service", "/etc/docker/daemon.json", running=True)
 
 
@@ -69,3 +72,20 @@ def test_a_snap_beside_docker_from_packages_is_named_as_well() -> None:
 def test_podman_beside_a_runtime_is_no_news() -> None:
     podman = {"podman": Package("podman", "4.3.1", "amd64")}
     assert named(bare_host(runtimes={"docker": DOCKER}, packages=podman)) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "runtimes", "there"),
+    [
+        (NO_CGROUPS, {"docker": DOCKER}, True),
+        ("[nvidia-container-cli]\n#no-cgroups = false\n", {"docker": DOCKER}, False),
+        (NO_CGROUPS, {"docker": replace(DOCKER, running=False)}, False),
+        (NO_CGROUPS, {"docker": replace(DOCKER, version="29.2.0")}, False),
+    ],
+)
+def test_a_setting_for_rootless_docker_is_named_beside_docker_of_root(
+    text: str, runtimes: dict[str, Runtime], there: bool
+) -> None:
+    """NVIDIA/nvidia-container-toolkit#381 and #85, NVIDIA/dcgm-exporter#440."""
+    files = file(DAEMON, None) | file("/etc/nvidia-container-runtime/config.toml", text)
+    assert ("GF448" in codes(plan(bare_host(runtimes=runtimes, files=files)))) is there
