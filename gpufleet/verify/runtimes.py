@@ -139,6 +139,8 @@ class CheckedRuntime:
             return None if "nvidia" in known else f"`docker info` lists {names}"
         if self.name == "crio":
             status = self.section("crio-status")
+            if not status.ok:
+                return f"its configuration is not known: {status.last}"
             return None if "runtimes.nvidia]" in status.text else "`crio status config` has none"
         if self.cri_disabled:
             return "the CRI plugin is in disabled_plugins"

@@ -45,7 +45,9 @@ containerd_written() { # newest of the file and its drop-ins
 crio_sections() {
     section crio-config cat "$1"
     section crio-validate limit crio config
-    section crio-status running crio.service crio status config
+    status='crio status' # before CRI-O 1.27 a program of its own (cri-o/cri-o#6557)
+    if command -v crio-status >/dev/null; then status=crio-status; fi
+    section crio-status running crio.service $status config
 }
 
 find_units() { # k3s and RKE2 run containerd themselves
