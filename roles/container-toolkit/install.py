@@ -45,6 +45,12 @@ def _result(
     return conclude_toolkit(node.settings.of(TOOLKIT), node.facts, plan, node.driver_version, found)
 
 
+def _runtime(plan: ToolkitPlan, name: str) -> RuntimePlan | None:
+    """The plan of a runtime. Beside a containerd the keys are k3s, k3s-agent, rke2-agent and
+    rke2-server."""
+    return next((each for each in plan.runtimes if each.key.startswith(name)), None)
+
+
 @host_role("Container toolkit")
 def _apply(node: RunNode, plan: ToolkitPlan) -> None:
     wanted = plan.transaction
@@ -52,11 +58,6 @@ def _apply(node: RunNode, plan: ToolkitPlan) -> None:
     def latest() -> ToolkitPlan:
         """The plan after the run installed containerd, if it did."""
         return node.plan.of(TOOLKIT) or plan
-
-    def containerd() -> RuntimePlan | None:
-        return next((each for each in latest().runtimes if each.key == "containerd"), None)
-
-    by_key = {runtime.key: runtime for runtime in plan.runtimes}
 
     archives.use_archives(
         "Switch discontinued repositories to their archives",
@@ -73,11 +74,13 @@ def _apply(node: RunNode, plan: ToolkitPlan) -> None:
     packages.install_packages("Install the toolkit packages", wanted, found)
     plugin = () if wanted.needed else wanted.prerequisites
     packages.hold_packages("Hold the toolkit packages", wanted, plan.hold, plugin)
-    runtimes.configure_runtime("Configure docker", node.facts, by_key.get("docker"))
-    runtimes.configure_runtime("Configure containerd", node.facts, containerd)
-    runtimes.configure_runtime("Configure CRI-O", node.facts, by_key.get("crio"))
-    runtimes.configure_runtime("Configure k3s", node.facts, by_key.get("k3s"))
-    runtimes.configure_runtime("Configure RKE2", node.facts, by_key.get("rke2"))
+    runtimes.configure_runtime("Configure docker", node.facts, _runtime(plan, "docker"))
+    runtimes.configure_runtime(
+        "Configure containerd", node.facts, lambda: _runtime(latest(), "containerd")
+    )
+    runtimes.configure_runtime("Configure CRI-O", node.facts, _runtime(plan, "crio"))
+    runtimes.configure_runtime("Configure k3s", node.facts, _runtime(plan, "k3s"))
+    runtimes.configure_runtime("Configure RKE2", node.facts, _runtime(plan, "rke2"))
     runtimes.describe_devices(
         "Generate the CDI specification", plan.cdi, lambda: node.driver_version
     )

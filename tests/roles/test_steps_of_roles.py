@@ -105,6 +105,34 @@ def test_a_node_gets_every_role(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
+    ("unit", "step"),
+    [
+        ("k3s", "Configure k3s"),
+        ("k3s-agent", "Configure k3s"),
+        ("rke2-server", "Configure RKE2"),
+        ("rke2-agent", "Configure RKE2"),
+    ],
+)
+def test_k3s_and_rke2_are_restarted_beside_a_containerd(
+    unit: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """docker's containerd is on such hosts (NVIDIA/nvidia-container-toolkit#982)."""
+    path = f"/var/lib/rancher/{unit.split('-')[0]}/agent/etc/containerd/config.toml"
+    own = Runtime("containerd", "2.1.4", f"{unit}.service", path, True)
+    taken: dict[str, str] = {}
+
+    def note(name: str, facts: NodeFacts, wanted: Any) -> None:
+        plan = wanted() if callable(wanted) else wanted
+        taken[name] = f"{plan.activation} {plan.unit}" if plan else ""
+
+    monkeypatch.setattr("gpufleet.toolkit.operations.configure_runtime", note)
+    facts = bare_host(runtimes={**RUNTIMES, unit: own}, files=FILES)
+    steps(install, facts, monkeypatch)
+    assert taken[step] == f"restart {unit}.service"
+    assert taken["Configure containerd"] == "restart containerd.service"
+
+
+@pytest.mark.parametrize(
     ("deploy", "facts"), [(install, bare_host()), (take_away, recorded_host())]
 )
 def test_other_runs_are_kept_out_of_a_host_that_changes(
