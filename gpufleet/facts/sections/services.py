@@ -36,8 +36,9 @@ _WITH_COMMAND = (
     *_KUBELETS,
 )
 _PACKAGES = {
-    "docker": ("docker-ce", "docker.io", "moby-engine", "docker-engine", "docker"),
-    "containerd": ("containerd.io", "containerd", "moby-containerd"),
+    # docker-stable: SLES 15; containerd-stable: Ubuntu 26.04 (its release notes, 2026-04)
+    "docker": ("docker-ce", "docker.io", "moby-engine", "docker-engine", "docker", "docker-stable"),
+    "containerd": ("containerd.io", "containerd", "containerd-stable", "moby-containerd"),
     "crio": ("cri-o",),
 }
 _CONFIG = {

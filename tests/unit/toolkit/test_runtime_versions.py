@@ -163,6 +163,22 @@ def test_the_version_is_that_of_the_program_that_runs(program: str, version: str
     assert found["containerd"].version == version
 
 
+@pytest.mark.parametrize(
+    ("name", "package", "version", "upstream"),
+    [
+        ("docker", "docker-stable", "24.0.9_ce-150000.1.8.1", "24.0.9"),
+        ("containerd", "containerd-stable", "2.2.2-0ubuntu1", "2.2.2"),
+    ],
+)
+def test_the_stable_packages_of_distributions(
+    name: str, package: str, version: str, upstream: str
+) -> None:
+    packages = {package: Package(package, version, "amd64")}
+    unit = Service(f"{name}.service", "loaded", "active", "enabled", f"/usr/bin/{name}")
+    found = parse_runtimes([], packages, {unit.name: unit}, {})
+    assert found[name].version == upstream
+
+
 class TestStateOfTheRuntime:
     def down(self, active: str) -> Runtime:
         return replace(runtime("docker", NEW)["docker"], running=False)
