@@ -77,7 +77,8 @@ NO_RUNTIME = info(
     "GF420",
     "No container runtime",
     "Neither docker nor containerd nor CRI-O is installed; only the toolkit packages are.",
-    "Run again after installing a runtime.",
+    "No action required for Enroot, which calls nvidia-container-cli itself. For another engine, "
+    "run again after it is installed.",
 )
 
 OTHER_ENGINE = info(
