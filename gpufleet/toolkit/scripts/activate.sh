@@ -40,6 +40,8 @@ if [ -n "$spare" ]; then
     containers=$(docker_containers)
     if [ -n "$containers" ]; then put_back "$@"; fail "$spare" "$containers"; fi
 fi
+# docker keeps containers by a live-restore that it has read: one of after its start by a reload
+if [ "$kind $verb" = 'docker restart' ] && systemctl reload "$unit" 2>/dev/null; then sleep 1; fi
 before=$(works)
 systemctl reset-failed "$unit" 2>/dev/null
 systemctl "$verb" "$unit"
