@@ -23,7 +23,8 @@ COLLECTED_ALREADY = blocker(
     "Another process already collects GPU metrics",
     "{who}. Two collectors on one GPU take the profiling counters from each other, so no second "
     "one is installed.",
-    'Stop the other one, or leave exporter_enabled at False or "auto" for this host.',
+    "Stop the other one: the exporter starts a host engine of DCGM itself. Or leave "
+    'exporter_enabled at False or "auto" for this host.',
 )
 EXPORTER_PORT_TAKEN = blocker(
     "GF582",
