@@ -83,7 +83,7 @@ def plan_containerd(
     if NAME in facts.runtimes:
         if not there or not (begun or there in recorded):
             return None, ()
-        return _installed(known, context, there, minimum, settles=begun), ()
+        return _installed(known, context, there, minimum, begun=begun), ()
     system, wanted = facts.distribution, settings.install
     choices = list(_choices(known, system, minimum)) if system else []
     fitting = [
@@ -132,11 +132,15 @@ def _choices(
 
 
 def _installed(
-    known: Containerd, context: RoleContext, package: str, minimum: str, *, settles: bool
+    known: Containerd, context: RoleContext, package: str, minimum: str, *, begun: bool
 ) -> ContainerdPlan:
-    """`settles`: an unrecorded run installed it, and may have ended before configuring it."""
+    """`begun`: an unrecorded run installed it, and may have ended before configuring it; or a run
+    installed the recorded version again."""
     facts = context.facts
     text = facts.texts.get(known.config)
+    recorded = package in facts.provenance.entry(ContainerdEntry).packages
+    works = facts.runtimes[NAME].running and not disables_cri(text)
+    settles = begun and not (recorded and works)
     if settles and disables_cri(text):
         text = PLAIN
     version = facts.runtimes[NAME].version

@@ -192,6 +192,22 @@ def test_one_of_gpufleets_is_converged() -> None:
     assert plan.before == "1.7.28"
 
 
+def test_a_version_that_was_installed_again_is_not_started_at_every_run() -> None:
+    """The record stays the same then, and with it the note of the transaction."""
+    begun = replace(ROOM, paths=frozenset({CONTAINERD_BEGUN_PATH}))
+    recorded = record_of(containerd=ENTRY)
+    facts = installed("containerd", "1.7.28", cluster_host=begun, provenance=recorded)
+    assert not plan_of(facts).settles
+    stub = installed(
+        "containerd",
+        "1.7.28",
+        cluster_host=begun,
+        provenance=recorded,
+        files={CONFIG: ManagedFile(CONFIG, STUB)},
+    )
+    assert plan_of(stub).settles
+
+
 def test_a_killed_run_is_finished() -> None:
     """The package is installed, and Docker's file still disables the CRI plugin."""
     begun = replace(ROOM, paths=frozenset({CONTAINERD_BEGUN_PATH}))
