@@ -164,6 +164,12 @@ def test_docker_without_the_runtime() -> None:
     assert exporter_for(facts, exporter_mode="docker", toolkit_enabled=False).mode == "docker"
 
 
+def test_the_container_shares_the_network_of_a_docker_that_remaps_users() -> None:
+    """userns-remap, which CIS asks for: moby/moby#25771, docker/docker-bench-security#175."""
+    plan = exporter_for(with_docker(converged_host()), exporter_mode="docker")
+    assert " --network host --userns host " in str(plan.wanted_files[-1].content)
+
+
 def test_the_container_has_its_counters_and_no_more_rights_than_it_needs() -> None:
     plan = exporter_for(
         with_docker(converged_host()),
