@@ -18,13 +18,15 @@ from gpufleet.run.connection import NoPassword
 
 _OURS = ("gpufleet", "roles")
 _AROUND = ("gpufleet.host.operation", "gpufleet.host.boundary")  # these modules only re-raise
-# Messages of sudo, su, doas and dzdo, in lower case
+# Messages of sudo, sudo-rs, su, doas and dzdo, in lower case
 _REFUSALS = (
     "a password is required", "interactive authentication is required", "you must have a tty",
     "incorrect password attempt", "no password was provided", "authentication failure", "sudoers",
     "not allowed to", "operation not permitted", "sudo: not found", "failed to create sudo_askpass",
+    "may not run sudo", "incorrect authentication attempt",
 )  # fmt: skip
-_NO_SHELL = ("this account is currently not available", "nologin", "no shell")
+# The last one is of csh and tcsh, whose quotes end with the line
+_NO_SHELL = ("this account is currently not available", "nologin", "no shell", "unmatched '")
 
 
 def explain_failed_command(host: Host, output: Sequence[str], doing: str) -> Finding:

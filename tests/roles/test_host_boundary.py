@@ -158,6 +158,9 @@ SAYS = {
     "sudo: sorry, you must have a tty to run sudo": "GF506",
     "sudo: 1 incorrect password attempt": "GF506",
     "admin is not in the sudoers file.": "GF506",
+    "Sorry, user admin may not run sudo on gpu-07.": "GF506",
+    "sudo: Maximum 3 incorrect authentication attempts": "GF506",  # sudo-rs
+    "Unmatched '''.": "GF507",  # tcsh
     "doas: Operation not permitted": "GF506",
     "sh: 1: sudo: not found": "GF506",
     "This account is currently not available.": "GF507",
