@@ -48,9 +48,10 @@ SU_PASSWORD = blocker(
 
 NO_SHELL = blocker(
     "GF507",
-    "User has no login shell",
+    "User has no usable login shell",
     "The host runs no commands for the connecting user: {cause}.",
-    "Connect as a user with a login shell (ssh_user), or set one: usermod -s /bin/sh USER",
+    "Connect as a user (ssh_user) whose login shell is bash or another POSIX shell, not csh or "
+    "tcsh; or set one: usermod -s /bin/sh USER",
 )
 
 RECORD_UNUSABLE = blocker(
@@ -121,7 +122,8 @@ REBOOT_NOT_BEGUN = blocker(
     "GF536",
     "Host was not rebooted",
     "The host was not rebooted: {why}.",
-    "Read what the host printed above, correct it, then run again.",
+    "Correct the cause, then run again. `systemd-inhibit --list` on the host names what prevents a "
+    "reboot.",
 )
 
 REBOOT_FAILED = blocker(

@@ -10,6 +10,7 @@ from pyinfra.api import FunctionCommand, Host, State, StringCommand
 from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.core.findings import Finding
+from gpufleet.core.quoting import quote_last_line
 from gpufleet.host import findings
 from gpufleet.host.asking import (
     OUTPUT_MARK,
@@ -55,17 +56,18 @@ def _reboot(state: State, host: Host, timeout: int, end_work: bool) -> bool:
     before = _boot_id(host)
     if not before:  # without it, a reboot cannot be detected
         return _failed(state, host, findings.REBOOT_NOT_BEGUN(why="its boot ID cannot be read"))
-    work = ""
-    try:  # detached, so that it returns; the host may still be faster
+    work = said = ""
+    try:  # the host may be faster than the answer
         command = frame_command(script_command("host/reboot", "" if end_work else "spare"))
         ok, output = run_on_host(host, command, **privilege_arguments(host))
         work = "" if ok else ", ".join(framed_answer(output.stdout_lines) or ())
+        said = quote_last_line("\n".join(output.stderr_lines)).rstrip(".")
         ok = ok or _was_cut(host, output.stdout_lines)
     except CUT as error:
         logger.debug(f"{host.name} cut the connection: {error}")
         ok = True
     if not ok:
-        refused = findings.REBOOT_NOT_BEGUN(why="the command that reboots it failed")
+        refused = findings.REBOOT_NOT_BEGUN(why=said or "the command that reboots it failed")
         return _failed(state, host, findings.REBOOT_PUT_OFF(work=work) if work else refused)
     if not _wait_for_new_boot(host, before, timeout):
         return _failed(state, host, findings.REBOOT_FAILED(seconds=timeout))

@@ -137,7 +137,9 @@ class UpgradeSettings(RoleSettings):
         "ReplicationController and StatefulSet: wait for their end, or evict them.",
     )
     evict_empty_dir: bool = Field(
-        False, description="Evict pods with an emptyDir, whose data is lost."
+        False,
+        description="Evict pods with an emptyDir on a disk, whose data is lost. Pods with only an "
+        "emptyDir in memory (`medium: Memory`) are evicted anyway.",
     )
     evict_unmanaged: bool = Field(
         False, description="Evict pods without a controller: nothing creates them again."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -12,6 +14,7 @@ from pyinfra.api.exceptions import ConnectError
 
 from gpufleet.host import reboot
 from gpufleet.host.asking import OUTPUT_MARK
+from gpufleet.host.shell import script_command
 from gpufleet.run.report import HostReport
 
 
@@ -39,10 +42,11 @@ class Rebooting:
             raise answer
         if isinstance(answer, Unframed):
             self.connector = answer.connector
-            return False, SimpleNamespace(stdout_lines=answer.lines)
+            return False, SimpleNamespace(stdout_lines=answer.lines, stderr_lines=[])
         banner = f"Welcome, it is {len(self.answers)} o'clock"  # printed by .bashrc
-        ok, lines = answer if isinstance(answer, tuple) else (True, [answer])
-        return ok, SimpleNamespace(stdout_lines=[banner, "", OUTPUT_MARK, *lines, "", OUTPUT_MARK])
+        ok, lines, *said = answer if isinstance(answer, tuple) else (True, [answer])
+        framed = [banner, "", OUTPUT_MARK, *lines, "", OUTPUT_MARK]
+        return ok, SimpleNamespace(stdout_lines=framed, stderr_lines=said)
 
     connected = True
 
@@ -72,6 +76,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., bool]:
 
 
 CUT = SSHException("Channel is not open")
+INHIBITED = 'Operation inhibited by "dnf" (PID 7 "dnf", user root).'
 
 
 @pytest.mark.parametrize(
@@ -113,6 +118,7 @@ def test_what_holds_the_reboot_up_is_named(
         (("old", "", "old", "old"), "GF554", "a new boot ID within 60 seconds."),
         (((False, []),), "GF536", "not rebooted: its boot ID cannot be read."),
         (("old", (False, [])), "GF536", "not rebooted: the command that reboots it failed."),
+        (("old", (False, [], INHIBITED)), "GF536", f"not rebooted: {INHIBITED}"),
         (("old", Unframed("sudo: a password is required", stands=True)), "GF536", "it failed."),
     ],
 )
@@ -129,3 +135,19 @@ def test_why_a_host_did_not_come_back_or_was_not_rebooted(
     (finding,) = noted.findings
     assert (finding.code, host.answers) == (code, [])
     assert finding.message.endswith(message)
+
+
+@pytest.mark.parametrize(
+    ("state", "said"), [("running", "Operation inhibited\n"), ("stopping", "")]
+)
+def test_a_reboot_that_systemd_refuses_fails_with_its_reason(
+    tmp_path: Path, state: str, said: str
+) -> None:
+    systemctl = tmp_path / "fake"
+    refusal = 'echo "Operation inhibited" >&2; echo "Please retry" >&2; exit 1'
+    systemctl.write_text(f"#!/bin/sh\ncase $1 in reboot) {refusal} ;; esac\necho {state}\n")
+    systemctl.chmod(0o755)
+    command = script_command("host/reboot", "").get_raw_value()
+    words = ["sh", "-c", command.replace("systemctl", str(systemctl))]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (int(bool(said)), said)
