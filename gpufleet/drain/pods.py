@@ -86,17 +86,23 @@ def _why_lost(pod: Pod, owner: str, policy: Policy, *, uses: bool) -> str | None
         return f"it is of a {one_line(owner)} (upgrade_jobs)"
     if not owner and not policy.unmanaged:
         return "it has no controller that would replace it (upgrade_evict_unmanaged)"
-    volumes = pod["spec"].get("volumes") or ()
-    if not policy.empty_dir and any("emptyDir" in volume for volume in volumes):
+    if not policy.empty_dir and any(map(_keeps_data, pod["spec"].get("volumes") or ())):
         return "it has data in an emptyDir (upgrade_evict_empty_dir)"
     return None
 
 
-def unreplaced_pods(pods: Iterable[Pod], policy: Policy) -> list[str]:
+def _keeps_data(volume: Mapping[str, Any]) -> bool:
+    """True for an emptyDir on a disk. One in memory, such as /dev/shm of vLLM, is scratch space.
+
+    Source: https://github.com/kubernetes/autoscaler/pull/5551 (merged 2023, read 2026-11-28)
+    """
+    return "emptyDir" in volume and (volume["emptyDir"] or {}).get("medium") != "Memory"
+
+
+def unreplaced_pods(leaving: Leaving) -> list[str]:
     """The pods that a drain evicts although their controller may not replace them, with its kind.
     For example, evicting the head of a RayCluster ends work on other nodes too."""
-    evicted = sort_pods(pods, policy).evict
-    found = ((pod, owner_of(pod).get("kind", "")) for pod in evicted)
+    found = ((pod, owner_of(pod).get("kind", "")) for pod in leaving.evict)
     known = ("", "Job", *REPLACING_CONTROLLERS)
     return [f"{name_of(pod)} ({one_line(owner)})" for pod, owner in found if owner not in known]
 

@@ -17,6 +17,7 @@ from gpufleet.core.names import count_noun
 from gpufleet.core.progress import Active, RunProgress
 from gpufleet.core.visible import one_line
 from gpufleet.drain.nodes import EVENTS_NAMESPACE
+from gpufleet.drain.pods import Leaving, unreplaced_pods
 from gpufleet.upgrade.host_state import FAILING, OPEN, WORKING_PHASES, HostState, Phase
 from gpufleet.upgrade.models import Plan, list_names
 
@@ -40,10 +41,10 @@ def upgrade_plan_text(
     plan: Plan,
     work: Mapping[str, Sequence[str]],
     nodes: Mapping[str, str] = NO_NODES,
-    ending: Mapping[str, Sequence[str]] | None = None,
+    leaving: Mapping[str, Leaving] | None = None,
 ) -> str:
     """Groups, waves and hosts that are left out. `work`: host -> work on its GPUs; `nodes`: host ->
-    name of its node; `ending`: host -> pods that its drain evicts and that do not come back."""
+    name of its node; `leaving`: host -> pods that its drain evicts or waits for."""
     left = [f"left out: {each.name}: {each.reason}" for each in plan.left_out]
     if not plan.hosts:
         return "\n".join(map(one_line, ["No host to change.", *left]))
@@ -63,9 +64,12 @@ def upgrade_plan_text(
     lines.append(_limits(plan))
     busy = [(name, found) for name, found in work.items() if found and name in plan.hosts]
     lines += [f"waits for GPU work on {name}: {list_names(list(found), 3)}" for name, found in busy]
-    for name, found in (ending or {}).items():
-        shown = list_names(list(found), 3)
-        lines.append(f"evicts from {name} what its controller may not replace: {shown}")
+    for name, pods in (leaving or {}).items():
+        if waited := [f"{pod}: {why}" for pod, why in pods.waited.items()]:
+            lines.append(f"waits for pods on {name}: {list_names(waited, 3)}")
+        if ends := unreplaced_pods(pods):
+            shown = list_names(ends, 3)
+            lines.append(f"evicts from {name} what its controller may not replace: {shown}")
     lines += [f"node: {host} -> {node}" for host, node in nodes.items() if host != node]
     return "\n".join(map(one_line, [*lines, *left]))
 

@@ -21,7 +21,7 @@ from gpufleet.drain.nodes import (
 from gpufleet.drain.operations.check import remove_pods
 from gpufleet.drain.operations.cluster import ClusterNodes
 from gpufleet.drain.operations.evict import every_node, pods_of, side_by_side
-from gpufleet.drain.pods import Policy, unreplaced_pods
+from gpufleet.drain.pods import Leaving, Policy, sort_pods
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.lease import take_lease
@@ -217,15 +217,12 @@ def open_clusters(
     return found
 
 
-def ending_pods(places: Places, policies: Mapping[str, Policy]) -> dict[str, Sequence[str]]:
-    """Host -> the pods that the drain of its node evicts and that may not come back. `policies`: of
-    hosts that every pod leaves. Raises ClusterProblem."""
-    found: dict[str, Sequence[str]] = {}
+def leaving_pods(places: Places, policies: Mapping[str, Policy]) -> dict[str, Leaving]:
+    """Host -> the pods that its drain evicts or waits for. Raises ClusterProblem."""
+    found: dict[str, Leaving] = {}
     for access in dict.fromkeys(places[host].access for host in policies):
         hosts = [host for host in policies if places[host].access == access]
         with closing(ClusterApi(access)) as api:
             pods = pods_of(api, {host: places[host].node for host in hosts})
-        found |= {
-            host: ends for host in hosts if (ends := unreplaced_pods(pods[host], policies[host]))
-        }
+        found |= {host: sort_pods(pods[host], policies[host]) for host in hosts}
     return found

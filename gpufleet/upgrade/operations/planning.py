@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from gpufleet.core.load_settings import load_role
 from gpufleet.core.stopped import Stopped
+from gpufleet.drain.pods import Leaving
 from gpufleet.host.settings import HostSettings
 from gpufleet.host.upgrade_settings import Subject, UpgradeSettings
 from gpufleet.kube.operations.access import KubeAccess
@@ -16,7 +17,7 @@ from gpufleet.upgrade.findings import runs as findings
 from gpufleet.upgrade.host_state import HostState, Kind, Phase
 from gpufleet.upgrade.models import HostView, LeftOut, Plan
 from gpufleet.upgrade.operations.acts import policy_of
-from gpufleet.upgrade.operations.clusters import NodeAt, ending_pods, find_nodes
+from gpufleet.upgrade.operations.clusters import NodeAt, find_nodes, leaving_pods
 from gpufleet.upgrade.operations.result import StepResult
 from gpufleet.upgrade.plan import (
     left_behind,
@@ -65,7 +66,7 @@ class PlannedRun:
     settings: Mapping[str, UpgradeSettings]
     places: Mapping[str, NodeAt]
     work: Mapping[str, Sequence[str]] = field(default_factory=dict)  # on the GPUs
-    ending: Mapping[str, Sequence[str]] = field(default_factory=dict)  # pods that do not come back
+    leaving: Mapping[str, Leaving] = field(default_factory=dict)  # pods of its nodes
     reboots: Mapping[str, str] = field(default_factory=dict)  # node_reboot for the steps
 
 
@@ -117,7 +118,7 @@ def read_run_hosts(
         settings=settings,
         places=places,
         work={view.name: view.work for view in views},
-        ending=_ending(plan, places, settings),
+        leaving={} if ends else _leaving(plan, places, settings),
         reboots={t.name: "never" for t in targets if _never_reboots(t, settings, places)},
     )
 
@@ -206,8 +207,7 @@ def _reboot_of(target: UpgradeTarget) -> str:
     return settings.reboot if settings else ""
 
 
-def _ending(
+def _leaving(
     plan: Plan, places: Mapping[str, NodeAt], settings: Mapping[str, UpgradeSettings]
-) -> dict[str, Sequence[str]]:
-    hosts = [n for n in plan.hosts if n in places and settings[n].drain == "all"]
-    return ending_pods(places, {name: policy_of(settings[name]) for name in hosts})
+) -> dict[str, Leaving]:
+    return leaving_pods(places, {n: policy_of(settings[n]) for n in plan.hosts if n in places})

@@ -49,7 +49,7 @@ def evicted(*pods: dict[str, Any], **policy: Any) -> list[str]:
 def test_pods_that_may_not_come_back(
     owner: str, spec: dict[str, Any], policy: dict[str, Any], said: list[str]
 ) -> None:
-    assert unreplaced_pods([pod("p", owner, spec)], Policy(**policy)) == said
+    assert unreplaced_pods(sort_pods([pod("p", owner, spec)], Policy(**policy))) == said
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,13 @@ def test_what_is_waited_for() -> None:
     assert list(found.waited) == [f"ns/{each['metadata']['name']}" for each in pods]
     policy = {"jobs": "evict", "unmanaged": True, "empty_dir": True}
     assert evicted(*pods, **policy) == ["job", "alone", "data"]
+
+
+def test_an_empty_dir_in_memory_keeps_no_pod() -> None:
+    shm = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+    disk = {"name": "cache", "emptyDir": {"sizeLimit": "1Gi"}}
+    assert evicted(pod("vllm", spec={**GPU, "volumes": [shm]})) == ["vllm"]
+    assert not evicted(pod("vllm", spec={**GPU, "volumes": [shm, disk]}))
 
 
 @pytest.mark.parametrize("owner", ["PyTorchJob", "MPIJob", "RayCluster", "Workflow"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.drain.pods import Policy
+from gpufleet.drain.pods import Policy, unreplaced_pods
 from gpufleet.kube.findings import API_UNREACHABLE
 from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.upgrade.models import HostView
@@ -150,10 +150,10 @@ def test_names_of_many_hosts_are_looked_up_side_by_side(monkeypatch: pytest.Monk
     assert places == {"x": "a", "y": "b"}
 
 
-def test_pods_that_a_drain_ends_are_known_beforehand(
+def test_pods_that_a_drain_evicts_or_waits_for_are_known_beforehand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Only hosts whose policy evicts every pod are read."""
+    """Only hosts of the run are read."""
     head = pod("head", "RayCluster", {})
     there = {"n1": [head, pod("web", "ReplicaSet", {}), pod("job", "Job", {})], "n2": []}
     listed: list[str] = []
@@ -171,9 +171,11 @@ def test_pods_that_a_drain_ends_are_known_beforehand(
     monkeypatch.setattr("gpufleet.drain.operations.evict.of_node", of_node)
     places = {name: NodeAt(f"n{name}", KubeAccess("file")) for name in "123"}
     every = dict.fromkeys("12", Policy(every=True))
-    assert clusters.ending_pods(places, every) == {"1": ["ns/head (RayCluster)"]}
+    leaving = clusters.leaving_pods(places, every)
+    assert [unreplaced_pods(each) for each in leaving.values()] == [["ns/head (RayCluster)"], []]
+    assert leaving["1"].waited == {"ns/job": "it is of a Job (upgrade_jobs)"}
     assert sorted(listed) == ["n1", "n2"]
-    assert clusters.ending_pods(places, {}) == {}
+    assert clusters.leaving_pods(places, {}) == {}
     assert len(listed) == 2
 
 

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 import gpufleet.upgrade
 from gpufleet.core.progress import heartbeat_line
+from gpufleet.drain.pods import Leaving
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
 from gpufleet.upgrade.show import (
@@ -21,6 +22,7 @@ from gpufleet.upgrade.show import (
     status_text,
     upgrade_plan_text,
 )
+from tests.unit.drain.pods_setup import pod
 
 STATE = HostState("r", "upgrade", "driver", "580.1", "580.2", "2 x A100, ubuntu2204, 5.15", 0)
 BELL = "\x1b[2J\a"
@@ -36,7 +38,7 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
         plan(left_out=(LeftOut("x", "GF052 GPUs are missing", blocked=True),)),
         {"h": ("train 1", "train 2"), "gone": ("job",)},
         {"h": "h", "i": "node-i"},
-        {"i": ("default/head (RayCluster)",)},
+        {"i": Leaving([pod("head", "RayCluster", {})], {"ns/vllm": "it has data in an emptyDir"})},
     )
     assert text.splitlines() == [
         "2 hosts in 1 group:",
@@ -45,7 +47,8 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
         "2. wave of 1: i",
         "at most 1 out of service; soak 60 s (60 s in all); stops at 3 failed hosts, 2 in a row",
         "waits for GPU work on h: train 1, train 2",
-        "evicts from i what its controller may not replace: default/head (RayCluster)",
+        "waits for pods on i: ns/vllm: it has data in an emptyDir",
+        "evicts from i what its controller may not replace: ns/head (RayCluster)",
         "node: i -> node-i",
         "left out: x: GF052 GPUs are missing",
     ]
