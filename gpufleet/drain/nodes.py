@@ -17,6 +17,9 @@ TAINT = "gpufleet/upgrade"  # keeps DaemonSets from restarting GPU clients durin
 FAILED = "gpufleet/upgrade-failed"  # annotation of a node that was left behind: the reason
 UNMANAGED = "k8saas.nvidia.com/ManagedByNVSentinel"  # label: NVSentinel leaves the node alone
 SCALE_DOWN = "cluster-autoscaler.kubernetes.io/scale-down-disabled"  # annotation
+# Annotation: Karpenter deletes no empty node that has it. Source (read 2026-11-28):
+# https://karpenter.sh/docs/concepts/disruption/#node-level-controls
+NOT_DISRUPTED = "karpenter.sh/do-not-disrupt"
 SKIP_LABEL = "nvidia.com/gpu-driver-upgrade.skip"  # label of a node that must not be upgraded
 
 CORDONED = "another user cordoned the node"

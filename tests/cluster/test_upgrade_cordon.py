@@ -11,6 +11,7 @@ from kubernetes import client
 
 from gpufleet.drain.nodes import (
     FAILED,
+    NOT_DISRUPTED,
     SCALE_DOWN,
     TAINT,
     UNMANAGED,
@@ -77,7 +78,7 @@ def name(simulated: Cluster) -> Iterator[str]:
     found: str = core.list_node().items[0].metadata.name
     yield found
     keys = {
-        "annotations": dict.fromkeys((UPGRADE_ANNOTATION, FAILED, SCALE_DOWN)),
+        "annotations": dict.fromkeys((UPGRADE_ANNOTATION, FAILED, SCALE_DOWN, NOT_DISRUPTED)),
         "labels": {UNMANAGED: None},
     }
     core.patch_node(found, {"metadata": keys, "spec": {"unschedulable": None, "taints": None}})
@@ -104,7 +105,8 @@ def test_a_free_node_is_cordoned_and_free_again(api: ClusterApi, node: Read) -> 
     assert is_our_cordon(taken)
     assert taken_of(taken) == TAKEN
     assert taken["metadata"]["labels"][UNMANAGED] == "false"
-    assert taken["metadata"]["annotations"][SCALE_DOWN] == "true"
+    annotations = taken["metadata"]["annotations"]
+    assert annotations[SCALE_DOWN] == annotations[NOT_DISRUPTED] == "true"
     uncordon_node(api, taken)
     after = node()
     assert not is_cordoned(after)

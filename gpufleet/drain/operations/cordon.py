@@ -13,6 +13,7 @@ from typing import Any
 from gpufleet.drain.nodes import (
     FAILED,
     MAX_REASON,
+    NOT_DISRUPTED,
     SCALE_DOWN,
     TAINT,
     UNMANAGED,
@@ -52,7 +53,8 @@ def cordon_node(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> 
     if failed:
         annotations[FAILED] = failed[:MAX_REASON]
     try:
-        written = _apply(api, node, {**annotations, SCALE_DOWN: "true"}, {UNMANAGED: "false"})
+        kept_there = dict.fromkeys((SCALE_DOWN, NOT_DISRUPTED), "true")
+        written = _apply(api, node, {**annotations, **kept_there}, {UNMANAGED: "false"})
     except ApiError as error:
         if error.status != CONFLICT:
             raise
