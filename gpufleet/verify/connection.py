@@ -24,6 +24,11 @@ CONNECTION_OPTIONS = {
     "ssh_known_hosts_file": "UserKnownHostsFile",
 }
 PATHS = ("ssh_key", "ssh_known_hosts_file")
+# Off, as pyinfra ignores them: options for a person at a terminal. A forwarded port may be in use,
+# and ssh runs no other command beside RemoteCommand.
+OF_SESSIONS = (
+    "ClearAllForwardings yes", "PermitLocalCommand no", "RemoteCommand none", "RequestTTY no",
+)  # fmt: skip
 # pyinfra's connectors without SSH -> testinfra's.
 CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
@@ -74,6 +79,7 @@ def ssh_config(target: Target, socket: Path) -> str:
     lines += [
         f"  StrictHostKeyChecking {_quoted(strict)}",
         f"  ControlPath {_quoted(socket)}",
+        *(f"  {line}" for line in OF_SESSIONS),
         "  LogLevel ERROR",
         "  ServerAliveInterval 5",
         "  ServerAliveCountMax 4",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,19 @@ def test_options_come_from_the_data_of_pyinfra() -> None:
         "IdentitiesOnly yes",
     ]
     assert {'StrictHostKeyChecking "yes"', f'ControlPath "{SOCKET}"', "BatchMode yes"} <= set(lines)
+
+
+def test_options_for_a_person_at_a_terminal_are_off(tmp_path: Path) -> None:
+    """A tmux as RemoteCommand, or a port that another session forwards."""
+    own, config = tmp_path / "own", tmp_path / "config"
+    person = ("RemoteCommand tmux new -A", "RequestTTY force", "LocalForward 8888 [::1]:8888")
+    own.write_text("\n".join(("Host gpu-1", *person)))
+    config.write_text(ssh_config(target(ssh_config_file=str(own)), SOCKET))
+    words = ["ssh", "-G", "-F", str(config), "gpu-1"]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert "controlpath /tmp/gfv-x/0.s" in shown
+    for option in ("remotecommand", "requesttty force", "localforward"):
+        assert not [line for line in shown if line.startswith(option)]
 
 
 def test_address_is_the_name_that_ssh_gets() -> None:
