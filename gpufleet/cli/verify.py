@@ -27,6 +27,8 @@ VERIFY_EPILOG = (
     "2 usage error; 4 --limit or -k matches nothing; 130 interrupted."
 )
 OWN_CHECKS = Path("checks")  # of the working directory
+# pytest reads them: options and plugins of another test suite, such as of a CI job
+OF_OTHER_TESTS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
 VERIFY_STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,
     pytest.ExitCode.TESTS_FAILED: ExitStatus.FAILED,
@@ -123,6 +125,8 @@ def verify(
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
+    for name in OF_OTHER_TESTS:
+        os.environ.pop(name, None)
     held = io.StringIO()
     with redirect_stdout(held) if is_quiet() else nullcontext():
         code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])

@@ -138,6 +138,19 @@ def test_a_host_that_is_not_reached_fails_whatever_checks_are_chosen(tmp_path: P
     assert "Checks per host" not in good.stderr
 
 
+def test_options_of_another_test_suite_choose_no_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PYTEST_ADDOPTS of a CI job left out every check, and -n started workers."""
+    fake_ssh(tmp_path)
+    answer(tmp_path, "good", loaded="580.95.05")
+    (tmp_path / "fleet.py").write_text('gpu_nodes = ["good"]\n')
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-m public --no-such-option")
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    done = command("fleet.py", folder=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
     (tmp_path / "fleet.py").write_text('gpu_nodes = ["a"]\n')
     missing = command("nosuch.py", folder=tmp_path)
