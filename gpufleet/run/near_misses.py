@@ -18,13 +18,21 @@ from gpufleet.core.inventory import letters_of
 NEAR_GROUP = 0.85  # similarity of two groups that differ by a typo
 _DIGITS = re.compile(r"\d")
 DATA_KEY_SIMILARITY = 0.8  # similarity of two keys that differ by a typo: 1 is equal
-ELSEWHERE = {  # Ansible's names for these keys
+# Ansible's names for these keys. Source (read 2026-11-28):
+# https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html
+ELSEWHERE = {
     "become": "_sudo",
     "become_user": "_sudo_user",
     "become_password": "_sudo_password",
     "ansible_become": "_sudo",
+    "ansible_become_pass": "_sudo_password",
+    "ansible_become_password": "_sudo_password",
+    "ansible_become_user": "_sudo_user",
     "ansible_host": "ssh_hostname",
+    "ansible_password": "ssh_password",
     "ansible_port": "ssh_port",
+    "ansible_ssh_pass": "ssh_password",
+    "ansible_ssh_private_key_file": "ssh_key",
     "ansible_user": "ssh_user",
 }
 

@@ -18,6 +18,7 @@ from gpufleet.run.near_misses import groups_meant, misspelt_keys
         ("su_user", "_su_user"),
         ("become", "_sudo"),
         ("ansible_host", "ssh_hostname"),
+        ("ansible_ssh_private_key_file", "ssh_key"),
     ],
 )
 def test_a_key_that_was_meant_for_pyinfra(key: str, meant: str) -> None:
