@@ -3,14 +3,15 @@
     gpufleet upgrade examples/slurm.py --to 580.178.04 --plan
     gpufleet upgrade examples/slurm.py --to 580.178.04
 
-The two commands run on the controller, once for each node; {host} is its name in the inventory.
+The two commands run on the controller, once for each node; {host} is its name in the inventory,
+which must be its NodeName in slurm.conf.
 They change and resume no node that another user drained: its reason is not gpufleet.
 """
 
 DRAIN = (
     'sh -c \'case $(sinfo -h -n {host} -o "%T %E") in '
     '*" gpufleet") ;; dr*|down*) exit 1 ;; esac; '
-    "scontrol update nodename={host} state=drain reason=gpufleet; "
+    "scontrol update nodename={host} state=drain reason=gpufleet || exit 1; "
     "until sinfo -h -n {host} -o %T | grep -q drained; do sleep 10; done'"
 )
 READY = (

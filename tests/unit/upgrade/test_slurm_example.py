@@ -13,11 +13,14 @@ import pytest
 from tests.unit.documentation.documents import ROOT
 
 DRAIN, READY = "upgrade_drain_command", "upgrade_ready_command"
+SCONTROL = 'echo "$@" >> log; echo drained > state'
 SINFO = """while [ "$1" != -o ]; do shift; done
 case $2 in %E) cat reason ;; %T) cat state ;; *) echo "$(cat state) $(cat reason)" ;; esac"""
 
 
-def ran(folder: Path, key: str, state: str, reason: str) -> tuple[int, str]:
+def ran(
+    folder: Path, key: str, state: str, reason: str, scontrol: str = SCONTROL
+) -> tuple[int, str]:
     """Exit status of a command, and the calls of scontrol."""
     (folder / "state").write_text(state)
     (folder / "reason").write_text(reason)
@@ -25,7 +28,7 @@ def ran(folder: Path, key: str, state: str, reason: str) -> tuple[int, str]:
     log.touch()
     for name, script in {
         "sinfo": SINFO,
-        "scontrol": 'echo "$@" >> log; echo drained > state',
+        "scontrol": scontrol,
     }.items():
         (folder / name).write_text(f"#!/bin/sh\n{script}\n")
         (folder / name).chmod(0o755)
@@ -48,6 +51,12 @@ def test_a_node_that_another_user_drained_is_left_alone(
     assert found == status
     drained = "update nodename=n1 state=drain reason=gpufleet\n"
     assert calls == ("" if status else drained)
+
+
+def test_a_name_that_slurm_does_not_know_is_not_waited_for(tmp_path: Path) -> None:
+    """sinfo prints nothing for it, and a drain would wait for a day."""
+    status, _ = ran(tmp_path, DRAIN, "", "", scontrol="exit 1")
+    assert status == 1
 
 
 @pytest.mark.parametrize(("reason", "resumed"), [("gpufleet", True), ("NHC: check_nv", False)])
