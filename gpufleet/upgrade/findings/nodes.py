@@ -27,8 +27,9 @@ CHECK_REFUSED = blocker(
     "Check pod cannot run",
     "After the change, a GPU pod in the namespace default checks the node. It cannot run: "
     "{problem}. The node was not changed.",
-    "If a quota or a webhook is named above, allow the pod. If its image cannot be pulled, set "
-    "upgrade_gpu_image to one that the nodes can reach.",
+    "If a quota or a webhook is named above, allow the pod. If PodSecurity is: kubectl label "
+    "namespace default --overwrite pod-security.kubernetes.io/enforce=baseline. If its image "
+    "cannot be pulled, set upgrade_gpu_image to one that the nodes can reach.",
 )
 
 NODE_REFUSED = blocker(
