@@ -155,15 +155,15 @@ def _wait(
         left = end - time.monotonic()
         if failed or left <= 0:
             why = failed[0].message if failed else f"{finished} in time"
-            return "; ".join(filter(None, [str(why), _last_event(cluster, name)]))
+            return "; ".join(filter(None, [str(why), last_event(cluster, name)]))
         if time.monotonic() - reported >= PROGRESS_SECONDS:
             report(f"load test: {finished} ({left:.0f} s left)")
             reported = time.monotonic()
         time.sleep(POLL_SECONDS)
 
 
-def _last_event(cluster: CheckedCluster, name: str) -> str:
-    """The last warning event about the Job or its pods, such as an image that is not found."""
+def last_event(cluster: CheckedCluster, name: str) -> str:
+    """The last warning event about a Job or its pods, such as an image that is not found."""
     try:
         events = cluster.listed(cluster.core.list_namespaced_event, LOAD_NAMESPACE)
     except CheckFailed:

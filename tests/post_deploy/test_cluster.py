@@ -23,7 +23,7 @@ from gpufleet.verify.cluster import (
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
-from gpufleet.verify.load import count_free_gpus
+from gpufleet.verify.load import count_free_gpus, last_event
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
@@ -34,7 +34,7 @@ VALUES_OF = {PLUGIN: "device_plugin_values", EXPORTER: "monitoring_exporter_valu
 PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
-POD_SECONDS = 120
+POD_SECONDS, GPU_JOB = 120, "gpufleet-verify-"
 TARGET_SECONDS = 180  # until a new pod is a target
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
@@ -174,7 +174,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
         },
     }
     job = {
-        "metadata": {"generateName": "gpufleet-verify-"},
+        "metadata": {"generateName": GPU_JOB},
         "spec": {"template": {"spec": body["spec"]}, "backoffLimit": 0},
     }
     batch = cluster.batch
@@ -206,7 +206,9 @@ def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> Non
         for condition in (gpu_pod.status.conditions or () if gpu_pod else ())
         if condition.message
     ]
-    found = "; ".join([phase, *reasons])
+    if phase != "Succeeded":  # the pod is deleted afterwards
+        reasons.append(last_event(cluster, gpu_pod.metadata.name if gpu_pod else GPU_JOB))
+    found = "; ".join(filter(None, [phase, *reasons]))
     cluster.expect(phase == "Succeeded", kinds.GPU_POD, "Succeeded", found)
 
 

@@ -38,7 +38,8 @@ GPU_POD = check(
     "GF795",
     "GPU pod does not complete",
     "A test pod that requests a GPU must be scheduled and succeed.",
-    "Run kubectl describe pod for the reason: no free GPU, no runtime, no image.",
+    "Its last event is named above; the pod is deleted. Usual reasons: no free GPU, no runtime, no "
+    "image, a policy of the namespace default.",
 )
 VECTOR_ADD = check(
     "GF796",
