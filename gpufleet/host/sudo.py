@@ -17,6 +17,9 @@ from pyinfra.connectors.util import (
     make_unix_command,
 )
 
+# Debian's PAM gives SSH sessions the locale of the host. pyinfra asks for a password, and gpufleet
+# explains a refusal, by sudo's English messages.
+IN_ENGLISH = "env LC_ALL=C"
 _PROMPTED = "prompted_sudo_password"  # where pyinfra stores a typed password, by connection
 # Arguments for the connector that are not part of the command line.
 _CONTROL = ("_success_exit_codes", "_timeout", "_get_pty", "_stdin")
@@ -58,7 +61,8 @@ def _by_sudo(
     rest = {key: value for key, value in how.items() if key in _CONTROL}
     if not password:
         all_of_it = {key: value for key, value in how.items() if key not in _CONTROL}
-        return make_unix_command(command, **all_of_it), {**rest, "_shell_executable": None}
+        plain = make_unix_command(command, **all_of_it)
+        return StringCommand(IN_ENGLISH, plain), {**rest, "_shell_executable": None}
     inside = {
         key: value for key, value in how.items() if key not in _CONTROL and "_sudo" not in key
     }
@@ -72,7 +76,7 @@ def _by_sudo(
         f"IFS= read -r {SUDO_ASKPASS_ENV_VAR} &&",
         StringCommand("export SUDO_ASKPASS=", QuoteString(askpass), _separator=""),
         f"{SUDO_ASKPASS_ENV_VAR} &&",
-        StringCommand("exec sudo -H -A -k", *arguments),
+        StringCommand("exec", IN_ENGLISH, "sudo -H -A -k", *arguments),
     ), rest
 
 

@@ -17,7 +17,9 @@ PASSWORD = "p4ss'word $HOME \\ of*sudo"
 SUDO = """#!/bin/sh
 printf '%s\\n' "$@" > {folder}/words
 case " $* " in
-*' -n '*) [ -e {folder}/open ] || {{ echo 'sudo: a password is required' >&2; exit 1; }} ;;
+*' -n '*)
+    said='sudo: a password is required'; [ "$LC_ALL" = C ] || said='sudo: Passwort ist notwendig'
+    [ -e {folder}/open ] || {{ echo "$said" >&2; exit 1; }} ;;
 *) [ -e {folder}/open ] || [ "$("$SUDO_ASKPASS" prompt)" = "$(cat {folder}/password)" ] || exit 9 ;;
 esac
 while [ "$1" != sh ] && [ "$1" != env ]; do shift; done
@@ -102,14 +104,14 @@ def test_a_password_that_was_typed_is_used_the_same_way(machine: Machine) -> Non
     "how",
     [{}, {"_sudo_user": "ada"}, {"_use_sudo_login": True}, {"_preserve_sudo_env": True}],
 )
-def test_without_a_password_the_words_are_those_of_pyinfra(
+def test_without_a_password_the_words_are_those_of_pyinfra_in_english(
     machine: Machine, how: dict[str, Any]
 ) -> None:
     (machine.folder / "open").touch()
     assert said(machine, "echo $A", _env={"A": "b"}, **how) == (True, ["b"])
     (sent,) = machine.sent
     expected = make_unix_command(StringCommand("echo $A"), _sudo=True, _env={"A": "b"}, **how)
-    assert sent == expected.get_raw_value()
+    assert sent == f"env LC_ALL=C {expected.get_raw_value()}"
     said(machine, "true", _sudo_password=PASSWORD, **how)
     words = (machine.folder / "words").read_text().split()
     clean = ["env", "-u", "PYINFRA_SUDO_PASSWORD", "-u", "SUDO_ASKPASS"]
