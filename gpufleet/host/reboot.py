@@ -27,7 +27,10 @@ from gpufleet.host.sudo import run_on_host
 from gpufleet.run.reporting import RunReport
 
 BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
-REBOOT_POLL_SECONDS = 1.0  # seconds between two tries to connect
+# Seconds between two tries to connect. A booting host may refuse logins of users other than root:
+# sshd 9.8 and newer then refuses a client that tries more often.
+# Source: https://github.com/ClusterLabs/crmsh/pull/1811 (PerSourcePenalties, read 2026-11-28)
+REBOOT_POLL_SECONDS = 5.0
 REBOOT_REPORT_SECONDS = 15.0  # seconds between two lines of progress
 
 

@@ -18,7 +18,7 @@ SUDO = """#!/bin/sh
 printf '%s\\n' "$@" > {folder}/words
 case " $* " in
 *' -n '*)
-    said='sudo: a password is required'; [ "$LC_ALL" = C ] || said='sudo: Passwort ist notwendig'
+    said='sudo: a password is required'; [ "$LC_ALL" = C ] || said='sudo: Passwort erforderlich'
     [ -e {folder}/open ] || {{ echo "$said" >&2; exit 1; }} ;;
 *) [ -e {folder}/open ] || [ "$("$SUDO_ASKPASS" prompt)" = "$(cat {folder}/password)" ] || exit 9 ;;
 esac
