@@ -40,8 +40,13 @@ if [ -n "$spare" ]; then
     containers=$(docker_containers)
     if [ -n "$containers" ]; then put_back "$@"; fail "$spare" "$containers"; fi
 fi
-# docker keeps containers by a live-restore that it has read: one of after its start by a reload
-if [ "$kind $verb" = 'docker restart' ] && systemctl reload "$unit" 2>/dev/null; then sleep 1; fi
+# docker keeps containers by a live-restore that it has read: one that came after its start is read by a reload
+live() { timeout -k 10 30 docker info --format '{{.LiveRestoreEnabled}}' 2>/dev/null; }
+if [ "$kind $verb" = 'docker restart' ] && grep -qs '"live-restore": *true' /etc/docker/daemon.json &&
+    [ "$(live)" = false ] && systemctl reload "$unit" 2>/dev/null; then
+    tries=0
+    while [ "$(live)" = false ] && [ $tries -lt 50 ]; do tries=$((tries + 1)); sleep 0.2; done
+fi
 before=$(works)
 systemctl reset-failed "$unit" 2>/dev/null
 systemctl "$verb" "$unit"
