@@ -231,6 +231,12 @@ def test_labels_of_the_monitor_in_values_are_compared_with_what_prometheus_selec
             "gpu-operator",
             "daemonsets.tolerations",
         ),
+        (
+            {"cluster_stack": "gpu-operator"},
+            "gpu_operator_values",
+            "gpu-operator",
+            "node-feature-discovery.worker.tolerations",
+        ),
     ],
 )
 def test_tolerations_of_a_user_are_added(

@@ -14,8 +14,11 @@ from gpufleet.gpu_stack.settings import load_cluster_settings
 from gpufleet.kube.facts import (
     ClusterFacts,
     Crd,
+    Placement,
     ServerVersion,
+    Taint,
 )
+from gpufleet.kube.scheduling import why_not
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
     LABEL,
@@ -206,6 +209,25 @@ def test_a_cluster_without_known_gpus_is_reported() -> None:
         (finding,) = [each for each in plain.findings if each.code == "GF873"]
         assert finding.remedy.startswith("Name them in the inventory's group gpu_nodes")
     assert not any(any(release.ready.nodes.values()) for release in plan.releases)
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        Taint("sku", "NoSchedule", "gpu"),
+        Taint("nvidia.com/gpu", "NoSchedule", "true"),
+        Taint("kubernetes.azure.com/scalesetpriority", "NoSchedule", "spot"),
+        Taint("node-role.kubernetes.io/control-plane", "NoSchedule"),
+    ],
+)
+def test_nfd_labels_nodes_with_any_taint(taint: Taint) -> None:
+    """NVIDIA/gpu-operator#390: a GPU behind a taint was never labelled, so nothing named it."""
+    alone = values(stack(), "node-feature-discovery")["worker"]["tolerations"]
+    operator = values(stack(OLD, cluster_stack="gpu-operator"), "gpu-operator")
+    inside = operator["node-feature-discovery"]["worker"]["tolerations"]
+    for tolerations in (alone, inside):
+        tainted = replace(node("gpu-1"), taints=(taint,))
+        assert why_not(Placement(tolerations=tuple(tolerations)), tainted) is None
 
 
 def test_user_values_override_the_values_that_a_chart_needs() -> None:
