@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ IMAGE = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverP
 STARTING_REASONS = ("", "ContainerCreating", "PodInitializing")
 GENERATED_PARTS = {"ReplicaSet": 1, "Pod": 2}  # kind -> parts at the end of a name, at most
 MAX_CHARS = 400  # of one message
+MAX_REASON_NODES = 3  # nodes that a reason names
 _MADE = re.compile(r'pods? "[^"]+"')  # a name that changes with every attempt
 # Part of all refusals of the admission plugin ResourceQuota: exceeded quota, failed quota,
 # insufficient quota to match these scopes. FailedCreate does not distinguish them.
@@ -24,6 +24,10 @@ _MADE = re.compile(r'pods? "[^"]+"')  # a name that changes with every attempt
 # (controller.go, read 2026-11-27)
 QUOTA_MESSAGE = "quota"
 POD_SECURITY_MESSAGE = "violates PodSecurity"  # pod-security-admission/admission/admission.go
+# Parts of refusals that waiting does not resolve. The second one is a webhook's, such as that of
+# Gatekeeper or Kyverno: https://github.com/kubernetes/apiserver/tree/master/pkg/admission/plugin/
+# webhook/errors (statuserror.go, read 2026-11-28)
+REFUSED = ("is forbidden", "denied the request", QUOTA_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +52,36 @@ def is_about(involved: Item, names: Collection[str]) -> bool:
 
 def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") -> list[Reason]:
     """The last reason of each pod that is not ready, is gone or cannot be created, and of failed
-    Jobs. Each text appears once. `events`: warnings about the pods and their controllers, oldest
-    first. `since`: older warnings may already be resolved."""
+    Jobs. Each text appears once, with its nodes. `events`: warnings about the pods and their
+    controllers, oldest first. `since`: older warnings may already be resolved."""
     said = {
         (str(about.get("kind")), str(about.get("name"))): event
         for event in events
         for about in [event.get("involvedObject") or {}]
     }
     known = {("Pod", str(pod["metadata"]["name"])): pod for pod in pods}
-    found = [why for pod in known.values() if not is_ready_or_done(pod) if (why := _why(pod, said))]
+    found: dict[Reason, list[str]] = {}  # reason -> the node of each pod, or ""
+    for pod in known.values():
+        if not is_ready_or_done(pod) and (why := _why(pod, said)):
+            found.setdefault(why, []).append(str((pod.get("spec") or {}).get("nodeName") or ""))
     for (kind, name), event in said.items():
         message = shorten_reason(event.get("message"))
         if event.get("reason") == "FailedCreate" or kind == "Job":
-            refused = "is forbidden" in message or QUOTA_MESSAGE in message
-            stays = refused and event_time(event) >= since
-            found.append(Reason(f"{kind} {name}: {_MADE.sub('pods', message)}", stays))
+            stays = any(part in message for part in REFUSED) and event_time(event) >= since
+            why = Reason(f"{kind} {name}: {_MADE.sub('pods', message)}", stays)
+            found.setdefault(why, []).append("")
         elif event.get("reason") == "Failed" and (kind, name) not in known:
-            found.append(Reason(message))
-    return [
-        Reason(f"{count_noun(count, 'pod')}: {each.text}" if count > 1 else each.text, each.stays)
-        for each, count in Counter(found).items()
-    ]
+            found.setdefault(Reason(message), []).append("")
+    return [Reason(_placed(why.text, nodes), why.stays) for why, nodes in found.items()]
+
+
+def _placed(text: str, nodes: Sequence[str]) -> str:
+    """A reason with the number of its pods and their nodes: one node of many may be the cause."""
+    named = sorted({node for node in nodes if node})
+    shown = ", ".join(named[:MAX_REASON_NODES]) + (", …" if len(named) > MAX_REASON_NODES else "")
+    if len(nodes) == 1:
+        return f"node {shown}: {text}" if shown else text
+    return f"{count_noun(len(nodes), 'pod')}{f' ({shown})' if shown else ''}: {text}"
 
 
 def is_ready_or_done(pod: Item) -> bool:

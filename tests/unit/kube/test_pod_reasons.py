@@ -96,6 +96,37 @@ def test_pods_with_one_reason_are_counted() -> None:
     assert found.text == "3 pods: the image r/x:1 cannot be pulled (ErrImagePull: x)"
 
 
+def test_the_nodes_of_a_reason_are_named() -> None:
+    """pytorch/ci-infra#934: one bad node of hundreds must be found to be repaired."""
+    crash = waiting("CrashLoopBackOff", "back-off", lastState=ENDED, restartCount=4)
+
+    def texts(*nodes: str) -> list[str]:
+        pods = [
+            {**crash, "metadata": {"name": f"d-{node}"}, "spec": {"nodeName": node}}
+            for node in nodes
+        ]
+        return [found.text.partition(": container main crashes")[0]
+                for found in find_reasons(pods, [])]  # fmt: skip
+
+    assert texts("gpu-7") == ["node gpu-7"]
+    assert texts("gpu-9", "gpu-7") == ["2 pods (gpu-7, gpu-9)"]
+    assert texts("d", "c", "b", "a") == ["4 pods (a, b, c, …)"]
+
+
+@pytest.mark.parametrize(
+    ("message", "stays"),
+    [
+        ('Error creating: admission webhook "validation.gatekeeper.sh" denied the request: '
+         "[psp-host-filesystem] HostPath volume is not allowed", True),
+        ('Error creating: Internal error occurred: failed calling webhook "x.example": '
+         "connection refused", False),
+    ],
+)  # fmt: skip
+def test_a_webhook_that_denies_pods_ends_the_wait(message: str, stays: bool) -> None:
+    events = [event("DaemonSet", "d", "FailedCreate", message)]
+    assert find_reasons([], events) == [Reason(f"DaemonSet d: {message}", stays)]
+
+
 def test_what_events_add() -> None:
     refused = 'Error creating: pods "d-{}" is forbidden: violates PodSecurity "restricted:latest"'
     events = [
