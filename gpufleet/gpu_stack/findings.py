@@ -80,8 +80,10 @@ PROMETHEUS_MISSING = warning(
     "Prometheus Operator without a Prometheus",
     "{found} is a Prometheus Operator, and the cluster has no Prometheus. None is installed: two "
     "operators would manage the same objects.",
-    "Create a Prometheus that this operator runs, and run again. To install kube-prometheus-stack "
-    'in addition, set monitoring_prometheus = "install".',
+    "Create a Prometheus that this operator runs, and run again. If another program reads "
+    'ServiceMonitors, such as a PrometheusAgent, set monitoring_prometheus = "none" and '
+    'monitoring_scrape = "service-monitor". To install kube-prometheus-stack in addition, set '
+    'monitoring_prometheus = "install".',
 )
 
 SEVERAL_PROMETHEUSES = warning(

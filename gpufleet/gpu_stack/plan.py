@@ -93,7 +93,7 @@ def plan_stack(
     parts.append(plan_detector(build, monitoring, monitors))
     releases = tuple(release for release in parts if release)
     if not known:
-        advice = "NFD labels them once it runs; run again and see that this is gone."
+        advice = "NFD labels them once it runs: run again. No action required if none has joined."
         if plugin.nfd is False or plugin.label_nodes:
             advice = "Name them in the inventory's group gpu_nodes as Kubernetes names them."
         labels = ", ".join(catalog_labels)

@@ -16,7 +16,8 @@ NOT_OURS = blocker(
     "Release not managed by gpufleet",
     "Release {release} ({chart}) was not created by gpufleet. It was not changed.{lost}",
     "To use it as it is, set {left_by}. To let gpufleet manage it, copy the values to keep into "
-    "the inventory and set cluster_adopt_releases = True.",
+    "the inventory, remove it from Flux or any other tool that would change it back, and set "
+    "cluster_adopt_releases = True.",
 )
 VALUES_EDITED = warning(
     "GF868",
@@ -229,7 +230,8 @@ NODES_DOWN = warning(
     "Nodes are not Ready",
     "Nothing is expected of these nodes, because they are not Ready: {nodes}.",
     "They get what they lack when they are Ready again; kubectl describe node NODE has the cause. "
-    "A node that is gone for good: kubectl delete node NODE",
+    "A node that is gone for good: kubectl delete node NODE. If the update of a DaemonSet does not "
+    "proceed, Kubernetes may be waiting for these nodes (maxUnavailable, by default 1).",
 )
 NODES_LEFT_OUT = warning(
     "GF809",

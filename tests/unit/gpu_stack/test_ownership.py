@@ -11,6 +11,7 @@ from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.kube.facts import ApiService, Crd, ObjectRef, ReleaseRef
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
+    MONITOR,
     OURS,
     codes,
     named,
@@ -97,6 +98,10 @@ def test_a_second_prometheus_operator_is_only_installed_on_request() -> None:
     asked = stack(served, monitoring_prometheus="install")
     assert (STACK in names(asked), codes(asked)) == (True, {"GF914"})
     assert codes(stack(served, monitoring_prometheus="none")) == set()
+    agents = replace(served, crds={**kinds, MONITOR: Crd(MONITOR, "ServiceMonitor", ("v1",), {})})
+    advised = stack(agents, monitoring_prometheus="none", monitoring_scrape="service-monitor")
+    assert codes(advised) == set()
+    assert values(advised, "dcgm-exporter")["serviceMonitor"]["enabled"]
     assert STACK in names(stack(replace(served, releases=(named(STACK, "monitoring", OURS),))))
 
 
