@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from gpufleet.core.merge import value_at
 from gpufleet.core.names import count_noun
 from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import RESOURCE, CheckedCluster
@@ -17,7 +18,9 @@ from gpufleet.verify.findings.clusters import LOAD_LEFT
 LOAD_NAMESPACE = "default"
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 15.0
+TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 KEPT_SECONDS = 3600  # for a finished Job, if the run is killed before it deletes the Job
+NONE_FREE = "no GPU is free on a node whose taints the check's pods tolerate"
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent; dcgm-exporter's name
 # labels that name the pod of a series: dcgm-exporter's, or renamed by Prometheus
 POD_LABELS = (("namespace", "pod"), ("exported_namespace", "exported_pod"))
@@ -33,6 +36,7 @@ class LoadRequest:
     start_seconds: int = 600
     share: float = 0.9
     runtime_class: str | None = None
+    tolerations: tuple[Mapping[str, Any], ...] = (TOLERATION,)
 
     @property
     def deadline(self) -> int:
@@ -51,6 +55,7 @@ class LoadRequest:
             image=str(data.get("verify_load_image") or ""),
             command=tuple(map(str, data.get("verify_load_command") or ())),
             runtime_class=data.get("device_plugin_runtime_class"),
+            tolerations=gpu_tolerations(data),
             **given,
         )
 
@@ -64,13 +69,29 @@ class LoadResult:
     trouble: str | None
 
 
-def count_free_gpus(nodes: Iterable[Any], pods: Iterable[Any]) -> int:
+def gpu_tolerations(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The tolerations of pods with GPUs: the usual one, and those that the inventory gives the
+    device plugin. One without a key tolerates a cordon too, so it is left out."""
+    operator = data.get("cluster_stack") == "gpu-operator"
+    values = data.get("gpu_operator_values" if operator else "device_plugin_values")
+    theirs = value_at(values, "daemonsets.tolerations" if operator else "tolerations")
+    given = theirs if isinstance(theirs, list | tuple) else ()
+    return (TOLERATION, *(each for each in given if value_at(each, "key")))
+
+
+def count_free_gpus(
+    nodes: Iterable[Any],
+    pods: Iterable[Any],
+    tolerations: Iterable[Mapping[str, Any]] = (TOLERATION,),
+) -> int:
     """The GPUs that a Job can get: those of schedulable nodes, minus those that pods hold.
 
     `nodes`, `pods`: V1Node and V1Pod of the whole cluster. Example: two nodes with 8 GPUs each, one
-    of them cordoned, and a pod that holds 2 GPUs of the other node: 6.
+    of them cordoned, and a pod that holds 2 GPUs of the other node: 6. A node that is not Ready has
+    a taint, so it is not schedulable either.
     """
-    open_nodes = {each.metadata.name: each for each in nodes if not each.spec.unschedulable}
+    keys = {each["key"] for each in tolerations}
+    open_nodes = {each.metadata.name: each for each in nodes if not _is_closed(each, keys)}
     offered = sum(
         int((each.status.allocatable or {}).get(RESOURCE, 0)) for each in open_nodes.values()
     )
@@ -81,6 +102,12 @@ def count_free_gpus(nodes: Iterable[Any], pods: Iterable[Any]) -> int:
         for part in pod.spec.containers
     )
     return max(0, offered - held)
+
+
+def _is_closed(node: Any, tolerated: Collection[str]) -> bool:
+    """True if a pod that tolerates taints of these keys cannot start on a node."""
+    taints = (each for each in node.spec.taints or () if each.effect != "PreferNoSchedule")
+    return bool(node.spec.unschedulable) or any(each.key not in tolerated for each in taints)
 
 
 def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
@@ -95,7 +122,7 @@ def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
     pod = {
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
-        "tolerations": [{"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": list(request.tolerations),
         "containers": [container],
         **({"runtimeClassName": request.runtime_class} if request.runtime_class else {}),
     }
@@ -120,8 +147,8 @@ def load_running(
     cluster: CheckedCluster, request: LoadRequest, report: Callable[[str], None]
 ) -> Iterator[LoadResult]:
     """Run the Job and yield its result. At the end, the Job and its pods are always deleted."""
-    gpus = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
-    cluster.need(gpus, "no GPU of the cluster is free")
+    gpus = count_free_gpus(cluster.gpu_nodes, cluster.pods_now(), request.tolerations)
+    cluster.need(gpus, NONE_FREE)
     body = build_job(request, gpus)
     name = body["metadata"]["name"]
     try:

@@ -23,7 +23,7 @@ from gpufleet.verify.cluster import (
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
-from gpufleet.verify.load import count_free_gpus, last_event
+from gpufleet.verify.load import NONE_FREE, count_free_gpus, gpu_tolerations, last_event
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
@@ -36,7 +36,6 @@ POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
 POD_SECONDS, GPU_JOB = 120, "gpufleet-verify-"
 TARGET_SECONDS = 180  # until a new pod is a target
-TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
 
 
 def left_out(cluster: CheckedCluster, image: str) -> set[str]:
@@ -159,8 +158,8 @@ def test_exporter_on_every_gpu_node(cluster: CheckedCluster) -> None:
 @pytest.fixture(scope="module")
 def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
     """A pod that adds two vectors on a GPU, when it has finished or timed out."""
-    free = count_free_gpus(cluster.gpu_nodes, cluster.pods_now())
-    cluster.need(free, "no GPU of the cluster is free")
+    tolerations = gpu_tolerations(cluster.data)
+    cluster.need(count_free_gpus(cluster.gpu_nodes, cluster.pods_now(), tolerations), NONE_FREE)
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
     container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
     runtime = cluster.data.get("device_plugin_runtime_class")
@@ -168,7 +167,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
         "metadata": {"generateName": "gpufleet-verify-"},
         "spec": {
             "restartPolicy": "Never",
-            "tolerations": [TOLERATION],
+            "tolerations": list(tolerations),
             "containers": [container],
             **({"runtimeClassName": runtime} if runtime else {}),
         },

@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.load import LoadRequest, LoadResult, build_job, count_free_gpus, find_idle_gpus
+from gpufleet.verify.load import (
+    TOLERATION,
+    LoadRequest,
+    LoadResult,
+    build_job,
+    count_free_gpus,
+    find_idle_gpus,
+    gpu_tolerations,
+)
 
 pytestmark = pytest.mark.claim(
     "The load test knows which GPUs are free and which are idle.",
@@ -15,10 +23,13 @@ pytestmark = pytest.mark.claim(
 )
 
 
-def node(name: str, gpus: int, *, cordoned: bool = False) -> Any:
+def node(
+    name: str, gpus: int, *, cordoned: bool = False, taint: str = "", effect: str = "NoSchedule"
+) -> Any:
+    taints = [SimpleNamespace(key=taint, effect=effect)] if taint else None
     return SimpleNamespace(
         metadata=SimpleNamespace(name=name),
-        spec=SimpleNamespace(unschedulable=cordoned),
+        spec=SimpleNamespace(unschedulable=cordoned, taints=taints),
         status=SimpleNamespace(allocatable={"nvidia.com/gpu": str(gpus)}),
     )
 
@@ -39,10 +50,37 @@ def pod(place: str, gpus: int, phase: str = "Running") -> Any:
         ([node("a", 8), node("b", 8, cordoned=True)], [pod("b", 8)], 8),
         ([node("a", 1)], [pod("a", 1), pod("a", 1)], 0),
         ([], [], 0),
+        ([node("a", 8, taint="nvidia.com/gpu")], [], 8),
+        ([node("a", 8, taint="spot", effect="PreferNoSchedule")], [], 8),
+        ([node("a", 8), node("b", 8, taint="node.kubernetes.io/not-ready")], [], 8),
+        ([node("a", 8), node("b", 8, taint="sku")], [], 8),
     ],
 )
 def test_free_gpus(nodes: list[Any], pods: list[Any], free: int) -> None:
     assert count_free_gpus(nodes, pods) == free
+
+
+@pytest.mark.parametrize(
+    ("data", "keys"),
+    [
+        ({}, []),
+        ({"device_plugin_values": {"tolerations": [{"key": "sku"}, {"operator": "Exists"}]}},
+         ["sku"]),
+        ({"device_plugin_values": {"tolerations": [{"key": "other"}]},
+          "gpu_operator_values": {"daemonsets": {"tolerations": [{"key": "sku"}]}},
+          "cluster_stack": "gpu-operator"}, ["sku"]),
+        ({"device_plugin_values": {"tolerations": "- key: sku"}}, []),
+    ],
+)  # fmt: skip
+def test_pods_of_checks_tolerate_what_the_plugin_tolerates(
+    data: dict[str, Any], keys: list[str]
+) -> None:
+    """NVIDIA/gpu-operator#390: AKS' guide taints GPU nodes with sku=gpu."""
+    found = gpu_tolerations(data)
+    assert found[0] == TOLERATION
+    assert [each["key"] for each in found[1:]] == keys
+    assert build_job(LoadRequest.of(data), 1)["spec"]["template"]["spec"]["tolerations"] == [*found]
+    assert count_free_gpus([node("a", 8, taint="sku")], [], found) == (8 if keys else 0)
 
 
 def test_the_job_has_one_pod_per_gpu_and_ends_by_itself() -> None:
