@@ -16,6 +16,10 @@ from kubernetes import client
 from gpufleet.verify.cluster import Answers, CheckedCluster
 
 GROUPS = {"Pods": "custom.metrics.k8s.io", "External": "external.metrics.k8s.io"}
+# The reason while the target has 0 replicas, as KEDA leaves it:
+# https://github.com/kubernetes/kubernetes/blob/master/pkg/controller/podautoscaler/horizontal.go
+# (read 2026-11-28)
+SCALED_TO_ZERO = "ScalingDisabled"
 VENDOR = "nvidia.com/"  # whole GPUs and partitions, such as nvidia.com/mig-1g.10gb
 SCALED_KINDS = {
     "Deployment": "deployments",
@@ -42,7 +46,7 @@ class Autoscaler:
     target: str  # Deployment trainer
     pods: str
     metrics: tuple[Metric, ...]
-    failing: str  # message of the condition ScalingActive, or "" if it is true
+    failing: str  # message of the condition ScalingActive, or "" if nothing is wrong
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -71,6 +75,7 @@ def _autoscaler(cluster: CheckedCluster, item: Answers) -> Autoscaler | None:
         condition.get("message") or condition.get("reason", "")
         for condition in conditions
         if condition["type"] == "ScalingActive" and condition["status"] == "False"
+        if condition.get("reason") != SCALED_TO_ZERO
     ]
     labels = target["spec"]["selector"].get("matchLabels") or {}
     return Autoscaler(
@@ -120,16 +125,18 @@ def explain_metric(cluster: CheckedCluster, scaler: Autoscaler, metric: Metric) 
     offered = cluster.get(f"/apis/{group}/v1beta1")
     if not isinstance(offered, dict):
         return f"{group} is not served: {offered}"
+    if _has_value(cluster, scaler, metric):
+        return None  # listed or not: KEDA does not list its metrics (kedacore/keda#4224)
     names = sorted(resource["name"] for resource in offered.get("resources", ()))
     if metric.kind == "Pods":
         names = sorted(name.split("/", 1)[1] for name in names if name.startswith("pods/"))
     if metric.name not in names:
         close = get_close_matches(metric.name, names, n=1, cutoff=0.5)
+        if metric.kind == "External" and not close:
+            return f"{metric.name} has no value: {scaler.failing}"
         meant = f" (did you mean {close[0]}?)" if close else ""
         there = ", ".join(names) or "none: Prometheus has no series that its rules take"
         return f"no metric is named {metric.name!r}{meant}; available: {there}"
-    if _has_value(cluster, scaler, metric):
-        return None
     if metric.selector and _has_value(cluster, scaler, Metric(metric.kind, metric.name, "")):
         return f"{metric.name} has no series with the labels {metric.selector}"
     if metric.kind == "Pods" and _has_value(cluster, scaler, metric, everywhere=True):
