@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,17 @@ UNSERVED_KINDS = (  # 404 texts for kinds that an API server does not serve; the
     "404 page not found",
     "the server could not find the requested resource",
 )
+# NVIDIA GPUs as nodes advertise them, by the names of the alert GpuPluginNotAdvertising
+GPU_NAMES = re.compile(
+    r"nvidia\.com/(?!hostdev|.*(rdma|sriov))|(?!amd\.com|gpu\.intel\.com).*[^a-z0-9](v?gpu|vcuda)"
+)
 FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made from a foreign answer
+
+
+def is_gpu_name(resource: str) -> bool:
+    """True if a resource of a node with NVIDIA GPUs is GPUs, parts of them, or shares of them, by
+    NVIDIA's or another plugin. Example: nvidia.com/gpu.shared and volcano.sh/vgpu-number are."""
+    return bool(GPU_NAMES.match(resource))
 
 
 def is_unserved(body: Any) -> bool:

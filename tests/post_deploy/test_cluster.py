@@ -13,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 
 from gpufleet.core.names import count_noun
 from gpufleet.helm.chart_choice import load_charts
-from gpufleet.verify.answers import has_ready_condition, runs_image
+from gpufleet.verify.answers import has_ready_condition, is_gpu_name, runs_image
 from gpufleet.verify.cluster import (
     COUNT,
     MONITORS,
@@ -28,7 +28,6 @@ from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_b
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
-GPUS = (RESOURCE, "nvidia.com/mig-")
 EXPORTER_PORT = 9400
 VALUES_OF = {PLUGIN: "device_plugin_values", EXPORTER: "monitoring_exporter_values"}
 PLACEMENT = ("nodeSelector", "affinity", "tolerations")
@@ -77,8 +76,8 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
         physical = (node.metadata.labels or {}).get(COUNT)
-        divided = any(name.startswith(GPUS[1]) for name in node.status.capacity or {})
-        wanted = max(capacity, int(physical) * shares if physical and not divided else 0)
+        renamed = any(is_gpu_name(name) for name in node.status.capacity or {} if name != RESOURCE)
+        wanted = max(capacity, int(physical) * shares if physical and not renamed else 0)
         if offered < wanted or not _advertises(node):
             wrong.append(f"{node.metadata.name} advertises {offered} of {wanted}")
     cluster.expect(
@@ -108,7 +107,7 @@ def _is_managed(cluster: CheckedCluster, chart: str, key: str) -> bool:
 def _advertises(node: Any) -> bool:
     """Whether a node advertises GPUs of any kind."""
     resources = node.status.allocatable or {}
-    return any(name.startswith(GPUS) and count != "0" for name, count in resources.items())
+    return any(is_gpu_name(name) and count != "0" for name, count in resources.items())
 
 
 def _ports(pod: Any) -> set[int]:

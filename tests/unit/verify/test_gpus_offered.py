@@ -42,14 +42,32 @@ def test_all_gpus_are_offered(found: Any, slices: int | None) -> None:
     check(cluster_of(found, device_plugin_time_slicing=slices))
 
 
-def test_partitions_count_instead_of_the_gpus_that_they_divide() -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/gpu.shared",  # time-slicing with renameByDefault, k8s-device-plugin#321
+        "volcano.sh/vgpu-number",  # Project-HAMi/HAMi#1376
+        "nvidia.com/GA102GL_A10",  # for virtual machines, NVIDIA/gpu-operator#568
+    ],
+)
+def test_gpus_of_another_name_count_instead(name: str) -> None:
     divided = node("0", "0", **{COUNT: "8"})
-    divided.status.allocatable["nvidia.com/mig-1g.10gb"] = "56"
-    divided.status.capacity["nvidia.com/mig-1g.10gb"] = "56"
+    divided.status.allocatable[name] = divided.status.capacity[name] = "56"
     check(cluster_of(divided))
-    divided.status.allocatable["nvidia.com/mig-1g.10gb"] = "0"
+    divided.status.allocatable[name] = "0"
     with pytest.raises(CheckFailed, match="GF792"):
         check(cluster_of(divided))
+
+
+@pytest.mark.parametrize(
+    "name", ["nvidia.com/hostdev", "nvidia.com/mlnx_rdma", "amd.com/gpu", "example.com/fpga"]
+)
+def test_devices_that_are_no_gpus_of_nvidia_do_not_count(name: str) -> None:
+    silent = node("0", "0")
+    silent.status.allocatable[name] = silent.status.capacity[name] = "8"
+    with pytest.raises(CheckFailed, match="GF792"):
+        check(cluster_of(silent))
 
 
 @pytest.mark.parametrize(
