@@ -218,6 +218,7 @@ def test_a_cluster_without_known_gpus_is_reported() -> None:
         Taint("nvidia.com/gpu", "NoSchedule", "true"),
         Taint("kubernetes.azure.com/scalesetpriority", "NoSchedule", "spot"),
         Taint("node-role.kubernetes.io/control-plane", "NoSchedule"),
+        Taint("tritonOnly", "NoExecute", "true"),
     ],
 )
 def test_nfd_labels_nodes_with_any_taint(taint: Taint) -> None:
