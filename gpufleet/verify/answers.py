@@ -47,6 +47,13 @@ def is_object_gone(body: Any, name: str) -> bool:
     return says == ("Status", "NotFound", name) and FOREIGN not in str(causes)
 
 
+def error_text(error: Any) -> str:
+    """The status of an ApiException, and the API server's reason, such as a missing permission or
+    the policy that refuses an object."""
+    said = json_mapping(_text(error.body)).get("message")
+    return f"{error.status} {error.reason}{f': {said}' if said else ''}"
+
+
 def _is_foreign(status: Mapping[str, Any]) -> bool:
     """True if client-go made the Status from an answer that did not come from an API server."""
     causes = value_at(status, "details.causes")

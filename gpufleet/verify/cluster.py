@@ -19,6 +19,7 @@ from gpufleet.core.quoting import quote_field
 from gpufleet.kube.findings import WRONG_CLUSTER
 from gpufleet.kube.kubeconfig import KubeconfigError, kubeconfig_paths, open_client, read_kubeconfig
 from gpufleet.verify.answers import (
+    error_text,
     has_ready_condition,
     is_object_gone,
     is_unserved,
@@ -132,7 +133,7 @@ class CheckedCluster(Subject):
                 return None
             if not error.status:  # TLS error, no answer
                 raise self.gone(error) from error
-            raise self.silent(f"{error.status} {error.reason}") from error
+            raise self.silent(error_text(error)) from error
         except HTTPError as error:
             raise self.gone(error) from error
 

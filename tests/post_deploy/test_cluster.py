@@ -156,7 +156,8 @@ def test_exporter_on_every_gpu_node(cluster: CheckedCluster) -> None:
 
 @pytest.fixture(scope="module")
 def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
-    """A pod that adds two vectors on a GPU, when it has finished or timed out."""
+    """A pod that adds two vectors on a GPU, when it has finished or timed out, or why there is
+    none."""
     tolerations = gpu_tolerations(cluster.data)
     cluster.need(count_free_gpus(cluster.gpu_nodes, cluster.pods_now(), tolerations), NONE_FREE)
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
@@ -184,7 +185,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
 
 
 def _ended(cluster: CheckedCluster, job: str) -> Any:
-    """The pod of a job, as soon as it has ended."""
+    """The pod of a job, as soon as it has ended, or why it has none."""
     end = time.monotonic() + POD_SECONDS
     pod = None
     while time.monotonic() < end and (pod is None or pod.status.phase in ("Pending", "Running")):
@@ -193,16 +194,26 @@ def _ended(cluster: CheckedCluster, job: str) -> Any:
         ).items
         pod = found[0] if found else None
         time.sleep(0.2)
-    return pod
+    return pod or _why_no_pod(cluster, job)
+
+
+def _why_no_pod(cluster: CheckedCluster, job: str) -> str:
+    """What the job's controller says. A quota, pod security or a policy may refuse its pods."""
+    events = cluster.ask(
+        cluster.core.list_namespaced_event,
+        "default",
+        field_selector=f"involvedObject.name={job},type=Warning",
+    ).items
+    return "; ".join(["no pod", *dict.fromkeys(str(event.message) for event in events)])
 
 
 def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> None:
     """A pod that requests a GPU is scheduled and succeeds."""
-    phase = gpu_pod.status.phase if gpu_pod else "no pod"
+    if isinstance(gpu_pod, str):
+        cluster.expect(False, kinds.GPU_POD, "Succeeded", gpu_pod)
+    phase = gpu_pod.status.phase
     reasons = [
-        condition.message
-        for condition in (gpu_pod.status.conditions or () if gpu_pod else ())
-        if condition.message
+        condition.message for condition in gpu_pod.status.conditions or () if condition.message
     ]
     if phase != "Succeeded":  # the pod is deleted afterwards
         reasons.append(last_event(cluster, gpu_pod.metadata.name if gpu_pod else GPU_JOB))
@@ -212,7 +223,8 @@ def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> Non
 
 def test_vectors_are_added_on_the_gpu(cluster: CheckedCluster, gpu_pod: Any) -> None:
     """The log of that pod reports that the GPU computed."""
-    cluster.need(gpu_pod and gpu_pod.status.phase == "Succeeded", "the pod did not finish (GF795)")
+    ended = not isinstance(gpu_pod, str) and gpu_pod.status.phase == "Succeeded"
+    cluster.need(ended, "the pod did not finish (GF795)")
     image = str(cluster.data.get("verify_gpu_image") or VECTOR_ADD)
     cluster.need("vectoradd" in image, "verify_gpu_image is not the sample that adds vectors")
     try:

@@ -7,9 +7,10 @@ from gpufleet.verify.findings import check
 
 CLUSTER_SILENT = blocker(
     "GF790",
-    "Cluster API does not respond",
-    "The API server of the cluster does not respond: {why}",
-    "Check that the kubeconfig in the inventory reaches it: kubectl get nodes",
+    "Cluster API does not respond, or refuses a request",
+    "The API server of the cluster does not respond, or refuses a request: {why}",
+    "Check that the kubeconfig in the inventory reaches it: kubectl get nodes. If the server "
+    "refuses a request, it names the missing permission or the policy.",
 )
 GPU_NODES_EXPECTED = check(
     "GF791",

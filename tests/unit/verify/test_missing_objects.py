@@ -73,6 +73,35 @@ def test_a_404_is_no_empty_list(what: str, body: Body) -> None:
     assert (caught.value.finding.code, "404 Not Found" in str(caught.value)) == ("GF790", True)
 
 
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, 'jobs.batch is forbidden: User "ci" cannot create resource "jobs"'),
+        (400, 'admission webhook "validate.kyverno.svc-fail" denied the request: require-limits'),
+    ],
+)
+def test_a_refusal_is_shown_in_the_servers_words(status: int, message: str) -> None:
+    """egovernments/DIGIT-DevOps#4919: a policy refuses pods without limits, also the check's."""
+    cluster = refusing(json.dumps({"kind": "Status", "message": message}), status)
+    with pytest.raises(CheckFailed) as caught:
+        cluster.ask(cluster.batch.create_namespaced_job, "default", {})
+    assert message in str(caught.value)
+
+
+def test_a_job_without_a_pod_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = 'Error creating: admission webhook "validation.gatekeeper.sh" denied the request'
+    events = [SimpleNamespace(message=said), SimpleNamespace(message=said)]
+    cluster = refusing("")
+    cluster.__dict__["core"] = SimpleNamespace(
+        list_namespaced_event=lambda *how, **more: SimpleNamespace(items=events)
+    )
+    monkeypatch.setattr(checks, "POD_SECONDS", 0)
+    found = checks._ended(cluster, "j")
+    with pytest.raises(CheckFailed) as caught:
+        checks.test_a_pod_with_a_gpu_finishes(cluster, found)
+    assert (caught.value.finding.code, f"no pod; {said}" in str(caught.value)) == ("GF795", True)
+
+
 @pytest.mark.parametrize("body", UNSERVED)
 def test_autoscalers_of_a_version_that_is_served(
     body: Body, monkeypatch: pytest.MonkeyPatch
