@@ -19,6 +19,13 @@ LOAD_NAMESPACE = "default"
 POLL_SECONDS = 1.0
 PROGRESS_SECONDS = 15.0
 TOLERATION = {"key": RESOURCE, "operator": "Exists", "effect": "NoSchedule"}
+# The pod of a Job does not end while a proxy of a service mesh runs in it.
+# https://linkerd.io/2/features/proxy-injection/ and
+# https://istio.io/latest/docs/setup/additional-setup/sidecar-injection/ (read 2026-11-28)
+NO_PROXY = {
+    "labels": {"sidecar.istio.io/inject": "false"},
+    "annotations": {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"},
+}
 KEPT_SECONDS = 3600  # for a finished Job, if the run is killed before it deletes the Job
 NONE_FREE = "no GPU is free on a node whose taints the check's pods tolerate"
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent; dcgm-exporter's name
@@ -137,7 +144,10 @@ def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:
             "backoffLimit": 0,
             "activeDeadlineSeconds": request.deadline,
             "ttlSecondsAfterFinished": KEPT_SECONDS,
-            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "template": {
+                "metadata": {**NO_PROXY, "labels": {**labels, **NO_PROXY["labels"]}},
+                "spec": pod,
+            },
         },
     }
 

@@ -23,7 +23,13 @@ from gpufleet.verify.cluster import (
 )
 from gpufleet.verify.findings import clusters as kinds
 from gpufleet.verify.findings.hosts import SETTINGS
-from gpufleet.verify.load import NONE_FREE, count_free_gpus, gpu_tolerations, last_event
+from gpufleet.verify.load import (
+    NO_PROXY,
+    NONE_FREE,
+    count_free_gpus,
+    gpu_tolerations,
+    last_event,
+)
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
@@ -164,7 +170,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
     container = {"name": "add", "image": image, "resources": {"limits": {RESOURCE: "1"}}}
     runtime = cluster.data.get("device_plugin_runtime_class")
     body = {
-        "metadata": {"generateName": "gpufleet-verify-"},
+        "metadata": NO_PROXY,
         "spec": {
             "restartPolicy": "Never",
             "tolerations": list(tolerations),
@@ -174,7 +180,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
     }
     job = {
         "metadata": {"generateName": GPU_JOB},
-        "spec": {"template": {"spec": body["spec"]}, "backoffLimit": 0},
+        "spec": {"template": body, "backoffLimit": 0},
     }
     batch = cluster.batch
     name = cluster.ask(batch.create_namespaced_job, "default", job).metadata.name

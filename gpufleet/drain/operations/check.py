@@ -164,8 +164,11 @@ def run_pod(
                 return "another user deleted the GPU pod"
             pod = found
             phase = pod["status"].get("phase")
-            if phase in ("Succeeded", "Failed"):
-                return None if phase == "Succeeded" else f"a GPU pod failed: {_said(pod)}"
+            ended = _state_of(pod)[0].get("terminated") or {}
+            if phase == "Succeeded" or ended.get("exitCode") == 0:
+                return None  # a container that a webhook added may run on
+            if phase == "Failed" or ended:
+                return f"a GPU pod failed: {_said(pod)}"
         return f"a GPU pod did not end within {seconds:.0f} s: {_said(pod)}"
     finally:
         _delete(api, pod)

@@ -121,6 +121,16 @@ def test_an_image_on_the_node_is_enough(status: dict[str, Any]) -> None:
     assert api.tried == 1
 
 
+@pytest.mark.parametrize(("code", "why"), [(0, None), (1, "a GPU pod failed: Error")])
+def test_a_pod_has_ended_when_our_container_has(code: int, why: str | None) -> None:
+    """linkerd/linkerd2#7279: the proxy of a service mesh in the namespace default runs on."""
+    ended = container({"terminated": {"exitCode": code, "reason": "Error"}})
+    api = Api()
+    api.status = {"phase": "Running", "containerStatuses": [SIDECAR, ended]}
+    assert run(api) == why
+    assert not api.pods
+
+
 @pytest.mark.parametrize(("status", "came"), [
     ({"phase": "Failed", "reason": "OutOfpods"}, "later"),
     ({"phase": "Failed", "containerStatuses": [LOST]}, "later"),

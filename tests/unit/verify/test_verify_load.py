@@ -91,6 +91,9 @@ def test_the_job_has_one_pod_per_gpu_and_ends_by_itself() -> None:
     job = build_job(request, 16)["spec"]
     assert (job["completions"], job["parallelism"]) == (16, 16)
     assert job["activeDeadlineSeconds"] == 600 + 120
+    annotations = job["template"]["metadata"]["annotations"]
+    assert annotations["linkerd.io/inject"] == "disabled", "linkerd/linkerd2#7279"
+    assert job["template"]["metadata"]["labels"]["sidecar.istio.io/inject"] == "false"
     pod_spec = job["template"]["spec"]
     assert pod_spec["runtimeClassName"] == "nvidia"
     [container] = pod_spec["containers"]
