@@ -37,8 +37,9 @@ UNKNOWN_KUBERNETES = warning(
 KUBERNETES_ENDED = info(
     "GF806",
     "Kubernetes version is end of life",
-    "Kubernetes {minor} has had no fixes since {date}.",
-    "Plan an upgrade of the cluster; the charts selected here still support it.",
+    "Kubernetes {minor} has had no upstream fixes since {date}.",
+    "Plan an upgrade of the cluster, unless its provider still supports this version (EKS: "
+    "extended support). The charts selected here support it.",
 )
 VERSION_NOT_OFFERED = blocker(
     "GF810",
