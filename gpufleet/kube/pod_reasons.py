@@ -27,7 +27,7 @@ POD_SECURITY_MESSAGE = "violates PodSecurity"  # pod-security-admission/admissio
 # Parts of refusals that waiting does not resolve. The second one is a webhook's, such as that of
 # Gatekeeper or Kyverno: https://github.com/kubernetes/apiserver/tree/master/pkg/admission/plugin/
 # webhook/errors (statuserror.go, read 2026-11-28)
-REFUSED = ("is forbidden", "denied the request", QUOTA_MESSAGE)
+REFUSED_POD = ("is forbidden", "denied the request", QUOTA_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def find_reasons(pods: Iterable[Item], events: Sequence[Item], since: str = "") 
     for (kind, name), event in said.items():
         message = shorten_reason(event.get("message"))
         if event.get("reason") == "FailedCreate" or kind == "Job":
-            stays = any(part in message for part in REFUSED) and event_time(event) >= since
+            stays = any(part in message for part in REFUSED_POD) and event_time(event) >= since
             why = Reason(f"{kind} {name}: {_MADE.sub('pods', message)}", stays)
             found.setdefault(why, []).append("")
         elif event.get("reason") == "Failed" and (kind, name) not in known:

@@ -162,8 +162,8 @@ def test_exporter_on_every_gpu_node(cluster: CheckedCluster) -> None:
 
 @pytest.fixture(scope="module")
 def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
-    """A pod that adds two vectors on a GPU, when it has finished or timed out, or why there is
-    none."""
+    """A pod that adds two vectors on a GPU, when it has finished or timed out, or the reason why
+    the API server refuses it."""
     tolerations = gpu_tolerations(cluster.data)
     cluster.need(count_free_gpus(cluster.gpu_nodes, cluster.pods_now(), tolerations), NONE_FREE)
     image = cluster.data.get("verify_gpu_image") or VECTOR_ADD
@@ -191,7 +191,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
 
 
 def _ended(cluster: CheckedCluster, job: str) -> Any:
-    """The pod of a job, as soon as it has ended, or why it has none."""
+    """The pod of a job, as soon as it has ended, or the reason why the job has no pod."""
     end = time.monotonic() + POD_SECONDS
     pod = None
     while time.monotonic() < end and (pod is None or pod.status.phase in ("Pending", "Running")):
@@ -204,7 +204,7 @@ def _ended(cluster: CheckedCluster, job: str) -> Any:
 
 
 def _why_no_pod(cluster: CheckedCluster, job: str) -> str:
-    """What the job's controller says. A quota, pod security or a policy may refuse its pods."""
+    """The warnings about a job: a quota, pod security or a policy may refuse its pods."""
     events = cluster.ask(
         cluster.core.list_namespaced_event,
         "default",

@@ -230,8 +230,8 @@ NODES_DOWN = warning(
     "Nodes are not Ready",
     "Nothing is expected of these nodes, because they are not Ready: {nodes}.",
     "They get what they lack when they are Ready again; kubectl describe node NODE has the cause. "
-    "A node that is gone for good: kubectl delete node NODE. If the update of a DaemonSet does not "
-    "proceed, Kubernetes may be waiting for these nodes (maxUnavailable, by default 1).",
+    "A node that is gone for good: `kubectl delete node NODE`. If the update of a DaemonSet does "
+    "not proceed, Kubernetes may be waiting for these nodes (maxUnavailable, by default 1).",
 )
 NODES_LEFT_OUT = warning(
     "GF809",

@@ -9,7 +9,7 @@ CLUSTER_SILENT = blocker(
     "GF790",
     "Cluster API does not respond, or refuses a request",
     "The API server of the cluster does not respond, or refuses a request: {why}",
-    "Check that the kubeconfig in the inventory reaches it: kubectl get nodes. If the server "
+    "Check that the kubeconfig in the inventory reaches it: `kubectl get nodes`. If the server "
     "refuses a request, it names the missing permission or the policy.",
 )
 GPU_NODES_EXPECTED = check(
