@@ -34,6 +34,7 @@ from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_b
 from gpufleet.verify.releases import deployed_release, wrong_versions
 
 PLUGIN, EXPORTER = "k8s-device-plugin", "dcgm-exporter"
+PASSING_TAINTS = ("node.kubernetes.io/", "gpufleet/")
 EXPORTER_PORT = 9400
 VALUES_OF = {PLUGIN: "device_plugin_values", EXPORTER: "monitoring_exporter_values"}
 PLACEMENT = ("nodeSelector", "affinity", "tolerations")
@@ -44,11 +45,28 @@ TARGET_SECONDS = 180  # until a new pod is a target
 
 
 def left_out(cluster: CheckedCluster, image: str) -> set[str]:
-    """GPU nodes without a pod of an image, if the inventory's values restrict its placement."""
+    """GPU nodes without a pod of an image, if the inventory's values restrict its placement, or a
+    taint of the user keeps it away."""
     chosen = {pod.spec.node_name for pod in cluster.pods if runs_image(pod, image)}
     values = cluster.data.get(VALUES_OF[image]) or {}
-    narrowed = bool(chosen) and any(values.get(key) for key in PLACEMENT)
-    return {node.metadata.name for node in cluster.gpu_nodes} - chosen if narrowed else set()
+    narrowed = any(values.get(key) for key in PLACEMENT)
+    tolerated = {each["key"] for each in gpu_tolerations(cluster.data)}
+    without = [node for node in cluster.gpu_nodes if node.metadata.name not in chosen]
+    return {
+        node.metadata.name
+        for node in (without if chosen else ())
+        if narrowed or _keeps_away(node, tolerated)
+    }
+
+
+def _keeps_away(node: Any, tolerated: set[str]) -> bool:
+    """Whether a node has a taint that neither Kubernetes nor an upgrade has set for a while."""
+    return any(
+        taint.effect != "PreferNoSchedule"
+        and taint.key not in tolerated
+        and not taint.key.startswith(PASSING_TAINTS)
+        for taint in node.spec.taints or ()
+    )
 
 
 def missing(cluster: CheckedCluster, image: str) -> str:

@@ -61,6 +61,27 @@ def test_gpus_of_another_name_count_instead(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("key", "fine"),
+    [("sku", True), ("nvidia.com/gpu", False), ("gpufleet/upgrade", False),
+     ("node.kubernetes.io/unreachable", False)],
+)  # fmt: skip
+def test_a_node_behind_a_taint_of_the_user_is_left_out(key: str, fine: bool) -> None:
+    """The plan names it (GF809)."""
+    taints = [SimpleNamespace(key=key, effect="NoSchedule")]
+    served, tainted = node("8", "8"), node("0", "0")
+    tainted.metadata.name, tainted.spec = "gpu-02", SimpleNamespace(taints=taints)
+    part = SimpleNamespace(image="nvcr.io/nvidia/k8s-device-plugin:1", command=None)
+    plugin = SimpleNamespace(spec=SimpleNamespace(node_name="gpu-01", containers=[part]))
+    cluster = cluster_of(served)
+    cluster.__dict__.update(nodes=[served, tainted], pods=[plugin])
+    if fine:
+        return check(cluster)
+    with pytest.raises(CheckFailed, match="gpu-02 advertises 0"):
+        check(cluster)
+    return None
+
+
+@pytest.mark.parametrize(
     "name", ["nvidia.com/hostdev", "nvidia.com/mlnx_rdma", "amd.com/gpu", "example.com/fpga"]
 )
 def test_devices_that_are_no_gpus_of_nvidia_do_not_count(name: str) -> None:
