@@ -40,7 +40,7 @@ VALUES_OF = {PLUGIN: "device_plugin_values", EXPORTER: "monitoring_exporter_valu
 PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 POLICIES = ("nvidia.com", "v1", "clusterpolicies")
 VECTOR_ADD = "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0"
-POD_SECONDS, GPU_JOB = 120, "gpufleet-verify-"
+POD_SECONDS = 120
 TARGET_SECONDS = 180  # until a new pod is a target
 
 
@@ -197,7 +197,7 @@ def gpu_pod(cluster: CheckedCluster) -> Iterator[Any]:
         },
     }
     job = {
-        "metadata": {"generateName": GPU_JOB},
+        "metadata": {"generateName": "gpufleet-verify-"},
         "spec": {"template": body, "backoffLimit": 0},
     }
     batch = cluster.batch
@@ -218,17 +218,7 @@ def _ended(cluster: CheckedCluster, job: str) -> Any:
         ).items
         pod = found[0] if found else None
         time.sleep(0.2)
-    return pod or _why_no_pod(cluster, job)
-
-
-def _why_no_pod(cluster: CheckedCluster, job: str) -> str:
-    """The warnings about a job: a quota, pod security or a policy may refuse its pods."""
-    events = cluster.ask(
-        cluster.core.list_namespaced_event,
-        "default",
-        field_selector=f"involvedObject.name={job},type=Warning",
-    ).items
-    return "; ".join(["no pod", *dict.fromkeys(str(event.message) for event in events)])
+    return pod or "; ".join(filter(None, ["no pod", last_event(cluster, job)]))
 
 
 def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> None:
@@ -240,7 +230,7 @@ def test_a_pod_with_a_gpu_finishes(cluster: CheckedCluster, gpu_pod: Any) -> Non
         condition.message for condition in gpu_pod.status.conditions or () if condition.message
     ]
     if phase != "Succeeded":  # the pod is deleted afterwards
-        reasons.append(last_event(cluster, gpu_pod.metadata.name if gpu_pod else GPU_JOB))
+        reasons.append(last_event(cluster, gpu_pod.metadata.name))
     found = "; ".join(filter(None, [phase, *reasons]))
     cluster.expect(phase == "Succeeded", kinds.GPU_POD, "Succeeded", found)
 

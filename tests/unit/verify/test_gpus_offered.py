@@ -10,7 +10,6 @@ import pytest
 from gpufleet.verify.checks import CheckFailed
 from gpufleet.verify.cluster import COUNT, PRESENT, RESOURCE, CheckedCluster
 from gpufleet.verify.inventory import Target
-from tests.post_deploy.test_cluster import test_a_pod_with_a_gpu_finishes as check_pod
 from tests.post_deploy.test_cluster import test_gpus_are_offered as check
 
 
@@ -103,17 +102,3 @@ def test_devices_that_are_no_gpus_of_nvidia_do_not_count(name: str) -> None:
 def test_gpus_that_are_not_offered_are_found(found: Any, slices: int | None) -> None:
     with pytest.raises(CheckFailed, match="GF792"):
         check(cluster_of(found, device_plugin_time_slicing=slices))
-
-
-def test_a_pod_that_is_not_created_is_reported_with_the_reason() -> None:
-    """Its Job is deleted, so nobody can look for it afterwards."""
-    refusal = SimpleNamespace(
-        type="Warning",
-        message='violates PodSecurity "restricted:latest"',
-        involved_object=SimpleNamespace(name="gpufleet-verify-x7k2p"),
-    )
-    cluster = cluster_of(node("8", "8"))
-    core = SimpleNamespace(list_namespaced_event=None)
-    cluster.__dict__.update(core=core, listed=lambda *_: [refusal])
-    with pytest.raises(CheckFailed, match="no pod; violates PodSecurity"):
-        check_pod(cluster, None)

@@ -90,13 +90,14 @@ def test_a_refusal_is_shown_in_the_servers_words(status: int, message: str) -> N
 
 def test_a_job_without_a_pod_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     said = 'Error creating: admission webhook "validation.gatekeeper.sh" denied the request'
-    events = [SimpleNamespace(message=said), SimpleNamespace(message=said)]
-    cluster = refusing("")
-    cluster.__dict__["core"] = SimpleNamespace(
-        list_namespaced_event=lambda *how, **more: SimpleNamespace(items=events)
+    event = SimpleNamespace(
+        type="Warning", message=said, involved_object=SimpleNamespace(name="gpufleet-verify-x7k2p")
     )
+    cluster = refusing("")
+    core = SimpleNamespace(list_namespaced_event=None)
+    cluster.__dict__.update(core=core, listed=lambda *_: [event])
     monkeypatch.setattr(checks, "POD_SECONDS", 0)
-    found = checks._ended(cluster, "j")
+    found = checks._ended(cluster, "gpufleet-verify-x7k2p")
     with pytest.raises(CheckFailed) as caught:
         checks.test_a_pod_with_a_gpu_finishes(cluster, found)
     assert (caught.value.finding.code, f"no pod; {said}" in str(caught.value)) == ("GF795", True)
