@@ -18,6 +18,9 @@ from gpufleet.facts.model import NodeFacts
 Action = Literal["none", "install", "upgrade", "downgrade", "replace", "repair"]
 _PREBUILT = re.compile(r"kmod-nvidia-(?!.*dkms$).+|linux-modules-nvidia-\d.+")
 _MODULE_SOURCE = re.compile(r".+-dkms|nvidia-(dkms|kernel-source)-.+")
+# linux-modules-nvidia-580-6.8.0-64-generic requires them:
+# https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/precompiled-drivers.html
+_LINKED_PARTS = re.compile(r"linux-(objects|signatures)-nvidia-")
 SOURCES = {"nvidia": "NVIDIA's repository", "distro": "the distribution's archive"}
 
 
@@ -58,7 +61,8 @@ def without_newer_kernels(
     installed: tuple[str, ...], companions: tuple[str, ...], kernel: str
 ) -> tuple[str, ...]:
     """The installed packages without the same precompiled modules for newer kernels, which their
-    metapackage requires. Those for older kernels require the old driver.
+    metapackage requires. Those for older kernels require the old driver. The parts of which apt
+    links such modules follow them.
 
     Source: https://github.com/elementary/settings-system/issues/233 (read 2026-11-28)
     """
@@ -69,7 +73,11 @@ def without_newer_kernels(
         release = name.removeprefix(stem)
         return release[:1].isdigit() and version_order(release) > version_order(kernel)
 
-    return tuple(name for name in installed if not (stem and is_newer(name)))
+    return tuple(
+        name
+        for name in installed
+        if not (stem and is_newer(name)) and not _LINKED_PARTS.match(name)
+    )
 
 
 def of_another_source(

@@ -33,9 +33,10 @@ def kernel_flavour(facts: NodeFacts) -> str:
     if found is None:
         return ""
     flavour, series = found["flavour"].lstrip("-"), facts.kernel.release.split("-")[0]
-    names = re.compile(rf"linux-image-({re.escape(flavour)}(?:-(?:hwe-|lts-)?[\d.]+)?)")
+    images = "generic|virtual" if flavour == "generic" else re.escape(flavour)
+    names = re.compile(rf"linux-image-(?:{images})((?:-(?:hwe-|lts-)?[\d.]+[a-z]?)?)")
     there = [
-        (bool(re.match(rf"{re.escape(series)}[.-]", package.version)), match[1])
+        (bool(re.match(rf"{re.escape(series)}[.-]", package.version)), flavour + match[1])
         for package in facts.packages.values()
         if (match := names.fullmatch(package.name))
     ]

@@ -12,6 +12,7 @@ from gpufleet.gpu_stack.model import StackBuilder
 from gpufleet.gpu_stack.settings import DevicePluginSettings
 from gpufleet.helm.builder import NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Release
+from gpufleet.kube.node_answers import load_node_kinds
 
 TWO_PLUGINS = "both advertise the same GPUs"
 PLUGIN_LIMITED = (
@@ -74,7 +75,11 @@ def plan_nfd(build: StackBuilder, plugin: Release | None, *, labels_nodes: bool)
         return None
     if others:
         build.report_twice(NFD, others[0], TWO_NFDS)
-    values = chart_values("device-plugin/node-feature-discovery.yaml", extra_label_namespaces=False)
+    values = chart_values(
+        "device-plugin/node-feature-discovery.yaml",
+        extra_label_namespaces=False,
+        foreign=load_node_kinds().foreign,
+    )
     return build.release(NFD, wanted.nfd_namespace, values, wanted=wanted.nfd_values)
 
 

@@ -21,7 +21,7 @@ from gpufleet.gpu_stack.sharing import sharing_variables
 from gpufleet.helm.builder import EXPORTER, NFD, OPERATOR, PLUGIN, chart_values
 from gpufleet.helm.release import Operands, Release
 from gpufleet.kube.facts import ClusterNode, ClusterPolicy, ReleaseRef
-from gpufleet.kube.node_answers import has_gpus
+from gpufleet.kube.node_answers import has_gpus, load_node_kinds
 from gpufleet.monitoring.monitors import MonitorPlan
 
 OPERAND_TIMEOUT = 180  # seconds: operands crash and restart until driver and toolkit are validated
@@ -68,6 +68,7 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
         relabelings=build.has_feature(OPERATOR, RELABELINGS),
+        foreign=load_node_kinds().foreign,
     )
     release = build.release(OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build))
     if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):

@@ -76,7 +76,7 @@ class CheckedCluster(Subject):
         try:
             system = core.read_namespace("kube-system", _request_timeout=VERIFY_API_TIMEOUT)
         except ApiException as error:
-            answer = f"{error.status} {error.reason}" if error.status else _cause(error)
+            answer = error_text(error) if error.status else _cause(error)
             why = f"the namespace kube-system, which cluster_uid is of, cannot be read: {answer}"
             raise self.gone(why) from error
         except HTTPError as error:
@@ -145,7 +145,7 @@ class CheckedCluster(Subject):
         except ApiException as error:
             if error.status == 404 and is_object_gone(error.body, name):
                 return None
-            return f"{error.status} {error.reason}" if error.status else _cause(error)
+            return error_text(error) if error.status else _cause(error)
         except Exception as error:  # noqa: BLE001 a boundary: a proxy's answer may be anything
             return _cause(error)
         is_object = isinstance(answer, Mapping) or hasattr(answer, "kind")

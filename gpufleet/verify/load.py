@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -77,13 +77,18 @@ class LoadResult:
 
 
 def gpu_tolerations(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
-    """The tolerations of pods with GPUs: the usual one, and those that the inventory gives the
-    device plugin. One without a key tolerates a cordon too, so it is left out."""
+    """The plugin's tolerations for pods with GPUs. One without a key tolerates a cordon too, so it
+    is left out."""
+    return tuple(each for each in plugin_tolerations(data) if value_at(each, "key"))
+
+
+def plugin_tolerations(data: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """The usual toleration, and those that the inventory gives the device plugin."""
     operator = data.get("cluster_stack") == "gpu-operator"
     values = data.get("gpu_operator_values" if operator else "device_plugin_values")
     theirs = value_at(values, "daemonsets.tolerations" if operator else "tolerations")
     given = theirs if isinstance(theirs, list | tuple) else ()
-    return (TOLERATION, *(each for each in given if value_at(each, "key")))
+    return (TOLERATION, *(each for each in given if isinstance(each, Mapping)))
 
 
 def count_free_gpus(
@@ -97,8 +102,8 @@ def count_free_gpus(
     of them cordoned, and a pod that holds 2 GPUs of the other node: 6. A node that is not Ready has
     a taint, so it is not schedulable either.
     """
-    keys = {each["key"] for each in tolerations}
-    open_nodes = {each.metadata.name: each for each in nodes if not _is_closed(each, keys)}
+    wanted = tuple(tolerations)
+    open_nodes = {each.metadata.name: each for each in nodes if not _is_closed(each, wanted)}
     offered = sum(
         int((each.status.allocatable or {}).get(RESOURCE, 0)) for each in open_nodes.values()
     )
@@ -111,10 +116,20 @@ def count_free_gpus(
     return max(0, offered - held)
 
 
-def _is_closed(node: Any, tolerated: Collection[str]) -> bool:
-    """True if a pod that tolerates taints of these keys cannot start on a node."""
-    taints = (each for each in node.spec.taints or () if each.effect != "PreferNoSchedule")
-    return bool(node.spec.unschedulable) or any(each.key not in tolerated for each in taints)
+def _is_closed(node: Any, tolerations: Sequence[Mapping[str, Any]]) -> bool:
+    """True if a pod with these tolerations cannot start on a node."""
+    taints = node.spec.taints or ()
+    return bool(node.spec.unschedulable) or any(repels(taint, tolerations) for taint in taints)
+
+
+def repels(taint: Any, tolerations: Iterable[Mapping[str, Any]]) -> bool:
+    """True if a V1Taint keeps pods with these tolerations away from its node."""
+    return taint.effect != "PreferNoSchedule" and not any(
+        each.get("key") in (None, "", taint.key)
+        and each.get("effect") in (None, "", taint.effect)
+        and (each.get("operator") == "Exists" or (each.get("value") or "") == (taint.value or ""))
+        for each in tolerations
+    )
 
 
 def build_job(request: LoadRequest, gpus: int) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -29,6 +29,8 @@ from gpufleet.verify.load import (
     count_free_gpus,
     gpu_tolerations,
     last_event,
+    plugin_tolerations,
+    repels,
 )
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
@@ -50,21 +52,18 @@ def left_out(cluster: CheckedCluster, image: str) -> set[str]:
     chosen = {pod.spec.node_name for pod in cluster.pods if runs_image(pod, image)}
     values = cluster.data.get(VALUES_OF[image]) or {}
     narrowed = any(values.get(key) for key in PLACEMENT)
-    tolerated = {each["key"] for each in gpu_tolerations(cluster.data)}
     without = [node for node in cluster.gpu_nodes if node.metadata.name not in chosen]
     return {
         node.metadata.name
         for node in (without if chosen else ())
-        if narrowed or _keeps_away(node, tolerated)
+        if narrowed or _keeps_away(node, plugin_tolerations(cluster.data))
     }
 
 
-def _keeps_away(node: Any, tolerated: set[str]) -> bool:
+def _keeps_away(node: Any, tolerations: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a node has a taint that neither Kubernetes nor an upgrade has set for a while."""
     return any(
-        taint.effect != "PreferNoSchedule"
-        and taint.key not in tolerated
-        and not taint.key.startswith(PASSING_TAINTS)
+        not taint.key.startswith(PASSING_TAINTS) and repels(taint, tolerations)
         for taint in node.spec.taints or ()
     )
 
@@ -100,7 +99,8 @@ def test_gpus_are_offered(cluster: CheckedCluster) -> None:
         offered = int((node.status.allocatable or {}).get(RESOURCE, 0))
         capacity = int((node.status.capacity or {}).get(RESOURCE, 0))
         physical = (node.metadata.labels or {}).get(COUNT)
-        renamed = any(is_gpu_name(name) for name in node.status.capacity or {} if name != RESOURCE)
+        others = {**(node.status.capacity or {}), RESOURCE: "0"}
+        renamed = any(is_gpu_name(name) and count != "0" for name, count in others.items())
         wanted = max(capacity, int(physical) * shares if physical and not renamed else 0)
         if offered < wanted or not _advertises(node):
             wrong.append(f"{node.metadata.name} advertises {offered} of {wanted}")

@@ -31,6 +31,8 @@ from gpufleet.kube.operations.refused import ApiError
 CONFLICT, UNLIKE = 409, 422  # the latter: a `test` of a JSON patch failed
 MAX_CORDON_TRIES = 40  # attempts of a write that conflicts with other writers
 FIRST_PAUSE, LONGEST_PAUSE = 0.01, 0.5  # seconds between them
+# annotations that keep autoscalers away; the next ones if others gave a key another value
+REQUESTS = ((SCALE_DOWN, NOT_DISRUPTED), (SCALE_DOWN,), ())
 NOT_KEPT_TEXT = (
     "the cluster did not keep the cordon of the node as it was written, as where an admission "
     f"webhook removes or rewrites its annotation {UPGRADE_ANNOTATION}: allow it, then run "
@@ -52,13 +54,14 @@ def cordon_node(api: ClusterApi, node: Node, taken: Taken, failed: str = "") -> 
     annotations = {UPGRADE_ANNOTATION: taken.as_text()}
     if failed:
         annotations[FAILED] = failed[:MAX_REASON]
-    try:
-        kept_there = dict.fromkeys((SCALE_DOWN, NOT_DISRUPTED), "true")
-        written = _apply(api, node, {**annotations, **kept_there}, {UNMANAGED: "false"})
-    except ApiError as error:
-        if error.status != CONFLICT:
-            raise
-        written = _apply(api, node, annotations, {})  # others gave these keys other values
+    for requests in REQUESTS:
+        try:
+            labels = {UNMANAGED: "false"} if requests else {}
+            written = _apply(api, node, {**annotations, **dict.fromkeys(requests, "true")}, labels)
+            break
+        except ApiError as error:
+            if error.status != CONFLICT or not requests:
+                raise
     kept = annotations_of(written)
     if is_our_cordon(written) and all(kept.get(key) == text for key, text in annotations.items()):
         return written

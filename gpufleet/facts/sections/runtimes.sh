@@ -32,17 +32,19 @@ for path in /var/lib/rancher/k3s/data/current/bin/containerd /var/lib/rancher/rk
 done
 # A runtime's own --config, --config-file or -c: the word after it, or the rest of the word.
 next=
+path=
 set -f
 for text in $units; do
-    case $text in
-        --config=* | --config-file=*) configs="$configs$nl${text#*=}" ;;
-        --config | --config-file | -c)
+    case $path/$text in
+        */--config=* | */--config-file=*) configs="$configs$nl${text#*=}" ;;
+        */--config | */--config-file | *containerd/-c | *crio/-c)
             next=1
             continue
             ;;
-        /*) [ "$next" ] && configs="$configs$nl$text" ;;
+        *//*) [ "$next" ] && configs="$configs$nl$text" ;;
     esac
     next=
+    path=$text
 done
 set +f
 

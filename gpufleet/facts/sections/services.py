@@ -49,7 +49,7 @@ _CONFIG = {
 _LOCAL = "/usr/local/"  # programs there have no package; a packaged one may exist too
 _COMMAND = {"docker": "dockerd", "containerd": "containerd", "crio": "crio"}
 _ARGV = re.compile(r"argv\[\]=(.*?) ; ignore_errors=")
-_OPTION = re.compile(r"(?:--config(?:-file)?| -c)[= ](\S+)")  # kOps: containerd -c
+_OPTION = re.compile(r"(?:--config(?:-file)?|(?:containerd|crio) -c)[= ](\S+)")  # kOps has -c
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 RuntimeName = Literal["docker", "containerd", "crio"]

@@ -41,9 +41,16 @@ if [ -n "$spare" ]; then
     if [ -n "$containers" ]; then put_back "$@"; fail "$spare" "$containers"; fi
 fi
 # docker keeps containers by a live-restore that it has read: one that came after its start is read by a reload
+needs_docker() {
+    case $kind in
+        docker) true ;;
+        containerd) systemctl show docker.service -p Requires -p BindsTo 2>/dev/null | grep -q 'containerd\.service' ;;
+        *) false ;;
+    esac
+}
 live() { timeout -k 10 30 docker info --format '{{.LiveRestoreEnabled}}' 2>/dev/null; }
-if [ "$kind $verb" = 'docker restart' ] && grep -qs '"live-restore": *true' /etc/docker/daemon.json &&
-    [ "$(live)" = false ] && systemctl reload "$unit" 2>/dev/null; then
+if [ "$verb" = restart ] && needs_docker && grep -qs '"live-restore"[[:space:]]*:[[:space:]]*true' /etc/docker/daemon.json &&
+    [ "$(live)" = false ] && systemctl reload docker.service 2>/dev/null; then
     tries=0
     while [ "$(live)" = false ] && [ $tries -lt 50 ]; do tries=$((tries + 1)); sleep 0.2; done
 fi

@@ -207,7 +207,9 @@ def test_precompiled_modules_of_newer_kernels_are_left_to_apt() -> None:
     stem = "linux-modules-nvidia-580-server-open-"
     newer, older = f"{stem}5.15.0-130-generic", f"{stem}5.15.0-9-generic"
     former = "linux-modules-nvidia-570-server-5.15.0-130-generic"
-    there = {name: Package(name, "5.15.0-130.140", "amd64") for name in (newer, older, former)}
+    parts = [f"linux-{part}-nvidia-5.15.0-122-generic" for part in ("objects", "signatures")]
+    names = (newer, older, former, *parts)
+    there = {name: Package(name, "5.15.0-130.140", "amd64") for name in names}
     data = {"driver_source": "distro", "driver_build": "precompiled", "driver_branch": "580"}
     plan = plan_for(bare_host(packages=there), **data)
     assert plan.transaction.installed == (former, older)

@@ -65,6 +65,8 @@ KERNELS = [
         ("5.15.0-122-generic", {"generic": "5.15.0.122.122"}, "generic"),
         ("6.8.0-1029-aws", {"aws-lts-24.04": "6.8.0-1029.31"}, "aws-lts-24.04"),
         ("6.8.0-1014-nvidia-64k", {"nvidia": "6.8.0-1014.15"}, "nvidia-64k"),
+        ("6.14.0-24-generic", {"virtual-hwe-24.04": "6.14.0-24.24~24.04.1"}, "generic-hwe-24.04"),
+        ("6.14.0-1011-oem", {"oem-24.04c": "6.14.0-1011.11"}, "oem-24.04c"),
         ("5.14.0-427.13.1.el9_4.x86_64", {}, ""),
     ],
 )
@@ -144,3 +146,19 @@ def test_a_new_kernel_of_apt_is_noticed_whatever_its_name(name: str) -> None:
 )
 def test_what_is_no_kernel_is_none(name: str) -> None:
     assert not re.fullmatch(KERNEL, name)
+
+
+def test_the_modules_of_a_driver_that_the_source_lacks_stay() -> None:
+    """Otherwise each run would load the open modules of a driver that has none (xnvme/aisio#67)."""
+    catalog = load_catalog()
+    choice = resolve_driver(
+        catalog,
+        distribution=catalog.distribution("ubuntu2404") or "ubuntu2404",
+        architecture="x86_64",
+        kernel="6.8.0-64-generic",
+        devices=[0x1DB4],
+        nvswitch=False,
+        settings=DriverSettings(source="distro", branch="570"),
+        installed=("570", "proprietary"),
+    )
+    assert choice.modules == "proprietary"

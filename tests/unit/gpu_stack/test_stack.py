@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from pyinfra.api import Config, Inventory, State
@@ -18,6 +19,7 @@ from gpufleet.kube.facts import (
     ServerVersion,
     Taint,
 )
+from gpufleet.kube.node_answers import load_node_kinds
 from gpufleet.kube.scheduling import why_not
 from tests.unit.gpu_stack.gpu_clusters import (
     FACTS,
@@ -223,12 +225,27 @@ def test_a_cluster_without_known_gpus_is_reported() -> None:
 )
 def test_nfd_labels_nodes_with_any_taint(taint: Taint) -> None:
     """NVIDIA/gpu-operator#390: a GPU behind a taint was never labelled, so nothing named it."""
-    alone = values(stack(), "node-feature-discovery")["worker"]["tolerations"]
-    operator = values(stack(OLD, cluster_stack="gpu-operator"), "gpu-operator")
-    inside = operator["node-feature-discovery"]["worker"]["tolerations"]
-    for tolerations in (alone, inside):
+    for worker in nfd_workers():
         tainted = replace(node("gpu-1"), taints=(taint,))
-        assert why_not(Placement(tolerations=tuple(tolerations)), tainted) is None
+        assert why_not(Placement(tolerations=tuple(worker["tolerations"])), tainted) is None
+
+
+def nfd_workers() -> list[dict[str, Any]]:
+    """The values of NFD's worker: in its own release, and in the operator's."""
+    operator = values(stack(OLD, cluster_stack="gpu-operator"), "gpu-operator")
+    alone = values(stack(), "node-feature-discovery")
+    return [alone["worker"], operator["node-feature-discovery"]["worker"]]
+
+
+@pytest.mark.parametrize("labels", [{kind.label: kind.value} for kind in load_node_kinds().foreign])
+def test_nfd_runs_on_no_node_without_a_linux_kubelet(labels: dict[str, str]) -> None:
+    """aws/amazon-cloudwatch-agent-operator#183: on Fargate its pods would stay Pending."""
+    for worker in nfd_workers():
+        wanted = worker["affinity"]["nodeAffinity"]
+        terms = wanted["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        placed = Placement(terms=tuple(terms), tolerations=tuple(worker["tolerations"]))
+        assert why_not(placed, replace(node("gpu-1"), labels={"x": "y"})) is None
+        assert why_not(placed, replace(node("fargate-1"), labels=labels))
 
 
 def test_user_values_override_the_values_that_a_chart_needs() -> None:

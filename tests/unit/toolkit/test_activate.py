@@ -13,14 +13,17 @@ from gpufleet.host.shell import script_file
 STUBS = 'fail() { echo "$@" >&2; exit 1; }\nhas() { return 1; }\n'
 
 
-def asked(folder: Path, unit: str, verb: str, kind: str, read: str, daemon: str) -> list[str]:
+def asked(
+    folder: Path, unit: str, verb: str, kind: str, read: str, daemon: str, needs: str = ""
+) -> list[str]:
     """The commands for systemd that change something, of a unit that works. `read`: docker's
-    live-restore before a reload; `daemon`: the text of its file."""
+    live-restore before a reload; `daemon`: the text of its file; `needs`: what docker requires."""
     log, file = folder / "log", folder / "daemon.json"
     file.write_text(daemon)
     live = f"if grep -q reload {log}; then echo true; else echo {read}; fi"
     programs = {
-        "systemctl": f'[ "$1" = is-active ] || echo "$*" >>{log}',
+        "systemctl": f"case $1 in is-active) ;; show) echo Requires={needs} ;; "
+        f'*) echo "$*" >>{log} ;; esac',
         "docker": f'case "$*" in *LiveRestore*) {live} ;; *) echo nvidia ;; esac',
         "sleep": ":",
     }
@@ -57,3 +60,18 @@ def test_docker_reads_a_new_live_restore_before_it_stops(
     docs.docker.com/engine/daemon/live-restore); the plan reads it from the file."""
     done = asked(tmp_path, f"{unit}.service", verb, unit, read, daemon)
     assert done == [f"{word} {unit}.service" for word in expected]
+
+
+@pytest.mark.parametrize(
+    ("needs", "expected"),
+    [
+        ("containerd.service", ["reload docker.service", "restart containerd.service"]),
+        ("docker.socket", ["restart containerd.service"]),
+    ],
+)
+def test_a_docker_that_restarts_with_containerd_reads_it_too(
+    needs: str, expected: list[str], tmp_path: Path
+) -> None:
+    """docker/docker-ce-packaging#508: docker.service of docker 20.10 requires containerd."""
+    words = ("containerd.service", "restart", "containerd", "false", LIVE, needs)
+    assert asked(tmp_path, *words) == expected

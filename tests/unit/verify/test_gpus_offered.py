@@ -66,7 +66,7 @@ def test_gpus_of_another_name_count_instead(name: str) -> None:
 )  # fmt: skip
 def test_a_node_behind_a_taint_of_the_user_is_left_out(key: str, fine: bool) -> None:
     """The plan names it (GF809)."""
-    taints = [SimpleNamespace(key=key, effect="NoSchedule")]
+    taints = [SimpleNamespace(key=key, effect="NoSchedule", value=None)]
     served, tainted = node("8", "8"), node("0", "0")
     tainted.metadata.name, tainted.spec = "gpu-02", SimpleNamespace(taints=taints)
     part = SimpleNamespace(image="nvcr.io/nvidia/k8s-device-plugin:1", command=None)
@@ -81,7 +81,14 @@ def test_a_node_behind_a_taint_of_the_user_is_left_out(key: str, fine: bool) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["nvidia.com/hostdev", "nvidia.com/mlnx_rdma", "amd.com/gpu", "example.com/fpga"]
+    "name",
+    [
+        "nvidia.com/hostdev",
+        "nvidia.com/mlnx_rdma",
+        "nvidia.com/ib_hca",
+        "amd.com/gpu",
+        "example.com/fpga",
+    ],
 )
 def test_devices_that_are_no_gpus_of_nvidia_do_not_count(name: str) -> None:
     silent = node("0", "0")

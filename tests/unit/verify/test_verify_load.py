@@ -26,7 +26,7 @@ pytestmark = pytest.mark.claim(
 def node(
     name: str, gpus: int, *, cordoned: bool = False, taint: str = "", effect: str = "NoSchedule"
 ) -> Any:
-    taints = [SimpleNamespace(key=taint, effect=effect)] if taint else None
+    taints = [SimpleNamespace(key=taint, effect=effect, value=None)] if taint else None
     return SimpleNamespace(
         metadata=SimpleNamespace(name=name),
         spec=SimpleNamespace(unschedulable=cordoned, taints=taints),
@@ -51,6 +51,7 @@ def pod(place: str, gpus: int, phase: str = "Running") -> Any:
         ([node("a", 1)], [pod("a", 1), pod("a", 1)], 0),
         ([], [], 0),
         ([node("a", 8, taint="nvidia.com/gpu")], [], 8),
+        ([node("a", 8, taint="nvidia.com/gpu", effect="NoExecute")], [], 0),
         ([node("a", 8, taint="spot", effect="PreferNoSchedule")], [], 8),
         ([node("a", 8), node("b", 8, taint="node.kubernetes.io/not-ready")], [], 8),
         ([node("a", 8), node("b", 8, taint="sku")], [], 8),
