@@ -44,6 +44,7 @@ def test_a_sound_node_has_no_problem(node: Node, check: str) -> None:
             {"GpuXidDriver", "GpuXidUnclassified"},
             "Xid 119 on PCI:0000:86:00",
         ),
+        (["boot-open-580", "xid-149-590"], {"GpuXidHardware"}, "Xid 149 on PCI:0019:01:00"),
         (["boot-535", "harmless"], set(), ""),
         (["xid-64-570", "xid-31-470", "boot-535"], set(), ""),  # before the driver was loaded
     ],
