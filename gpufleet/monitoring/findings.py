@@ -55,14 +55,15 @@ METRICS_API_TAKEN = warning(
     "Metrics API already served",
     "{api} is already served by {found}, which gpufleet does not manage, and a cluster has this "
     "API only once; prometheus-adapter is skipped.",
-    "Add the rules of `gpufleet catalog autoscaling rules` to it, or remove it and run again.",
+    "If it is a prometheus-adapter, add the rules of `gpufleet catalog autoscaling rules` to it. "
+    "Otherwise remove it and run again.",
 )
 
 EXTERNAL_API_TAKEN = info(
     "GF891",
     "External metrics API already served",
-    "{api} is already served by {found} (KEDA requires it), so prometheus-adapter gets rules for "
-    "pod metrics only.",
+    "{api} is already served by {found}, as by KEDA or Datadog's agent, so prometheus-adapter gets "
+    "rules for pod metrics only.",
     "No action required, unless the adapter should serve external metrics: then remove the other "
     "one.",
 )
