@@ -77,7 +77,8 @@ NO_POD_LABELS = check(
     "GF798",
     "Metrics lack pod labels",
     "Metrics of a GPU that a pod uses must carry the labels of that pod.",
-    "Check that the exporter reads the kubelet's pod-resources socket.",
+    "Check that the exporter reads the kubelet's pod-resources socket. If the kubelet has another "
+    "--root-dir, set kubeletPath in monitoring_exporter_values to the folder pod-resources there.",
 )
 OPERATOR_STATE = check(
     "GF784",
