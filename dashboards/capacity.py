@@ -124,7 +124,7 @@ GAPS = Row(
             "At work without a pod",
             "Processes outside Kubernetes use them. The value is the utilisation.",
             f"({utilisation(NODE, IDENTITY)}) > {HARDLY} "
-            f"unless on ({PER_GPU}) {workload(fields.UTILISATION, NODE, PER_GPU)}",
+            f"unless on ({PER_GPU}) {workload(fields.REPORTED, NODE, PER_GPU)}",
             model.UNCLAIMED,
             "percentunit",
             8,

@@ -6,7 +6,7 @@ etc/default-counters.csv).
 
 from __future__ import annotations
 
-UTILISATION = "DCGM_FI_DEV_GPU_UTIL"  # percent of time with a kernel running, 0 or 100 under MIG
+UTILISATION = "DCGM_FI_DEV_GPU_UTIL"  # percent of time with a kernel; wrong or absent under MIG
 ENGINE_ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"  # the same as a ratio, right under MIG too
 SM_ACTIVE = "DCGM_FI_PROF_SM_ACTIVE"  # ratio of the processors that had work
 SM_OCCUPANCY = "DCGM_FI_PROF_SM_OCCUPANCY"  # ratio of the warps that were resident
@@ -25,6 +25,9 @@ POWER = "DCGM_FI_DEV_POWER_USAGE"  # W
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"  # mJ since the driver was loaded
 SM_CLOCK = "DCGM_FI_DEV_SM_CLOCK"  # MHz
 MEMORY_CLOCK = "DCGM_FI_DEV_MEM_CLOCK"  # MHz
+# What every GPU has: a vGPU has no temperature (NVIDIA/gpu-operator #614), a GPU under MIG no
+# utilisation (NVIDIA/dcgm-exporter #430; both read 2026-11-28).
+REPORTED = SM_CLOCK
 
 PCIE_SENT = "DCGM_FI_PROF_PCIE_TX_BYTES"  # bytes per second: a rate already
 PCIE_RECEIVED = "DCGM_FI_PROF_PCIE_RX_BYTES"  # bytes per second

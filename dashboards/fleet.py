@@ -24,7 +24,7 @@ from dashboards.queries import (
 )
 
 ALL = Scope()
-REPORTING = f"count({gpu(fields.UTILISATION, ALL)})"
+REPORTING = f"count({gpu(fields.REPORTED, ALL)})"
 
 NOW = Row(
     "Now",
@@ -138,7 +138,7 @@ HEALTH = Row(
             "GPUs by model",
             "How many of each model report.",
             (
-                f"count by (modelName) ({gpu(fields.UTILISATION, ALL, IDENTITY)})",
+                f"count by (modelName) ({gpu(fields.REPORTED, ALL, IDENTITY)})",
                 model.MODEL,
                 "{{modelName}}",
             ),

@@ -32,7 +32,7 @@ NOW = Row(
         number(
             "GPUs that report",
             "GPUs whose exporter was scraped within the last five minutes.",
-            or_zero(f"count({gpu(fields.UTILISATION, NODE)})"),
+            or_zero(f"count({gpu(fields.REPORTED, NODE)})"),
         ),
         number(
             "Unhealthy GPUs",

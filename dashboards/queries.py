@@ -191,7 +191,7 @@ def gpu_nodes(scope: Scope) -> str:
     """Nodes with GPUs, from Kubernetes and from exporters. A node that is down is only in
     Kubernetes; a machine outside of Kubernetes has only an exporter."""
     known = _of_resource("kube_node_status_capacity", scope)
-    reporting = gpu(fields.UTILISATION, scope)
+    reporting = gpu(fields.REPORTED, scope)
     return f"group by ({PER_NODE}) ({known}) or group by ({PER_NODE}) ({reporting})"
 
 

@@ -20,9 +20,9 @@ ALL = VariableOption(text="All", value="$__all", selected=True)
 _CLUSTER = 'cluster=~"$cluster"'
 
 QUERIES = {
-    "cluster": f"label_values({fields.UTILISATION}, cluster)",
+    "cluster": f"label_values({fields.REPORTED}, cluster)",
     "node": f"query_result({gpu_nodes(Scope())})",
-    "gpu": f"label_values({fields.UTILISATION}{{{', '.join(Scope(node=True).of_gpu())}}}, gpu)",
+    "gpu": f"label_values({fields.REPORTED}{{{', '.join(Scope(node=True).of_gpu())}}}, gpu)",
     "namespace": (
         f'label_values(kube_pod_container_resource_requests{{resource="{RESOURCE}", {_CLUSTER}}}, '
         "namespace)"

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dashboards import ALL, FOLDER
-from dashboards.fields import FIELDS
+from dashboards.fields import FIELDS, UTILISATION
+from dashboards.fleet import REPORTING
 from dashboards.model import Dashboard, Panel
 from gpufleet.exporter.counters import counters_csv, fields_of, load_counters
 from tests.monitoring.conftest import Prometheus
@@ -80,6 +81,13 @@ def test_a_variable_offers_what_there_is(fleet_server: Prometheus, dashboard: Da
     }
     for name, variable in found.items():
         assert options(fleet_server, variable, Choice()) == wanted[name], name
+
+
+def test_a_gpu_in_mig_mode_is_offered_and_counted_without_utilisation() -> None:
+    for path in FOLDER.glob("*.json"):
+        for variable in json.loads(path.read_text())["templating"]["list"]:
+            assert UTILISATION not in str(variable), path.name
+    assert UTILISATION not in REPORTING
 
 
 def test_no_panel_asks_for_a_field_that_is_not_listed() -> None:
