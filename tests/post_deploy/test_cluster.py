@@ -305,7 +305,7 @@ def test_prometheus_scrapes_the_exporter(cluster: CheckedCluster) -> None:
 
 def test_a_gpu_is_scraped_by_one_job(cluster: CheckedCluster) -> None:
     """No second job of Prometheus collects the metrics of a GPU."""
-    series = cluster.need_series("DCGM_FI_DEV_GPU_TEMP")
+    series = cluster.need_series("DCGM_FI_DEV_GPU_TEMP or DCGM_FI_DEV_FB_USED")
     cluster.need(series, "no metrics of GPUs yet (GF797)")
     jobs = scraped_twice(series)
     cluster.expect(not jobs, kinds.SCRAPED_TWICE, "one job", "; ".join(jobs))
@@ -313,7 +313,7 @@ def test_a_gpu_is_scraped_by_one_job(cluster: CheckedCluster) -> None:
 
 def test_metrics_name_pods(cluster: CheckedCluster) -> None:
     """The metrics of a GPU that a pod uses have the labels of that pod."""
-    series = cluster.need_series("DCGM_FI_DEV_GPU_UTIL")
+    series = cluster.need_series("DCGM_FI_DEV_GPU_UTIL or DCGM_FI_DEV_FB_USED")
     cluster.need(series, "no metrics of GPUs yet (GF797)")
     holders = {
         pod.metadata.name
