@@ -29,6 +29,9 @@ NO_PROXY = {
 KEPT_SECONDS = 3600  # for a finished Job, if the run is killed before it deletes the Job
 NONE_FREE = "no GPU is free on a node whose taints the check's pods tolerate"
 UTILIZATION = "DCGM_FI_DEV_GPU_UTIL"  # percent; dcgm-exporter's name
+# A part of a GPU (MIG) has no utilization, or 0 and 100 only. This is the same as a ratio.
+# https://github.com/NVIDIA/dcgm-exporter/issues/341 and /430 (read 2026-11-28)
+ENGINE_ACTIVE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 # labels that name the pod of a series: dcgm-exporter's, or renamed by Prometheus
 POD_LABELS = (("namespace", "pod"), ("exported_namespace", "exported_pod"))
 
@@ -233,22 +236,30 @@ def _node_of(labels: Mapping[str, str]) -> str:
     return next((labels[name] for name in names if labels.get(name)), "?")
 
 
+def _gpu_of(labels: Mapping[str, str]) -> str:
+    """The GPU of a series, or the part of it under MIG, with its node."""
+    part = f", MIG instance {labels['GPU_I_ID']}" if labels.get("GPU_I_ID") else ""
+    return f"{_node_of(labels)} GPU {labels.get('gpu', '?')}{part}"
+
+
 def find_idle_gpus(
     cluster: CheckedCluster, result: LoadResult, request: LoadRequest
 ) -> list[str] | str:
     """The GPUs of the Job's pods that were busy for less than the wanted share, by Prometheus, or
     why Prometheus did not answer."""
-    where = [f'{{{n}="{LOAD_NAMESPACE}",{p}=~"{result.job}-.*"}}' for n, p in POD_LABELS]
-    spans = [f"quantile_over_time(0.5, {UTILIZATION}{each}[{request.deadline}s])" for each in where]
+    where = [f'{n}="{LOAD_NAMESPACE}",{p}=~"{result.job}-.*"' for n, p in POD_LABELS]
+    spans = [
+        f"{scale} * quantile_over_time(0.5, {name}{{{part},{each}}}[{request.deadline}s])"
+        for scale, name, part in (
+            (1, UTILIZATION, 'GPU_I_ID=""'), (100, ENGINE_ACTIVE, 'GPU_I_ID!=""'),
+        )
+        for each in where
+    ]  # fmt: skip
     answer = cluster.prometheus(" or ".join(spans))
     if isinstance(answer, str):
         return answer
     if not answer:
-        return f"it has no {UTILIZATION} of the Job's pods"
-    percent = {
-        f"{_node_of(series['metric'])} GPU {series['metric'].get('gpu', '?')}":
-        float(series["value"][1])
-        for series in answer
-    }  # fmt: skip
+        return f"it has no {UTILIZATION} of the Job's pods (under MIG: {ENGINE_ACTIVE})"
+    percent = {_gpu_of(series["metric"]): float(series["value"][1]) for series in answer}
     least = 100 * request.share
     return [f"{gpu}: busy {value:.0f} %" for gpu, value in sorted(percent.items()) if value < least]

@@ -106,11 +106,12 @@ def test_the_job_has_one_pod_per_gpu_and_ends_by_itself() -> None:
     ("answer", "idle"),
     [
         ("no endpoints", "no endpoints"),
-        ([], "it has no DCGM_FI_DEV_GPU_UTIL of the Job's pods"),
+        ([], "it has no DCGM_FI_DEV_GPU_UTIL of the Job's pods "
+         "(under MIG: DCGM_FI_PROF_GR_ENGINE_ACTIVE)"),
         ([("n1", "0", "95"), ("n1", "1", "80.4")], ["n1 GPU 1: busy 80 %"]),
         ([("n1", "0", "90")], []),
     ],
-)
+)  # fmt: skip
 def test_idle_gpus(answer: Any, idle: Any) -> None:
     if isinstance(answer, list):
         answer = [
@@ -134,3 +135,20 @@ def test_equal_gpus_of_two_nodes_are_two(label: str) -> None:
     cluster: Any = SimpleNamespace(prometheus=lambda query: answer)
     found = find_idle_gpus(cluster, LoadResult("job-1", 2, ""), LoadRequest("image", ()))
     assert found == ["n1 GPU 0: busy 10 %"]
+
+
+def test_parts_of_a_gpu_are_judged_by_their_engines() -> None:
+    """NVIDIA/dcgm-exporter#430: under MIG there is no utilization, or (#341) it is 0 or 100."""
+    answer = [
+        {"metric": {"Hostname": "n1", "gpu": "0", "GPU_I_ID": part}, "value": [0, value]}
+        for part, value in (("7", "12"), ("9", "98"))
+    ]
+    asked: list[str] = []
+    cluster: Any = SimpleNamespace(prometheus=lambda query: asked.append(query) or answer)
+    found = find_idle_gpus(cluster, LoadResult("job-1", 2, ""), LoadRequest("image", ()))
+    assert found == ["n1 GPU 0, MIG instance 7: busy 12 %"]
+    for counted in (
+        '1 * quantile_over_time(0.5, DCGM_FI_DEV_GPU_UTIL{GPU_I_ID="",',
+        '100 * quantile_over_time(0.5, DCGM_FI_PROF_GR_ENGINE_ACTIVE{GPU_I_ID!="",',
+    ):
+        assert counted in asked[0]
