@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpufleet.core.findings import Finding
@@ -52,6 +52,7 @@ class Required:
     systemd_cgroups: bool
     pause: str
     mirrors: bool = False
+    one_folder: bool = False  # containerd takes a list of folders for the name of one
 
 
 def plan_containerd_cri(
@@ -63,8 +64,10 @@ def plan_containerd_cri(
     path, text = runtime.config_path, texts.get(runtime.config_path)
     if file := cri_disabled_in(texts, path):
         return None, (found.KUBELET_CRI_DISABLED(file=file),)
-    if required.mirrors and (file := _has_mirrors(texts, path)):
-        return None, (found.MIRRORS_TWICE(file=file),)
+    one_folder = context.has("one-registry-folder") and not _pulls_locally(texts, path)
+    required = replace(required, one_folder=one_folder)
+    if required.mirrors and (problem := _registry_problem(texts, path, one_folder=one_folder)):
+        return None, (problem,)
     entry = facts.provenance.entry(KubernetesEntry).containerd
     record = entry.changes.record if entry.changes and entry.config == path else EditRecord()
     desired = DesiredRuntime(file=path, new_version=min(3, context.newest_version))
@@ -145,27 +148,52 @@ def _wanted(
         sandbox: Path = (*images, *pinned)
         wanted[sandbox] = required.pause
     if required.mirrors:
-        wanted |= _registry_folders(data, (*images, *REGISTRY_CONFIG_KEYS), record)
+        place = (*images, *REGISTRY_CONFIG_KEYS)
+        wanted |= _registry_folders(data, place, record, one_folder=required.one_folder)
     return wanted | _cni_programs(data, (*runtime, "cni"), context, record)
 
 
-def _registry_folders(data: Data, place: Path, record: EditRecord) -> dict[Path, Any]:
+def _registry_folders(
+    data: Data, place: Path, record: EditRecord, *, one_folder: bool
+) -> dict[Path, Any]:
     """Folders of files about registries, separated by colons: the user's before ours."""
     if is_our_value(data, place, record):
         return {place: record.values[place]}
-    folders = [folder for folder in str(lookup_path(data, place, "")).split(":") if folder]
+    folders = _folders(lookup_path(data, place))
+    if one_folder:
+        return {} if folders == [CERTS] else {place: CERTS}
     return {} if CERTS in folders else {place: ":".join([*folders, CERTS])}
 
 
-def _has_mirrors(texts: Mapping[str, str], main: str) -> str:
-    """Path of a file that sets `mirrors`, or "". The CRI plugin does not load if folders of
-    registries are set too."""
-    names = (*CRI.values(), _IMAGES)
+def _registry_problem(texts: Mapping[str, str], main: str, *, one_folder: bool) -> Finding | None:
+    """Why files below CERTS would not be read: the CRI plugin does not load if `mirrors` are set
+    too, and a file names other folders where containerd reads one."""
+    for path, plugin in _plugins(texts, main):
+        if lookup_path(plugin, ("registry", "mirrors")):
+            return found.MIRRORS_TWICE(file=path)
+        folders = _folders(lookup_path(plugin, REGISTRY_CONFIG_KEYS))
+        if one_folder and folders and CERTS not in folders:
+            return found.OTHER_FOLDER(file=path, folder=":".join(folders), ours=CERTS)
+    return None
+
+
+def _pulls_locally(texts: Mapping[str, str], main: str) -> bool:
+    """True if the CRI plugin pulls images as before 2.1, which reads all folders."""
+    keys = ("use_local_image_pull", "discard_unpacked_layers")
+    plugins = [plugin for _, plugin in _plugins(texts, main)]
+    return any(lookup_path(plugin, (key,)) for plugin in plugins for key in keys)
+
+
+def _plugins(texts: Mapping[str, str], main: str) -> Iterator[tuple[str, Any]]:
+    """The tables of the CRI plugins in all files that containerd reads, with their paths."""
     for path in read_files(texts, main):
         plugins = parse_tables(texts[path]).get("plugins")
-        if any(lookup_path(plugins, (name, "registry", "mirrors")) for name in names):
-            return path
-    return ""
+        for name in (*CRI.values(), _IMAGES):
+            yield path, lookup_path(plugins, (name,))
+
+
+def _folders(text: Any) -> list[str]:
+    return [folder for folder in str(text or "").split(":") if folder]
 
 
 def _cni_programs(data: Data, table: Path, context: Context, record: EditRecord) -> dict[Path, Any]:

@@ -58,6 +58,14 @@ MIRRORS_TWICE = blocker(
     "does not load with both.",
     "Move the mirrors of {file} to kubernetes_registry_mirrors, or remove that setting.",
 )
+OTHER_FOLDER = blocker(
+    "GF091",
+    "containerd reads mirrors from another folder",
+    "{file} sets registry.config_path to {folder}, and kubernetes_registry_mirrors is set, which "
+    "gpufleet writes below {ours}. containerd 2.1 and newer reads one folder only.",
+    "Move the files of {folder} to {ours} and set config_path in {file} to that folder, or remove "
+    "kubernetes_registry_mirrors.",
+)
 UPGRADE_REFUSED = blocker(
     "GF942",
     "Kubernetes is not upgraded",

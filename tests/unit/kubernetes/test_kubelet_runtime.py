@@ -21,6 +21,7 @@ from tests.unit.kubernetes.cluster_hosts import CONFIG, CONTAINERD, codes, host,
 
 DEFAULTS = Path(__file__).resolve().parents[1] / "toolkit" / "defaults"
 CRI, CRI_2 = "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"
+IMAGES = "io.containerd.cri.v1.images"
 MIRRORS = {"registry.k8s.io": "http://mirror/v2/registry.k8s.io"}
 SHIM = "io.containerd.runc.v2"
 DROP_IN = "/etc/containerd/conf.d/50-site.toml"
@@ -93,6 +94,32 @@ def test_folders_of_registries_stay_and_ours_comes_last() -> None:
     assert alone == {"config_path": folders}
     both = written(node_of(facts, registry_mirrors=MIRRORS))["plugins"][CRI_2]["registry"]
     assert both == {"config_path": f"{folders}:/etc/containerd/certs.d"}
+
+
+def test_from_2_1_on_the_folder_of_mirrors_is_alone() -> None:
+    """The default file of 2.2.0 has two folders, which pulls by the transfer service take for
+    one."""
+    folders = "/etc/containerd/certs.d:/etc/docker/certs.d"
+    text = f"version = 3\n[plugins.'{IMAGES}'.registry]\nconfig_path = '{folders}'\n"
+    plan = node_of(with_files("2.2.9", text), registry_mirrors=MIRRORS)
+    assert codes(plan) == []
+    assert written(plan)["plugins"][IMAGES]["registry"]["config_path"] == "/etc/containerd/certs.d"
+    alone = written(node_of(with_files("2.2.9", text)))["plugins"][IMAGES]["registry"]
+    assert alone["config_path"] == folders
+
+
+@pytest.mark.parametrize("option", ["use_local_image_pull", "discard_unpacked_layers"])
+def test_from_2_1_on_another_folder_of_mirrors_stops_ours(option: str) -> None:
+    text = f"version = 3\n[plugins.'{IMAGES}'.registry]\nconfig_path = '/etc/site'\n"
+    facts = with_files("2.2.9", text)
+    assert codes(node_of(facts)) == []
+    assert codes(node_of(facts, registry_mirrors=MIRRORS)) == ["GF091"]
+    local = f"version = 3\n[plugins.'{IMAGES}']\n{option} = true\n"
+    plan = node_of(with_files("2.2.9", f"{local}registry.config_path = '/etc/site'\n"),
+                   registry_mirrors=MIRRORS)  # fmt: skip
+    assert codes(plan) == []
+    both = written(plan)["plugins"][IMAGES]["registry"]["config_path"]
+    assert both == "/etc/site:/etc/containerd/certs.d"
 
 
 def test_mirrors_in_the_file_stay_and_stop_others() -> None:
