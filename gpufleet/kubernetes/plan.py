@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.findings import Finding
@@ -221,13 +222,18 @@ def _repository(
 
 
 def host_files(settings: KubernetesSettings) -> Iterator[FileWrite]:
-    """Modules, settings of the kernel, and containerd's mirrors."""
+    """Modules, settings of the kernel, and containerd's mirrors.
+
+    With override_path, containerd adds no /v2 to a URL. Source:
+    https://github.com/containerd/containerd/blob/main/docs/hosts.md#override_path-field
+    """
     yield FileWrite(MODULES, "overlay\nbr_netfilter\n")
     keys = ("net.bridge.bridge-nf-call-iptables", "net.ipv4.ip_forward")
     yield FileWrite(SYSCTLS, "".join(f"{key} = 1\n" for key in keys))
     for name, url in sorted(settings.registry_mirrors.items()):
+        root = url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v2"
         text = (
-            f'server = "{url}"\n\n[host."{url}"]\n'
+            f'server = "{root}"\n\n[host."{root}"]\n'
             '  capabilities = ["pull", "resolve"]\n  override_path = true\n'
         )
         folder = re.sub(r"[^A-Za-z0-9_.:-]", "_", name).lstrip(".") or "_"  # stays in its parent

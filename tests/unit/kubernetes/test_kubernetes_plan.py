@@ -259,6 +259,15 @@ def test_mirrors_are_files_of_containerd() -> None:
     assert all(".." not in path.split("/") for path in files)
 
 
+@pytest.mark.parametrize("url", ["https://mirror.example.com", "https://mirror.example.com/"])
+def test_a_mirror_without_a_path_is_the_root_of_its_registry(url: str) -> None:
+    """`override_path` also leaves out the /v2 that each registry has."""
+    plan = plan_of(host(), registry_mirrors={"docker.io": url})
+    text = next(str(file.content) for file in plan.files if "docker.io" in file.path)
+    assert '[host."https://mirror.example.com/v2"]' in text
+    assert 'server = "https://mirror.example.com/v2"' in text
+
+
 def test_steps_name_the_part() -> None:
     listed = "\n".join(plan_steps(node_of(host(), PLANE)))
     assert "kubernetes: start the control plane" in listed
