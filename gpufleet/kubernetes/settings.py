@@ -7,7 +7,7 @@ from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from gpufleet.core.settings import Fingerprint, RoleSettings, Url, must_match
 from gpufleet.kubernetes.archives import expand_patterns, read_archive
@@ -202,3 +202,14 @@ class KubernetesSettings(RoleSettings):
         None, description="Fingerprint of the mirror's signing key, if it is not Kubernetes'."
     )
     hold: bool = Field(True, description="Hold the packages at the installed version.")
+
+    @field_validator("pod_subnet")
+    @classmethod
+    def _flannel_has_ipv4(cls, value: str, info: ValidationInfo) -> str:
+        """gpufleet's flannel has IPv4 alone, and does not start with another network."""
+        if info.data.get("network") == "flannel" and ip_network(value).version != 4:
+            raise ValueError(
+                'must have IPv4 addresses for flannel; with IPv6, set kubernetes_network = "none" '
+                "and install a network"
+            )
+        return value

@@ -127,6 +127,7 @@ def test_labels_are_of_the_nodes_start() -> None:
         {"taints": ["gpu=a:Never"]},
         {"version": 1.36},
         {"pod_subnet": "10.244"},
+        {"pod_subnet": "fd00:10:244::/56"},  # flannel has IPv4 alone
     ],
     ids=str,
 )
@@ -135,6 +136,12 @@ def test_what_a_kubelet_would_refuse_is_refused_here(data: dict[str, Any]) -> No
     settings, problems = load_node_settings(keys)
     assert settings is None
     assert [each.message for each in problems if f"kubernetes_{next(iter(data))}" in each.message]
+
+
+def test_another_network_may_have_ipv6() -> None:
+    keys = {"kubernetes_network": "none", "kubernetes_pod_subnet": "fd00:10:244::/56"}
+    settings, problems = load_node_settings(keys)
+    assert settings is not None, problems
 
 
 def access(*servers: str) -> str:
