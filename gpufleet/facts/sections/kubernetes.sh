@@ -14,6 +14,9 @@ while read -r key text; do
     [ "$key" = Filename ] || say "swap $key"
 done </proc/swaps
 for path in /sys/class/net/*/device; do
+    # on USB: many BMCs give theirs one address in all servers, be:3a:f2:b6:05:9f
+    # https://www.thomas-krenn.com/en/wiki/Virtual_network_interface_enx_of_Supermicro_Motherboards (read 2026-11-28)
+    [ -e "$path/bInterfaceNumber" ] && continue
     [ -e "$path" ] && line "${path%/device}/address" && say "mac $line"
 done
 # the API server's address, as the node reaches it; then, on a control plane, as its users do

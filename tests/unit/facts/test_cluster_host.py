@@ -52,6 +52,18 @@ def test_files_and_links_of_clusters(host: FakeHost, shell: tuple[str, ...]) -> 
     assert {path.removesuffix("/address") for path in there} == found
 
 
+def test_the_interface_of_a_bmc_does_not_identify_a_host(
+    host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    """Many BMCs give it, on USB, the same address in all servers."""
+    host.file("/sys/class/net/eno1/address", "3c:ec:ef:6f:1f:3c\n")
+    host.file("/sys/class/net/eno1/device/vendor", "0x8086\n")
+    host.file("/sys/class/net/enxbe3af2b6059f/address", "be:3a:f2:b6:05:9f\n")
+    host.file("/sys/class/net/enxbe3af2b6059f/device/bInterfaceNumber", "00\n")
+    found = parse_node_facts(host.gather(shell)).cluster_host
+    assert found.macs == ("3c:ec:ef:6f:1f:3c",)
+
+
 def test_files_of_k3s(host: FakeHost, shell: tuple[str, ...]) -> None:
     there = {"/etc/rancher/k3s/config.yaml", "/var/lib/rancher/k3s/agent"}
     host.file("/etc/rancher/k3s/config.yaml", "")
