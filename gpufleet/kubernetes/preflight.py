@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
+from gpufleet.facts.sections.services import runs_kubelet
 from gpufleet.kubernetes.findings import choice, hosts
 from gpufleet.kubernetes.member import HostMember
 from gpufleet.kubernetes.models import Kubernetes
@@ -21,6 +22,7 @@ TOKEN_CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LONGEST_NAME = 63
 STATE = ("/var/lib/etcd/", "/var/lib/kubelet/", "/etc/rancher/", "/var/lib/rancher/")
+CONFIGURED = ("/etc/kubernetes/", "/var/lib/kubelet/config")  # files of a kubelet of kubeadm
 LINKS = "/sys/class/net/"  # flannel takes no bridge that has another cluster's address
 # containerd reads one file of the folder (max_conf_num), the first by name. Source:
 # https://github.com/containerd/containerd/blob/main/docs/cri/config.md
@@ -94,7 +96,7 @@ def check_other_clusters(
     facts: NodeFacts, ports: Collection[int], network: str
 ) -> Iterator[Finding]:
     """Findings about files of another cluster and about ports in use."""
-    if facts.kubelet:
+    if facts.kubelet and not _waits_for_kubeadm(facts):
         yield hosts.FOREIGN_NODE()
         return
     paths = facts.cluster_host.paths
@@ -110,6 +112,18 @@ def check_other_clusters(
             daemon = listener.daemon
             who = f"{daemon.command} ({daemon.pid})" if daemon else "an unknown process"
             yield hosts.CLUSTER_PORT_TAKEN(port=listener.port, who=who)
+
+
+def _waits_for_kubeadm(facts: NodeFacts) -> bool:
+    """True if the kubelet is the package's, which systemd starts again until kubeadm configures it.
+
+    Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/install-kubeadm/
+    """
+    unit = facts.services.get("kubelet.service")
+    others = {name: each for name, each in facts.services.items() if each is not unit}
+    configured = any(path.startswith(CONFIGURED) for path in facts.cluster_host.paths)
+    starting = unit is not None and unit.active == "activating"
+    return starting and not (configured or runs_kubelet(others))
 
 
 def _precedes(path: str) -> bool:

@@ -12,6 +12,7 @@ from gpufleet.facts.model import (
     Listener,
     ManagedFile,
     OsRelease,
+    Service,
 )
 from gpufleet.kubernetes.notes import (
     INSTALLING,
@@ -33,6 +34,10 @@ from tests.unit.kubernetes.cluster_hosts import (
     node_of,
     plan_of,
 )
+
+# as the packages of kubelet and kubeadm leave it before kubeadm init or join
+KUBELET_WAITS = {"kubelet.service": Service("kubelet.service", "loaded", "activating", "enabled")}
+K0S = {"k0sworker.service": Service("k0sworker.service", "loaded", "active", "enabled")}
 
 GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cluster_host": replace(ROOM, cgroups=1)}, {}, "GF932"),
@@ -67,6 +72,17 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     ({"runtimes": {"containerd": replace(CONTAINERD, running=False)}}, {}, "GF291"),
     ({"kubelet": True}, {}, "GF941"),
+    ({"kubelet": True, "services": KUBELET_WAITS}, {}, ""),
+    (
+        {
+            "kubelet": True,
+            "services": KUBELET_WAITS,
+            "cluster_host": replace(ROOM, paths=frozenset({"/var/lib/kubelet/config.yaml"})),
+        },
+        {},
+        "GF941",
+    ),
+    ({"kubelet": True, "services": {**KUBELET_WAITS, **K0S}}, {}, "GF941"),
     ({"files": {CONFIG: ManagedFile(CONFIG, 'disabled_plugins = ["cri"]\n')}}, {}, "GF945"),
     ({}, {"version": "1.27"}, "GF931"),
     ({"os": OsRelease("centos", "7", ("rhel",), "", ""), "package_manager": "yum"}, {}, "GF930"),
