@@ -25,6 +25,11 @@ SHARED_FUNCTIONS = {  # file of functions -> the scripts that use them
         "toolkit/activate", "driver/end_work", "host/reboot", "driver/unload", *UNIT_SCRIPTS,
     ),
     "host/units": UNIT_SCRIPTS,
+    "kubernetes/api_access": (
+        "kubernetes/apply", "kubernetes/delete_node", "kubernetes/kubeadm", "kubernetes/leave",
+        "kubernetes/ready", "kubernetes/reset", "kubernetes/token", "kubernetes/unanswered",
+        "kubernetes/withdraw",
+    ),
     "kubernetes/identity": ("kubernetes/kubeadm", "kubernetes/reset", "kubernetes/token"),
     "upgrade/gpu_units": (
         "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take", "upgrade/validate",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gpufleet.host.shell import script_command
+from gpufleet.host.shell import SHARED_FUNCTIONS, script_command, script_file
 
 KUBECTL = """#!/bin/sh
 echo "kubectl $*" >>{folder}/log
@@ -24,7 +25,6 @@ esac
 """
 SMALL = {
     "kubelet": "#!/bin/sh\necho Kubernetes v1.36.3\n",
-    "hostname": "#!/bin/sh\necho CP-2\n",
     "openssl": "#!/bin/sh\necho key\n",
     "sleep": "#!/bin/sh\nprintf 0 >{folder}/kubectl.status\n",  # ends the wait
 }
@@ -39,6 +39,7 @@ class Bench:
     def run(self, name: str, *words: str, given: str = "") -> subprocess.CompletedProcess[str]:
         text = script_command(f"kubernetes/{name}", *words).get_raw_value()
         text = text.replace("/etc/kubernetes", f"{self.folder}/etc")
+        text = text.replace("/proc/sys/kernel/hostname", f"{self.folder}/name")
         text = text.replace("\nPATH=", f"\nPATH={self.folder}:", 1)
         return subprocess.run(
             ["sh", "-c", text], input=given, capture_output=True, text=True, check=False
@@ -63,9 +64,31 @@ def bench(tmp_path: Path) -> Bench:
     pki.mkdir(parents=True)
     (pki / "ca.crt").touch()
     (tmp_path / "etc" / "admin.conf").write_text("    server: https://k8s.lab:6443\n")
+    (tmp_path / "name").write_text("CP-2\n")
     made = Bench(tmp_path)
     made.kubectl("")
     return made
+
+
+def test_the_api_server_is_asked_without_the_proxies_of_a_login(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kubelet has none of them: a proxy that refuses the API server stops only kubeadm."""
+    for name in ("http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://proxy.example.com:3128")
+        monkeypatch.setenv(name.upper(), "http://proxy.example.com:3128")
+    (bench.folder / "kubectl").write_text(f"#!/bin/sh\nenv >>{bench.folder}/log\n")
+    assert bench.run("withdraw").returncode == 0
+    assert bench.log
+    assert not [line for line in bench.log if "proxy.example.com" in line]
+
+
+def test_no_script_asks_the_api_server_by_the_proxies_of_a_login() -> None:
+    folder = script_file("kubernetes/ready").parent
+    asks = re.compile(r"^[^#\n]*\bkube(adm|ctl) ", re.MULTILINE)
+    asking = [path.stem for path in folder.glob("*.sh") if asks.search(path.read_text())]
+    shared = SHARED_FUNCTIONS["kubernetes/api_access"]
+    assert sorted(shared) == sorted(f"kubernetes/{name}" for name in asking)
 
 
 def test_a_worker_gets_a_token_and_no_certificates(bench: Bench) -> None:

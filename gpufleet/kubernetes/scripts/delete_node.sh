@@ -2,7 +2,7 @@
 # address of the cluster may still lead here for a while.
 message=$1 left=$2
 [ -e "$3" ] || exit 0
-name=$(hostname | tr '[:upper:]' '[:lower:]')
+name=$(node_name)
 until said=$(kubectl --kubeconfig "$3" --request-timeout 10s delete node "$name" --ignore-not-found 2>&1 </dev/null); do
     left=$((left - 1))
     [ "$left" -gt 0 ] || fail "$message" "$said"

@@ -3,7 +3,7 @@
 message=$1 leaving=$2
 export KUBECONFIG=/etc/kubernetes/admin.conf
 [ -e "$KUBECONFIG" ] || exit 0 # it has left, or never became one
-name=$(hostname | tr '[:upper:]' '[:lower:]')
+name=$(node_name)
 line='{range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}'
 seen=$(kubectl get nodes -l node-role.kubernetes.io/control-plane -o "jsonpath=$line" 2>&1) || fail "$message" "$seen"
 seen=$(printf '%s\n' "$seen" | grep -v "^$name ")

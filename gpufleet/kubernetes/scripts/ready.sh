@@ -3,7 +3,7 @@
 # DONE exists afterwards.
 message=$1 seconds=$2 namespace=$3 done=$4
 export KUBECONFIG=/etc/kubernetes/kubelet.conf
-name=$(hostname | tr '[:upper:]' '[:lower:]')
+name=$(node_name)
 node='{range .status.conditions[?(@.type=="Ready")]}{.status} {.message}{end}'
 pods='{range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {.metadata.name}{"\n"}{end}'
 waits='{.state.waiting.message}{"\n"}'
