@@ -71,7 +71,8 @@ UPGRADE_REFUSED = blocker(
     "Kubernetes is not upgraded",
     "The node runs Kubernetes {installed}, {wanted} is requested. gpufleet does not upgrade a "
     "running cluster.",
-    "Set kubernetes_version to {installed}, and upgrade with `kubeadm upgrade`.",
+    "Set kubernetes_version to {installed}, or remove it while nodes differ: each keeps its own. "
+    "Upgrade with `kubeadm upgrade`.",
 )
 KERNEL_TOO_OLD = blocker(
     "GF994",

@@ -8,7 +8,8 @@ SWAP_ON = blocker(
     "GF936",
     "Swap is on",
     "The kubelet does not start while swap is on: {devices}.",
-    "Turn it off (swapoff -a) and remove it from /etc/fstab, or allow it: "
+    "Turn it off (swapoff -a) and keep it off at boot: remove it from /etc/fstab, or from the "
+    "settings of zram-generator or Azure's waagent that make it. Or allow it: "
     'kubernetes_kubelet = {{"failSwapOn": False}}.',
 )
 CLUSTER_PORT_TAKEN = blocker(
@@ -60,5 +61,6 @@ PREPARE_FAILED = blocker(
     "GF951",
     "Kernel not prepared for Kubernetes",
     "Modules or settings that Kubernetes needs are not available. The output follows.",
-    "Install the kernel's module package, or correct the setting that is refused.",
+    "Install the kernel's module package (on EL 10: `dnf install kernel-modules-extra-$(uname "
+    "-r)`), or correct the setting that is refused.",
 )

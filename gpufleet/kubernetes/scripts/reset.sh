@@ -34,6 +34,7 @@ if [ "$network" = flannel ]; then
 else
     chains='KUBE-'
 fi
+[ ! -e /sys/class/net/kube-ipvs0 ] || ip link delete kube-ipvs0 # kube-proxy's, with the addresses of all services
 # kube-proxy's tables
 if has nft; then
     for family in ip ip6; do
