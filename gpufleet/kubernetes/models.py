@@ -81,6 +81,7 @@ class Flannel(Sourced):
     version: str
     image: str
     plugin: str
+    port: int  # UDP, of vxlan
 
 
 SinceOf = TypeVar("SinceOf", bound=FromMinor)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
-from gpufleet.facts.sections.services import runs_kubelet
+from gpufleet.facts.sections.services import RUNS, runs_kubelet
 from gpufleet.kubernetes.findings import choice, hosts
 from gpufleet.kubernetes.member import HostMember
 from gpufleet.kubernetes.models import Kubernetes
@@ -50,11 +50,25 @@ def cluster_obstacles(
         yield hosts.SWAP_ON(devices=", ".join(host.swap))
     if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
         yield hosts.NO_DNS_NAME(name=host.name)
+    if not member.joined:
+        yield from _firewall(settings, facts, known, member)
     ours = member.joined or member.reset or not host.paths.isdisjoint(INSTALLING)
     if not ours:  # gpufleet neither made it a node nor began to
         yield from check_other_clusters(facts, NODE_PORTS[member.part], settings.network)
     if member.part == "control-plane":
         yield from size_of(facts, known)
+
+
+def _firewall(
+    settings: KubernetesSettings, facts: NodeFacts, known: Kubernetes, member: HostMember
+) -> Iterator[Finding]:
+    """A warning before a host joins through a firewall, whose rules the facts do not have."""
+    firewall = facts.services.get("firewalld.service")
+    if firewall is None or firewall.active not in RUNS:
+        return
+    flannel = f"UDP {known.flannel.port}" if settings.network == "flannel" else "your network's"
+    ports = f"TCP {', '.join(map(str, NODE_PORTS[member.part]))} and {flannel}"
+    yield hosts.FIREWALL(ports=ports, pods=settings.pod_subnet)
 
 
 def check_identity(context: RoleContext) -> Iterator[Finding]:

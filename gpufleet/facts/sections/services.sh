@@ -10,7 +10,7 @@ for unit in docker.service containerd.service crio.service kubelet.service k3s.s
     dcgm-exporter.service nvidia-dcgm-exporter.service gpufleet-dcgm-exporter.service \
     unattended-upgrades.service \
     apt-daily-upgrade.timer dnf-automatic.timer dnf-automatic-install.timer yum-cron.service \
-    display-manager.service; do
+    display-manager.service firewalld.service; do
     for path in /etc /run /usr/local/lib /usr/lib /lib; do
         [ -e "$path/systemd/system/$unit" ] || [ -L "$path/systemd/system/$unit" ] || continue
         set -- "$@" "$unit"

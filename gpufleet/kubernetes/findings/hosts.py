@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker
+from gpufleet.core.findings import blocker, warning
 
 SWAP_ON = blocker(
     "GF936",
@@ -11,6 +11,14 @@ SWAP_ON = blocker(
     "Turn it off (swapoff -a) and keep it off at boot: remove it from /etc/fstab, or from the "
     "settings of zram-generator or Azure's waagent that make it. Or allow it: "
     'kubernetes_kubelet = {{"failSwapOn": False}}.',
+)
+FIREWALL = warning(
+    "GF092",
+    "firewalld is active",
+    "firewalld runs on this host. If it closes ports between hosts, nodes do not join, and pods do "
+    "not reach each other.",
+    "Open these ports between all hosts: {ports}. Let pods pass: firewall-cmd --permanent "
+    "--zone=trusted --add-source={pods}, then firewall-cmd --reload. Or turn firewalld off.",
 )
 CLUSTER_PORT_TAKEN = blocker(
     "GF937",

@@ -38,6 +38,7 @@ from tests.unit.kubernetes.cluster_hosts import (
 # as the packages of kubelet and kubeadm leave it before kubeadm init or join
 KUBELET_WAITS = {"kubelet.service": Service("kubelet.service", "loaded", "activating", "enabled")}
 K0S = {"k0sworker.service": Service("k0sworker.service", "loaded", "active", "enabled")}
+FIREWALLD = {"firewalld.service": Service("firewalld.service", "loaded", "active", "enabled")}
 
 GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cluster_host": replace(ROOM, cgroups=1)}, {}, "GF932"),
@@ -73,6 +74,7 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"runtimes": {"containerd": replace(CONTAINERD, running=False)}}, {}, "GF291"),
     ({"kubelet": True}, {}, "GF941"),
     ({"kubelet": True, "services": KUBELET_WAITS}, {}, ""),
+    ({"services": FIREWALLD}, {}, "GF092"),
     (
         {
             "kubelet": True,
@@ -102,6 +104,22 @@ def test_a_version_that_no_package_has_is_refused(version: str) -> None:
 @pytest.mark.parametrize(("facts", "data", "code"), GATES, ids=str)
 def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
     assert codes(node_of(host(**facts), **data)) == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("place", "data", "ports"),
+    [
+        (PLANE, {}, "TCP 6443, 2379, 2380, 10250, 10257, 10259 and UDP 8472"),
+        (WORKER, {}, "TCP 10250 and UDP 8472"),
+        (WORKER, {"network": "none"}, "TCP 10250 and your network's"),
+    ],
+)
+def test_a_firewall_is_named_until_the_host_has_joined(
+    place: Place, data: dict[str, Any], ports: str
+) -> None:
+    (warning,) = node_of(host(services=FIREWALLD), place, **data).parts[-1].findings
+    assert f"between all hosts: {ports}." in warning.remedy
+    assert codes(node_of(joined(services=FIREWALLD))) == []
 
 
 def test_a_control_plane_needs_memory_and_processors() -> None:
