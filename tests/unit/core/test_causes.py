@@ -54,6 +54,8 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
          ""),
         ("curl: (60) SSL certificate problem: self-signed certificate in certificate chain",
          "certificate", ""),
+        ("W: GPG error: https://m/deb  InRelease: The following signatures were invalid: EXPKEYSIG "
+         "234654DA9A296436 isv:kubernetes OBS Project", "key", "234654DA9A296436"),
         ("E: Failed to fetch https://m/ubuntu2004/x86_64/Packages.gz  File has unexpected size "
          "(1503986 != 1514203). Mirror sync in progress? [IP: x]", "mirror", "1503986 != 1514203"),
         ("W: Failed to fetch https://m/Packages.gz  Hash Sum mismatch", "mirror", ""),
