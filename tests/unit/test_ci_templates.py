@@ -106,6 +106,11 @@ class TestGitHub:
 
 
 class TestGitLab:
+    def test_the_clean_up_may_take_longer_than_gitlabs_default(self) -> None:
+        """GitLab ends `after_script` after five minutes."""
+        job = yaml.safe_load((ROOT / "ci/gitlab.yml").read_text())[".gpufleet-cluster"]
+        assert job["variables"]["RUNNER_AFTER_SCRIPT_TIMEOUT"] == "20m"
+
     @pytest.mark.extended
     def test_the_job_cleans_up_after_a_failure(
         self, environment: Environment, tmp_path: Path
