@@ -100,6 +100,6 @@ def expired_client_certificate(client: ApiClient, context: str, url: str) -> Fin
         context=context,
         url=url,
         reason=f"it expired on {end:%Y-%m-%d %H:%M} UTC",
-        advice="Fetch a new kubeconfig (kubeadm certs renew admin.conf, or your provider's tool). If "
-        "kubernetes_kubeconfig names this file, delete it: the next run writes it again.",
+        advice="Fetch a new kubeconfig (kubeadm certs renew admin.conf, or your provider's tool). "
+        "If kubernetes_kubeconfig names this file, delete it: the next run writes it again.",
     )
