@@ -56,6 +56,10 @@ from gpufleet.core.causes import find_cause, load_causes, without_progress
          "certificate", ""),
         ("W: GPG error: https://m/deb  InRelease: The following signatures were invalid: EXPKEYSIG "
          "234654DA9A296436 isv:kubernetes OBS Project", "key", "234654DA9A296436"),
+        ("W: GPG error: https://m/deb  InRelease: Sub-process /usr/bin/sqv returned an error code, "
+         "error message is: Error: Policy rejected packet type  Caused by:     Signature Packet v3 "
+         "is not considered secure since 2026-02-01T00:00:00Z", "policy",
+         "Signature Packet v3 is not considered secure since 2026-02-01"),
         ("E: Failed to fetch https://m/ubuntu2004/x86_64/Packages.gz  File has unexpected size "
          "(1503986 != 1514203). Mirror sync in progress? [IP: x]", "mirror", "1503986 != 1514203"),
         ("W: Failed to fetch https://m/Packages.gz  Hash Sum mismatch", "mirror", ""),
