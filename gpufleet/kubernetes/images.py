@@ -13,9 +13,11 @@ from gpufleet.facts.model import NodeFacts
 from gpufleet.kubernetes.archives import ImageArchive, read_archive
 from gpufleet.kubernetes.findings import joining as found
 from gpufleet.kubernetes.record import KubernetesEntry
+from gpufleet.toolkit.config.tables import parse_tables
 
 IMAGES_FOLDER = f"{HOME}/images"  # of uploads on a host
-IMAGE_MOUNTS = ("/var", "/")  # where containerd and gpufleet keep them: the first that is known
+STORE = "/var/lib/containerd"  # by default
+IMAGE_MOUNTS = (STORE, "/var", "/")  # the first that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,12 @@ def pending_archives(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchi
 
 
 def room_for(archives: Sequence[ImageArchive], facts: NodeFacts) -> Iterator[Finding]:
-    """One is uploaded after the other, and removed again; their images stay."""
+    """One is uploaded after the other, and removed again; their images stay. Unknown if containerd
+    keeps them elsewhere."""
     place = next((path for path in IMAGE_MOUNTS if path in facts.free_bytes), "")
-    if not archives or not place:
+    runtime = facts.runtimes.get("containerd")
+    main = parse_tables(facts.texts.get(runtime.config_path)) if runtime else {}
+    if not archives or not place or main.get("root", STORE) != STORE:
         return
     needed = max(each.size for each in archives) + sum(each.room for each in archives)
     free = facts.free_bytes[place]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.facts.model import ManagedFile
 from gpufleet.kubernetes.archives import (
     ImageArchive,
     expand_patterns,
@@ -23,6 +24,7 @@ from gpufleet.kubernetes.images import Present, pending_archives, room_for, with
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, record_of
+from tests.unit.kubernetes.cluster_hosts import CONFIG, host
 
 pytestmark = pytest.mark.claim("Image archives are checked before any host is changed.", level=1)
 
@@ -194,6 +196,18 @@ def test_room_is_checked_before_anything_is_sent(free: int, codes: list[str]) ->
     facts = bare_host(free_bytes={"/": 10**12, "/var": free})
     assert [each.code for each in room_for(archives, facts)] == codes
     assert list(room_for([], facts)) == []
+
+
+@pytest.mark.parametrize(("root", "codes"), [("/var/lib/containerd", ["GF965"]), ("/data", [])])
+def test_the_room_is_that_of_containerds_folder(root: str, codes: list[str]) -> None:
+    """Which another disk has, by a mount, a link or the file."""
+    archives = [ImageArchive("a.tar", 10 * 2**20, "1", (), False)]
+    config = {CONFIG: ManagedFile(CONFIG, f'version = 2\nroot = "{root}"\n')}
+    small = {"/": 2**20, "/var": 2**20}
+    found = room_for(archives, host(files=config, free_bytes=small))
+    assert [each.code for each in found] == codes
+    disk = {**small, "/var/lib/containerd": 2**40}
+    assert list(room_for(archives, host(files=config, free_bytes=disk))) == []
 
 
 def test_a_compressed_archive_needs_more_room() -> None:
