@@ -47,7 +47,9 @@ def cluster_obstacles(
         )
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
-        yield hosts.SWAP_ON(devices=", ".join(host.swap))
+        runs = member.joined and facts.kubelet  # its settings may accept swap
+        severity = Severity.WARNING if runs else Severity.BLOCKER
+        yield hosts.SWAP_ON(severity, devices=", ".join(host.swap))
     if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
         yield hosts.NO_DNS_NAME(name=host.name)
     if not member.joined:

@@ -106,6 +106,17 @@ def test_gates(facts: dict[str, Any], data: dict[str, Any], code: str) -> None:
     assert codes(node_of(host(**facts), **data)) == ([code] if code else [])
 
 
+def test_swap_stops_a_host_but_no_node_that_runs_with_it() -> None:
+    """The cluster's kubelet-config may have accepted swap since."""
+    swap = replace(ROOM, swap=("/dev/zram0",))
+    (before,) = node_of(host(cluster_host=swap)).blockers
+    assert before.code == "GF936"
+    node = joined(cluster_host=replace(swap, paths=joined().cluster_host.paths))
+    assert codes(node_of(node)) == ["GF936"]
+    assert not node_of(node).blockers
+    assert node_of(replace(node, kubelet=False)).blockers == (before,)
+
+
 @pytest.mark.parametrize(
     ("place", "data", "ports"),
     [
