@@ -22,6 +22,7 @@ TOKEN_CLOCK_TOLERANCE = 60  # seconds; a token lives minutes
 # https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#syntax-and-character-set
 LONGEST_NAME = 63
 STATE = ("/var/lib/etcd/", "/var/lib/kubelet/", "/etc/rancher/", "/var/lib/rancher/")
+KUBELET_UNIT = "kubelet.service"
 CONFIGURED = ("/etc/kubernetes/", "/var/lib/kubelet/config")  # files of a kubelet of kubeadm
 LINKS = "/sys/class/net/"  # flannel takes no bridge that has another cluster's address
 # containerd reads one file of the folder (max_conf_num), the first by name. Source:
@@ -47,7 +48,7 @@ def cluster_obstacles(
         )
     yield from _runtime(facts, known, minor)
     if host.swap and settings.kubelet.get("failSwapOn") is not False:
-        runs = member.joined and facts.kubelet  # its settings may accept swap
+        runs = member.joined and _kubelet_state(facts) == "active"  # its settings may accept swap
         severity = Severity.WARNING if runs else Severity.BLOCKER
         yield hosts.SWAP_ON(severity, devices=", ".join(host.swap))
     if not _NAME.fullmatch(host.name.lower()) or len(host.name) > LONGEST_NAME:
@@ -135,11 +136,15 @@ def _waits_for_kubeadm(facts: NodeFacts) -> bool:
 
     Source: https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/install-kubeadm/
     """
-    unit = facts.services.get("kubelet.service")
-    others = {name: each for name, each in facts.services.items() if each is not unit}
+    others = {name: each for name, each in facts.services.items() if name != KUBELET_UNIT}
     configured = any(path.startswith(CONFIGURED) for path in facts.cluster_host.paths)
-    starting = unit is not None and unit.active == "activating"
-    return starting and not (configured or runs_kubelet(others))
+    starts = _kubelet_state(facts) == "activating"
+    return starts and not (configured or runs_kubelet(others))
+
+
+def _kubelet_state(facts: NodeFacts) -> str:
+    unit = facts.services.get(KUBELET_UNIT)
+    return unit.active if unit else ""
 
 
 def _precedes(path: str) -> bool:

@@ -114,7 +114,7 @@ def test_swap_stops_a_host_but_no_node_that_runs_with_it() -> None:
     node = joined(cluster_host=replace(swap, paths=joined().cluster_host.paths))
     assert codes(node_of(node)) == ["GF936"]
     assert not node_of(node).blockers
-    assert node_of(replace(node, kubelet=False)).blockers == (before,)
+    assert node_of(replace(node, services=KUBELET_WAITS)).blockers == (before,)
 
 
 @pytest.mark.parametrize(
