@@ -65,7 +65,7 @@ def cluster_obstacles(
 def _firewall(
     settings: KubernetesSettings, facts: NodeFacts, known: Kubernetes, member: HostMember
 ) -> Iterator[Finding]:
-    """A warning before a host joins through a firewall, whose rules the facts do not have."""
+    """A warning before a host with a firewall joins: the facts do not have its rules."""
     firewall = facts.services.get("firewalld.service")
     if firewall is None or firewall.active not in RUNS:
         return

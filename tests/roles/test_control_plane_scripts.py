@@ -73,7 +73,7 @@ def bench(tmp_path: Path) -> Bench:
 def test_the_api_server_is_asked_without_the_proxies_of_a_login(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The kubelet has none of them: a proxy that refuses the API server stops only kubeadm."""
+    """The kubelet does not use them. A proxy that refuses the API server stopped only kubeadm."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://proxy.example.com:3128")
         monkeypatch.setenv(name.upper(), "http://proxy.example.com:3128")
