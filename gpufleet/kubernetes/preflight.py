@@ -10,7 +10,7 @@ from gpufleet.core.versions import version_tuple
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.sections.services import RUNS, runs_kubelet
 from gpufleet.kubernetes.findings import choice, hosts
-from gpufleet.kubernetes.member import HostMember
+from gpufleet.kubernetes.member import HostMember, is_package_installed
 from gpufleet.kubernetes.models import Kubernetes
 from gpufleet.kubernetes.notes import INSTALLING
 from gpufleet.kubernetes.settings import KubernetesSettings
@@ -138,7 +138,7 @@ def _waits_for_kubeadm(facts: NodeFacts) -> bool:
     """
     others = {name: each for name, each in facts.services.items() if name != KUBELET_UNIT}
     configured = any(path.startswith(CONFIGURED) for path in facts.cluster_host.paths)
-    starts = _kubelet_state(facts) == "activating"
+    starts = _kubelet_state(facts) == "activating" and is_package_installed(facts, "kubelet")
     return starts and not (configured or runs_kubelet(others))
 
 

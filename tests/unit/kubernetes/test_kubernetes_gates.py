@@ -73,18 +73,28 @@ GATES: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     ({"runtimes": {"containerd": replace(CONTAINERD, running=False)}}, {}, "GF291"),
     ({"kubelet": True}, {}, "GF941"),
-    ({"kubelet": True, "services": KUBELET_WAITS}, {}, ""),
+    ({"kubelet": True, "services": KUBELET_WAITS, "packages": joined().packages}, {}, ""),
+    ({"kubelet": True, "services": KUBELET_WAITS}, {}, "GF941"),  # of another installer
     ({"services": FIREWALLD}, {}, "GF092"),
     (
         {
             "kubelet": True,
             "services": KUBELET_WAITS,
+            "packages": joined().packages,
             "cluster_host": replace(ROOM, paths=frozenset({"/var/lib/kubelet/config.yaml"})),
         },
         {},
         "GF941",
     ),
-    ({"kubelet": True, "services": {**KUBELET_WAITS, **K0S}}, {}, "GF941"),
+    (
+        {
+            "kubelet": True,
+            "services": {**KUBELET_WAITS, **K0S},
+            "packages": joined().packages,
+        },
+        {},
+        "GF941",
+    ),
     ({"files": {CONFIG: ManagedFile(CONFIG, 'disabled_plugins = ["cri"]\n')}}, {}, "GF945"),
     ({}, {"version": "1.27"}, "GF931"),
     ({"os": OsRelease("centos", "7", ("rhel",), "", ""), "package_manager": "yum"}, {}, "GF930"),
