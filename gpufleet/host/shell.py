@@ -35,7 +35,9 @@ SHARED_FUNCTIONS = {  # file of functions -> the scripts that use them
         "upgrade/keep", "upgrade/note", "upgrade/restore", "upgrade/take", "upgrade/validate",
     ),
     "upgrade/kept": ("upgrade/restore", "upgrade/take"),
-    "packages/sources": ("packages/available", "packages/try_repository"),
+    "packages/sources": (
+        "packages/available", "packages/refresh_apt", "packages/try_repository",
+    ),
     "packages/version_locks": ("packages/hold", "packages/release"),
     "packages/package_notes": (
         "packages/apt_transaction", "packages/packages_added", "packages/packages_before",

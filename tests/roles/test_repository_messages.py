@@ -31,7 +31,8 @@ PATH = "PATH=/usr/local/sbin"
 
 def run(name: str, *arguments: str, programs: Path | None = None, **variables: str) -> Any:
     """packages/scripts/NAME.sh in a shell that finds `programs` first."""
-    source = script_file("host/prelude").read_text() + script_file(f"packages/{name}").read_text()
+    parts = ("host/prelude", "packages/sources", f"packages/{name}")
+    source = "".join(script_file(part).read_text() for part in parts)
     source = source.replace("/usr/lib/apt/apt-helper", "/nowhere")
     if programs:
         source = source.replace(PATH, f"PATH={programs}:/usr/local/sbin", 1)
@@ -117,6 +118,31 @@ def test_a_changed_key_and_an_unreadable_repository_have_different_codes(
     )
     assert done.returncode == 1
     assert done.stderr.splitlines() == [message, f"  | {said}"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "W: https://mirror/InRelease: Policy will reject signature within a year, see --audit",
+        "W: https://mirror/InRelease: Signature by key A4B46996 uses weak algorithm (rsa1024)",
+        "W: https://mirror/InRelease: Signature by key A4B46996 uses weak digest algorithm (SHA1)",
+        "W: Target Packages (Packages) is configured multiple times in a.list:1 and b.list:1",
+    ],
+)
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("refresh_apt", ("message", "swapped", "cuda")),
+        ("try_repository", ("apt", "message", "spoilt", "cuda", "/none", "/none/list")),
+    ],
+)
+def test_a_warning_about_a_repository_that_apt_reads_is_no_failure(
+    tmp_path: Path, script: str, words: tuple[str, ...], said: str
+) -> None:
+    """owntracks/recorder#551: apt of Debian 13 warns a year before it rejects a signature."""
+    program(tmp_path, "apt-get", f'case "$*" in *indextargets*) exit 0 ;; esac; echo "{said}"')
+    done = run(script, "1048576", "20", *words, programs=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

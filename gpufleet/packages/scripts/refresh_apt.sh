@@ -6,8 +6,7 @@ for file; do
     out=$(bounded "$most" "$seconds" apt-get update -q -o Dir::Etc::sourcelist="$file" -o Dir::Etc::sourceparts=- \
         -o APT::Get::List-Cleanup=0 -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
     rc=$?
-    # apt exits 0 if a repository is unreachable: its output decides
-    problem=$(printf '%s\n' "$out" | grep -E '^(E:|W:|Err:)')
+    problem=$(refusals "$out")
     case $problem in *NO_PUBKEY*) fail "$swapped" "$problem" ;; esac
     if [ $rc -ne 0 ] || [ -n "$problem" ]; then fail "$message" "$problem" "$(beyond "$most" "$seconds" $rc "$out")"; fi
 done

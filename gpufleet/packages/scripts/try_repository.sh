@@ -12,9 +12,7 @@ if [ "$manager" = apt ]; then
     out=$(bounded "$most" "$seconds" apt-get update -q -o Dir::Etc::sourcelist="$1" -o Dir::Etc::sourceparts=- \
         -o APT::Get::List-Cleanup=0 -o Acquire::Retries=2 -o Acquire::http::Timeout=60 2>&1)
     rc=$?
-    # apt exits 0 if a repository is unreachable: its output decides
-    # the location of the distribution's keys is not a problem of the repository
-    problem=$(printf '%s\n' "$out" | grep -E '^(E:|W:|Err:)' | grep -v 'stored in legacy trusted.gpg')
+    problem=$(refusals "$out")
 else
     # metadata from the old address or key does not count
     yum -q -y clean metadata --disablerepo='*' --enablerepo="$name" >/dev/null 2>&1
