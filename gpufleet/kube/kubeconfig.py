@@ -20,6 +20,7 @@ from urllib3 import HTTPHeaderDict
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.responses import bound_answers
 from gpufleet.core.secrets import hide_secrets, register_secrets_of
+from gpufleet.core.tls import tls_context
 from gpufleet.core.visible import one_line
 from gpufleet.core.yaml_events import LOADER, parse_yaml_events
 from gpufleet.kube.private_folder import private_folder
@@ -221,6 +222,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
         settings.retries = False  # each retry of urllib3 prints a warning, and waits
         settings.connection_pool_maxsize = MAX_CONNECTIONS
         client = ApiClient(settings)
+        _check_as_kubectl(client)
     except (config.ConfigException, OSError, ValueError) as error:
         raise KubeconfigError(" ".join(str(error).split()) or type(error).__name__) from error
     except Exception as error:
@@ -230,6 +232,16 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     if headers := impersonation_headers(kubeconfig.user):
         _act_as(client, headers)
     return client
+
+
+def _check_as_kubectl(client: ApiClient) -> None:
+    """Check the server's certificate as kubectl does. All connections share one TLS context."""
+    settings = client.configuration
+    context = tls_context(settings.ssl_ca_cert, verified=settings.verify_ssl)
+    if settings.cert_file:
+        context.load_cert_chain(settings.cert_file, settings.key_file)
+    own: dict[str, Any] = {"ca_certs": None, "cert_file": None, "key_file": None}
+    client.rest_client.pool_manager.connection_pool_kw.update(own, ssl_context=context)
 
 
 class _Masked(logging.Formatter):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import ssl
 import threading
-from ipaddress import ip_address
+from contextlib import suppress
+from ipaddress import ip_address, ip_network
 from urllib.parse import unquote, urljoin, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -14,6 +15,7 @@ from urllib3.util import parse_url
 
 from gpufleet.core.limits import Limit
 from gpufleet.core.responses import read_response, run_within
+from gpufleet.core.tls import tls_context
 from gpufleet.packages.logins import RepositoryLogin
 
 DOWNLOAD_TIMEOUT = urllib3.Timeout(connect=10, read=60)
@@ -105,23 +107,34 @@ def _answer(
 
 def _pool(url: str) -> urllib3.PoolManager:
     parts = urlsplit(url)
-    proxy = getproxies().get(parts.scheme)
-    if not proxy or proxy_bypass(parts.netloc) or _is_loopback(parts.hostname or ""):
-        return urllib3.PoolManager()
+    proxies, tls = getproxies(), tls_context()
+    proxy = proxies.get(parts.scheme)
+    direct = proxy_bypass(parts.netloc) or _is_direct(parts.hostname or "", proxies.get("no", ""))
+    if not proxy or direct:
+        return urllib3.PoolManager(ssl_context=tls)
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     whole = urlsplit(proxy)
     login = unquote(f"{whole.username}:{whole.password or ''}") if whole.username else None
     headers = urllib3.make_headers(proxy_basic_auth=login)
-    return urllib3.ProxyManager(proxy, proxy_headers=headers)
+    return urllib3.ProxyManager(proxy, proxy_headers=headers, ssl_context=tls)
 
 
-def _is_loopback(host: str) -> bool:
-    """True for a loopback address: like helm, gpufleet uses no proxy for local services."""
+def _is_direct(host: str, no_proxy: str) -> bool:
+    """True for a loopback address and one in a network of no_proxy: like helm, gpufleet uses no
+    proxy for them. urllib compares only names.
+
+    Source: https://pkg.go.dev/golang.org/x/net/http/httpproxy#Config (read 2026-11-28)
+    """
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
     except ValueError:
         return host == "localhost"
+    for word in no_proxy.split(","):
+        with suppress(ValueError):  # a name
+            if address in ip_network(word.strip(), strict=False):
+                return True
+    return address.is_loopback
 
 
 def _reason(error: BaseException) -> str:

@@ -15,6 +15,7 @@ from gpufleet.core.entries import Entry, entry_loader
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.quoting import quote_field
 from gpufleet.core.responses import read_response, run_within
+from gpufleet.core.tls import tls_context
 from gpufleet.core.visible import one_line
 
 # Source: https://prometheus.io/docs/prometheus/latest/configuration/alerting_rules/ and
@@ -45,7 +46,7 @@ def alerts_of(url: str, ignored: str, away: Collection[str] = ()) -> tuple[str, 
     address = f"{url.rstrip('/')}/api/v1/query?{urlencode({'query': QUERY})}"
 
     def work(given_up: threading.Event) -> tuple[str, ...]:
-        answer = urllib3.PoolManager().request(
+        answer = urllib3.PoolManager(ssl_context=tls_context()).request(
             "GET",
             address,
             preload_content=False,

@@ -13,6 +13,7 @@ import urllib3
 
 from gpufleet.core.limits import Limit
 from gpufleet.packages.logins import RepositoryLogin
+from gpufleet.packages.operations import download
 from gpufleet.packages.operations.download import DownloadFailed, download_url, same_origin
 
 LIMIT = Limit("a test", 1 << 20, 20)
@@ -167,3 +168,13 @@ def test_no_proxy_for_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
         url = site.url.replace("127.0.0.1", host)
         assert download_url(f"{url}/there", LIMIT) == b"content"
+
+
+@pytest.mark.parametrize(("host", "direct"), [("10.1.2.3", True), ("11.1.2.3", False)])
+def test_no_proxy_for_a_network_of_no_proxy(
+    host: str, direct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "example.com, 10.0.0.0/8,[")
+    pool = download._pool(f"https://{host}:8443/x")
+    assert isinstance(pool, urllib3.ProxyManager) is not direct
