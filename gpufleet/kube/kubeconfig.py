@@ -26,7 +26,7 @@ from gpufleet.core.yaml_events import LOADER, parse_yaml_events
 from gpufleet.kube.private_folder import private_folder
 
 if TYPE_CHECKING:  # imported when needed: takes a quarter of a second
-    from kubernetes.client import ApiClient
+    from kubernetes.client import ApiClient, Configuration
 
 DEFAULT_KUBECONFIG = "~/.kube/config"
 KUBECONFIG_LISTS = {"clusters": "cluster", "contexts": "context", "users": "user"}
@@ -212,13 +212,7 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     settings = Configuration()
     _mask_log()
     try:
-        config.load_kube_config_from_dict(
-            dict(kubeconfig.content),
-            kubeconfig.context,
-            client_configuration=settings,
-            persist_config=False,
-            temp_file_path=str(private_folder()),
-        )
+        _log_in(kubeconfig, settings)
         settings.retries = False  # each retry of urllib3 prints a warning, and waits
         settings.connection_pool_maxsize = MAX_CONNECTIONS
         client = ApiClient(settings)
@@ -232,6 +226,27 @@ def open_client(kubeconfig: Kubeconfig) -> ApiClient:
     if headers := impersonation_headers(kubeconfig.user):
         _act_as(client, headers)
     return client
+
+
+def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
+    """Set the server and the user's credentials. An expired ID token is not renewed: providers such
+    as Dex accept a refresh token once, and only kubectl writes the next one into the user's file.
+
+    Sources: https://github.com/dexidp/dex/issues/2360,
+    https://github.com/kubernetes-client/python/issues/2034 (the library would not verify the
+    provider's certificate) (read 2026-11-28)
+    """
+    from kubernetes.config import ConfigException
+    from kubernetes.config.kube_config import KubeConfigLoader
+
+    class Loader(KubeConfigLoader):
+        def _refresh_oidc(self, provider: object) -> None:
+            raise ConfigException("the user's ID token has expired; `kubectl get nodes` renews it")
+
+    place = str(private_folder())
+    Loader(
+        dict(kubeconfig.content), kubeconfig.context, config_base_path=None, temp_file_path=place
+    ).load_and_set(settings)
 
 
 def _check_as_kubectl(client: ApiClient) -> None:

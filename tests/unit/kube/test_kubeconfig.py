@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -200,6 +201,25 @@ def test_one_that_the_library_fails_on_is_unusable(
     found = read_kubeconfig(files(tmp_path, content))
     with pytest.raises(KubeconfigError, match=r"\w+Error: "):
         open_client(found)
+
+
+def id_token(expires: int) -> str:
+    parts = ({"alg": "none"}, {"exp": expires}, {})
+    words = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode() for part in parts]
+    return ".".join(word.rstrip("=") for word in words)
+
+
+def test_an_expired_id_token_is_left_to_kubectl(tmp_path: Path) -> None:
+    """kubectl saves the next refresh token; a provider may accept each only once."""
+    about = {"refresh-token": "r", "idp-issuer-url": "https://a.invalid"}
+    user = {"auth-provider": {"name": "oidc", "config": about}}
+    about["id-token"] = id_token(10**10)
+    valid: Any = open_client(read_kubeconfig(files(tmp_path, config("a", **user))))
+    assert valid.configuration.api_key["BearerToken"] == f"Bearer {about['id-token']}"
+    about["id-token"] = id_token(1)
+    expired = read_kubeconfig(files(tmp_path / "0", config("a", **user)))
+    with pytest.raises(KubeconfigError, match=r"ID token has expired; `kubectl get nodes` renews"):
+        open_client(expired)
 
 
 def test_one_in_a_folder_that_may_not_be_read_is_unusable(
