@@ -8,7 +8,7 @@ KUBECONFIG_INVALID = blocker(
     "GF861",
     "Invalid kubeconfig",
     "Kubeconfig {path} cannot be used: {reason}.",
-    "Set cluster_kubeconfig or KUBECONFIG to one that works: kubectl --kubeconfig {path} get nodes",
+    "Set cluster_kubeconfig or KUBECONFIG to one with which `kubectl get nodes` works.",
 )
 CONTEXT_UNKNOWN = blocker(
     "GF862",
