@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpufleet.core.findings import Finding
-from gpufleet.core.paths import cache_dir
+from gpufleet.core.paths import NoHome, cache_dir
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.helm.obstacles import apis_of
 from gpufleet.helm.operations.calls import Helm
@@ -38,6 +38,7 @@ from gpufleet.kube.operations.access import ClusterProblem, KubeAccess
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.gather import gather_cluster
 from gpufleet.kube.operations.lease import active_holder, take_lease
+from gpufleet.kube.private_folder import private_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class RunCluster:
             return PlannedRelease(replace(plan, action="blocked", findings=found))
 
     def _complete(self, plan: ReleasePlan) -> PlannedRelease:
-        archive = chart_archive(plan.release, self.helm, cache_dir())
+        archive = chart_archive(plan.release, self.helm, helm_cache())
         content = read_chart(archive, plan.release)
         crds = list(content.all_crds(plan.release.values))
         names = [str(crd["metadata"]["name"]) for crd in crds]
@@ -151,7 +152,7 @@ def open_cluster(
         first = next(iter(load_charts().kubernetes)).split(".")  # minor that has charts
         oldest = ServerVersion(int(first[0]), int(first[1])) if supported_only else None
         facts = gather_cluster(api, oldest, releases)
-        program = find_helm(helm, helm_catalog(), cache_dir(), helm_site)
+        program = find_helm(helm, helm_catalog(), helm_cache(), helm_site)
         alone = bool(lease) or not active_holder(api)
     except BaseException:
         if lease:
@@ -160,6 +161,17 @@ def open_cluster(
     controller = Controller(controller_id(), api.clock, program.version, alone=alone)
     client = Helm(program, api.kubeconfig, controller.id, lease)
     return RunCluster(name, api, client, facts, controller)
+
+
+def helm_cache() -> Path:
+    """The cache, or a folder of this process if the cache cannot be created, as in CI containers of
+    a user without home."""
+    try:
+        folder = cache_dir()
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, NoHome):
+        return private_folder()
+    return folder
 
 
 def controller_id() -> str:

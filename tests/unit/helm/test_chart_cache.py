@@ -9,7 +9,9 @@ import pytest
 
 from gpufleet.helm.operations import charts
 from gpufleet.helm.operations.charts import chart_archive
+from gpufleet.helm.operations.cluster import helm_cache
 from gpufleet.helm.release import ChartSource, Release
+from gpufleet.kube.private_folder import private_folder
 from tests.cluster.tiny import archive
 
 RELEASE = Release("one", "n", "tiny", "1.0.0", ChartSource("repository", "https://charts.example"))
@@ -52,3 +54,14 @@ def test_what_others_may_write_is_fetched_again(
     assert fetched == ["tiny", "tiny"]
     assert get(tmp_path / "cache") == path
     assert fetched == ["tiny", "tiny"]
+
+
+def test_where_no_cache_can_be_created_a_run_has_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    assert helm_cache() == tmp_path / "home/gpufleet"
+    assert helm_cache().is_dir()
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert helm_cache() == private_folder()
