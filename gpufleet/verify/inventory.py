@@ -23,11 +23,13 @@ from gpufleet.core.inventory import (
 )
 from gpufleet.core.names import fold_names
 from gpufleet.core.process import Process
-from gpufleet.core.python import error_place, python_module
+from gpufleet.core.python import error_place, python_code
 from gpufleet.core.secrets import register_secrets_of
 from gpufleet.kube.findings import NAMED_TWICE
 from gpufleet.run.findings import INVENTORY_NOT_FOUND, NO_INVENTORY
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
+
+HOST_LIST = "import pyinfra_cli; from gpufleet.run.host_list import print_hosts; print_hosts()"
 
 
 class VerifyError(Exception):
@@ -60,10 +62,10 @@ class Target:
 
 
 def parse_targets(text: str) -> list[Target]:
-    """The hosts in the output of `pyinfra --json INVENTORY debug-inventory`."""
-    return [
-        Target(host["name"], tuple(host["groups"]), dict(host["data"])) for host in json.loads(text)
-    ]
+    """The hosts in the output of `pyinfra --json INVENTORY debug-inventory`: its last line, as the
+    inventory may print others."""
+    listed = json.loads(text.rstrip().rpartition("\n")[2])
+    return [Target(host["name"], tuple(host["groups"]), dict(host["data"])) for host in listed]
 
 
 def load_targets(inventory: str) -> list[Target]:
@@ -74,7 +76,7 @@ def load_targets(inventory: str) -> list[Target]:
     if is_missing(inventory):
         raise VerifyError(NO_INVENTORY(path=inventory))
     words = ["--json", as_argument(inventory), "debug-inventory"]
-    done = Process([*python_module("pyinfra"), *words], prompts=True).wait()
+    done = Process([*python_code(HOST_LIST), *words], prompts=True).wait()
     why = pyinfra_reason(done.stderr)
     if not done.ok:
         raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "pyinfra gives no reason"))

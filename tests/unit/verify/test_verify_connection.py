@@ -158,6 +158,20 @@ def test_inventory_that_is_not_there(tmp_path: Path) -> None:
         load_targets(str(tmp_path / "none.py"))
 
 
+def test_inventory_that_prints_and_has_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fleet.py").write_text('print("[2 hosts]\\n")\ngpu_nodes = ["a", "b"]\n')
+    (tmp_path / "group_data").mkdir()
+    objects = "class Vault: pass\nvault = Vault()\nnumbers = {1, 'a'}\nssh_user = 'ops'\n"
+    (tmp_path / "group_data/all.py").write_text(objects)
+    found = load_targets("fleet.py")
+    assert [target.name for target in found] == ["a", "b"]
+    data = {"Vault": "<type>", "vault": "<Vault>", "numbers": "<set>", "ssh_user": "ops"}
+    assert found[0].data == data
+
+
 def test_inventory_that_is_broken(tmp_path: Path) -> None:
     inventory = tmp_path / "broken.py"
     inventory.write_text("hosts = [1 / 0]\n")
