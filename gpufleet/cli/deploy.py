@@ -126,7 +126,7 @@ def plan(
         """Name the user's deploys with operations that a plan does not show."""
         for file in map(deploy_file, deploys_for(targets)):
             if has_operations(file) and not is_quiet():
-                dry = shlex.join(["pyinfra", as_argument(inventory), str(file), DRY])
+                dry = shlex.join(["gpufleet", "apply", as_argument(inventory), "--", DRY])
                 print_note(f"Your operations in {file} are not in this plan: `{dry}` shows them.")
         return [how.deploy]
 

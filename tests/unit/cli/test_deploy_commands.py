@@ -110,7 +110,7 @@ def test_a_plan_names_operations_of_ones_own(
     text = f"from gpufleet.run.include import include\ninclude('gpu_node')\n{own}"
     (tmp_path / "deploys/gpu_node.py").write_text(text)
     done, _ = ended(monkeypatch, "plan", "inv.py")
-    assert ("`pyinfra inv.py deploys/gpu_node.py --dry` shows them" in done.output) is bool(own)
+    assert ("`gpufleet apply inv.py -- --dry` shows them" in done.output) is bool(own)
 
 
 @pytest.mark.usefixtures("loaded")
