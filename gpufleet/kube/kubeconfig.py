@@ -99,9 +99,9 @@ def _content(path: Path) -> Mapping[str, Any]:
         content = yaml.load(text, Loader=LOADER)
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise KubeconfigError(f"{path}: {_why_unreadable(error)}") from error
-    if not isinstance(content, Mapping):
-        raise KubeconfigError(f"{path} is {'empty' if content is None else 'not a kubeconfig'}")
-    return content
+    if not isinstance(content, Mapping | None):
+        raise KubeconfigError(f"{path} is not a kubeconfig")
+    return content or {}  # kubectl accepts empty files
 
 
 def _why_unreadable(error: Exception) -> str:
@@ -247,6 +247,8 @@ def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
     Loader(
         dict(kubeconfig.content), kubeconfig.context, config_base_path=None, temp_file_path=place
     ).load_and_set(settings)
+    if kubeconfig.user.get("exec") and not (settings.api_key or settings.cert_file):
+        raise ConfigException("the user's log-in program gave no credentials, as printed before")
 
 
 def _check_as_kubectl(client: ApiClient) -> None:

@@ -59,8 +59,9 @@ def test_the_first_file_with_a_value_applies(tmp_path: Path) -> None:
     assert server(paths) == "https://a.example"
     assert server(paths, "b") == "https://b.example"
     assert server(paths, "c") == "https://c.example"
-    none = str(tmp_path / "none")
-    assert server(os.pathsep.join([none, paths, none])) == "https://a.example"
+    none, empty = str(tmp_path / "none"), tmp_path / "empty"
+    empty.touch()
+    assert server(os.pathsep.join([none, str(empty), paths, none])) == "https://a.example"
 
 
 def test_other_contexts_are_omitted(tmp_path: Path) -> None:
@@ -235,8 +236,11 @@ def test_one_in_a_folder_that_may_not_be_read_is_unusable(
 
 LOGS_IN = """\
 import sys
-from gpufleet.kube.kubeconfig import open_client, read_kubeconfig
-open_client(read_kubeconfig(sys.argv[1]))
+from gpufleet.kube.kubeconfig import KubeconfigError, open_client, read_kubeconfig
+try:
+    open_client(read_kubeconfig(sys.argv[1]))
+except KubeconfigError as error:
+    print(error)
 """
 
 
@@ -252,4 +256,5 @@ def test_what_a_login_program_prints_is_shown_on_a_line(tmp_path: Path) -> None:
     words = [sys.executable, "-c", LOGS_IN, files(tmp_path, found)]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert "expired: log in" in done.stderr
+    assert done.stdout == "the user's log-in program gave no credentials, as printed before\n"
     assert "\x1b" not in done.stderr
