@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 import tempfile
 from pathlib import Path
@@ -32,6 +33,7 @@ OF_SESSIONS = (
 # pyinfra's connectors without SSH -> testinfra's.
 CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
+KEYS = ("id_rsa", "id_ecdsa", "id_ed25519")  # that paramiko looks for
 CONNECT_TIMEOUT = 10  # seconds
 PERSIST = 60  # seconds that a connection stays open after an interrupted run
 
@@ -87,8 +89,25 @@ def ssh_config(target: Target, socket: Path) -> str:
         "Host *",
         "  BatchMode yes",
         f"  Include {_quoted(_path(own or '~/.ssh/config'))}",
+        *(f"  {line}" for line in _defaults(target)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _defaults(target: Target) -> list[str]:
+    """pyinfra's default files where HOME is not the user's home, in which ssh looks for its own.
+
+    Source: https://github.com/actions/runner/issues/863 (jobs in containers; read 2026-11-28)
+    """
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # ssh does not run for a user without a name
+        return []
+    if home == os.path.expanduser("~"):
+        return []
+    keys = () if target.data.get("ssh_key") else KEYS
+    known = f"UserKnownHostsFile {_quoted(_path('~/.ssh/known_hosts'))}"
+    return [known, *(f"IdentityFile {_quoted(_path(f'~/.ssh/{key}'))}" for key in keys)]
 
 
 class Connections:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -86,11 +88,23 @@ def test_paths_are_found_where_pyinfra_finds_them(
 
 
 def test_users_own_ssh_config_comes_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", "/home/of-the-shell")
-    own = 'Include "/home/of-the-shell/.ssh/config"'
-    assert ssh_config(target(), SOCKET).rstrip().endswith(own)
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    monkeypatch.setenv("HOME", home)
+    assert ssh_config(target(), SOCKET).rstrip().endswith(f'Include "{home}/.ssh/config"')
     text = ssh_config(target(ssh_config_file="/c"), SOCKET)
     assert text.rstrip().endswith('Include "/c"')
+
+
+@pytest.mark.parametrize("own", ["", "/a key"])
+def test_default_files_are_those_below_home(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ssh takes the home of the user database; HOME may be another one, as in a container."""
+    monkeypatch.setenv("HOME", "/github/home")
+    text = ssh_config(target(**({"ssh_key": own} if own else {})), SOCKET)
+    after = [line.strip() for line in text.partition("Include")[2].splitlines()]
+    assert after[:2] == [
+        '"/github/home/.ssh/config"', 'UserKnownHostsFile "/github/home/.ssh/known_hosts"',
+    ]  # fmt: skip
+    assert ('IdentityFile "/github/home/.ssh/id_ed25519"' in after) is not bool(own)
 
 
 @pytest.mark.parametrize("data", [{"ssh_password": "hunter2"}, {"ssh_key_password": "hunter2"}])
