@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -141,12 +142,14 @@ def _ask(
 
 
 def _load(inventory: str, cwd: str) -> Any:
-    """pyinfra's inventory. Raises NoInventory (GF701) for any error in the user's file."""
+    """pyinfra's inventory. Raises NoInventory (GF701) for any error in the user's file. What the
+    file prints goes to standard error: standard output may be JSON."""
     from click import ClickException
     from pyinfra_cli.inventory import make_inventory
 
     try:
-        return make_inventory(inventory, cwd=cwd)
+        with redirect_stdout(sys.stderr):
+            return make_inventory(inventory, cwd=cwd)
     except Exception as error:
         cause = getattr(error, "exception", error)  # pyinfra wraps it
         place = "" if isinstance(cause, SyntaxError) else error_place(cause)  # its text has it

@@ -30,6 +30,7 @@ PATHS = ("ssh_key", "ssh_known_hosts_file")
 OF_SESSIONS = (
     "ClearAllForwardings yes", "PermitLocalCommand no", "RemoteCommand none", "RequestTTY no",
 )  # fmt: skip
+OVER_SSH = ("@ssh", "@vagrant")  # pyinfra's connectors; the latter gives ssh_hostname
 # pyinfra's connectors without SSH -> testinfra's.
 CONTAINERS = {"@docker": "docker", "@podman": "podman"}
 SECRETS = ("ssh_password", "ssh_key_password")
@@ -133,7 +134,7 @@ class Connections:
             return testinfra.get_host("local://")
         if connector in CONTAINERS:
             return testinfra.get_host(f"{CONTAINERS[connector]}://{name}")
-        if connector.startswith("@") and connector != "@ssh":
+        if connector.startswith("@") and connector not in OVER_SSH:
             raise Unusable(f"the checks cannot use pyinfra's connector {connector}")
         # The path of a control socket has at most about 100 bytes, so names are short.
         config = Path(self._folder.name) / f"{len(self._opened)}.conf"

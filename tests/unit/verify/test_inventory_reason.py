@@ -102,3 +102,12 @@ def test_it_is_one_line_without_the_secrets_of_the_file(
     said = ends()
     assert f"Cannot load inventory inv.py: {why}" in said
     assert SECRET not in said
+
+
+def test_what_an_inventory_prints_is_not_on_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There `status --json` prints its result."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "inv.py").write_text("print('2 hosts of Terraform')\ngpu_nodes = []\n")
+    assert of_a_table().startswith("GF701 ")

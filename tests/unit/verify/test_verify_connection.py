@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.verify.connection import ssh_config, ssh_name
+from gpufleet.verify.connection import Connections, ssh_config, ssh_name
 from gpufleet.verify.inventory import (
     Target,
     VerifyError,
@@ -117,6 +117,14 @@ def test_passwords_are_refused_and_not_shown(data: dict[str, str]) -> None:
 def test_value_with_a_line_break_is_refused() -> None:
     with pytest.raises(Unusable):
         ssh_config(target(ssh_user="root\nProxyCommand x"), SOCKET)
+
+
+def test_a_vagrant_box_is_reached_by_ssh() -> None:
+    connections = Connections()
+    connections.open(target("@vagrant/default", ssh_hostname="127.0.0.1", ssh_port=2222))
+    with pytest.raises(Unusable, match="@chroot"):
+        connections.open(target("@chroot/mnt"))
+    connections.close()
 
 
 def test_targets_of_pyinfra() -> None:
