@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from copy import copy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -107,7 +107,8 @@ class Session:
         try:
             self.config = _config(asked)
             prepare_connections(self.config)
-            self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
+            with redirect_stdout(sys.stderr):  # standard output may be JSON
+                self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
         except Exception as error:
             cause = getattr(error, "exception", error)  # pyinfra wraps it
             named = f"{type(cause).__name__}: {printed_value(cause, str)}"

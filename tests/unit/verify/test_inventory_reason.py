@@ -59,6 +59,11 @@ except NoInventory as error:
     print(error)
 """
 
+UPGRADE = """
+from gpufleet.upgrade.operations.session import Session
+print(len(Session("inv.py", ()).inventory))
+"""
+
 
 def of_a_run() -> str:
     with pytest.raises(VerifyError) as found:
@@ -68,8 +73,12 @@ def of_a_run() -> str:
 
 def of_a_table() -> str:
     """In a separate process, in which gevent replaces parts of the standard library."""
+    return printed(GATHER)
+
+
+def printed(code: str) -> str:
     return subprocess.run(
-        [sys.executable, "-c", GATHER], capture_output=True, text=True, check=True, timeout=100
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100
     ).stdout
 
 
@@ -107,7 +116,8 @@ def test_it_is_one_line_without_the_secrets_of_the_file(
 def test_what_an_inventory_prints_is_not_on_standard_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There `status --json` prints its result."""
+    """There `status --json` and `upgrade status --json` print their result."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inv.py").write_text("print('2 hosts of Terraform')\ngpu_nodes = []\n")
     assert of_a_table().startswith("GF701 ")
+    assert printed(UPGRADE) == "0\n"
