@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import netrc
+import os
 import re
-import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def read_logins(file: str) -> Logins:
     """The logins of a netrc file. Raises LoginFileError."""
     path = expand_user_path(file)
     try:
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+        if _is_exposed(path.stat()):
             raise LoginFileError(path, "users other than its owner can read it")
         hosts = netrc.netrc(str(path)).hosts
     except netrc.NetrcParseError as error:  # the message may quote a password
@@ -43,6 +43,16 @@ def read_logins(file: str) -> Logins:
         register_secret(password or "")
     known = {host: RepositoryLogin(user, word or "") for host, (user, _, word) in hosts.items()}
     return Logins(known)
+
+
+def _is_exposed(about: os.stat_result) -> bool:
+    """True if other users can read the file. Its group may, if it is not our file: Kubernetes
+    mounts a Secret for a non-root user as root's file that the pod's group can read.
+
+    Source: https://github.com/kubernetes/website/issues/37388 (read 2026-11-29)
+    """
+    ours = about.st_uid == os.geteuid()
+    return bool(about.st_mode & (0o077 if ours else 0o037))
 
 
 def node_logins(

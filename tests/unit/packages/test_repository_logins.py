@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -118,6 +119,18 @@ def test_logins_come_from_a_file(tmp_path: Path) -> None:
     assert logins["driver"].find("https://a/x") == LOGIN
     assert logins["driver"].find("http://b:80/") == RepositoryLogin("you", "x")
     assert logins["toolkit"].find("https://a/x") is None
+
+
+@pytest.mark.parametrize(("mode", "exposed"), [(0o440, False), (0o444, True), (0o460, True)])
+def test_a_mounted_secret_may_be_read_by_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, exposed: bool
+) -> None:
+    """Kubernetes mounts Secrets as files of root."""
+    path = write(tmp_path / "netrc", "machine a login me password s3cret", mode)
+    named = {"driver": ("driver_repo_logins", path)}
+    assert [found.code for found in node_logins(named)[1]] == ["GF326"]
+    monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
+    assert bool(node_logins(named)[1]) is exposed
 
 
 @pytest.mark.parametrize(
