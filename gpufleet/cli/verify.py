@@ -29,6 +29,9 @@ VERIFY_EPILOG = (
 OWN_CHECKS = Path("checks")  # of the working directory
 # pytest reads them: options and plugins of another test suite, such as of a CI job
 OF_OTHER_TESTS = ("PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+# Installed plugins may have options of the same names: pytest-ansible has --inventory and --limit.
+# Source: https://github.com/pytest-dev/pytest-testinfra/issues/58 (read 2026-11-29)
+NO_PLUGINS = "PYTEST_DISABLE_PLUGIN_AUTOLOAD"
 VERIFY_STATUSES = {
     pytest.ExitCode.OK: ExitStatus.CONVERGED,
     pytest.ExitCode.TESTS_FAILED: ExitStatus.FAILED,
@@ -127,6 +130,7 @@ def verify(
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
     for name in OF_OTHER_TESTS:
         os.environ.pop(name, None)
+    os.environ[NO_PLUGINS] = "1"
     held = io.StringIO()
     with redirect_stdout(held) if is_quiet() else nullcontext():
         code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 import testinfra
+from click.testing import CliRunner
 from fake_host import healthy
 from verify_command import answer, command, fake_ssh
 
 from gpufleet import __version__
-from gpufleet.cli.verify import Refusal
+from gpufleet.cli.verify import Refusal, verify
 from gpufleet.verify.probe import HostProbe
 
 ROOT = Path(__file__).parents[3]
@@ -149,6 +150,21 @@ def test_options_of_another_test_suite_choose_no_checks(
     monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
     done = command("fleet.py", folder=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_installed_plugins_of_pytest_are_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-ansible has options of the same names, which ends pytest."""
+    found: list[str | None] = []
+
+    def main(*arguments: object, **how: object) -> pytest.ExitCode:
+        found.append(os.environ.get("PYTEST_DISABLE_PLUGIN_AUTOLOAD"))
+        return pytest.ExitCode.OK
+
+    monkeypatch.setattr(pytest, "main", main)
+    for name in ("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"):
+        monkeypatch.setenv(name, "")  # restored after the test
+    assert CliRunner().invoke(verify, ["fleet.py"]).exit_code == 0
+    assert found == ["1"]
 
 
 def test_the_same_statuses_as_the_other_commands(tmp_path: Path) -> None:
