@@ -32,7 +32,12 @@ _ADVICE = {
     62: "Use the name in the certificate, or set tls-server-name in the kubeconfig.",
     64: "Use a name or address in the certificate, or set tls-server-name in the kubeconfig.",
 }
-_OTHER_ADVICE = "The kubeconfig's certificate-authority did not issue it: fetch a new kubeconfig."
+_NOT_OURS = "The kubeconfig's certificate-authority did not issue it: fetch a new kubeconfig."
+# Python of uv on EL 8: https://github.com/astral-sh/uv/issues/16703 (read 2026-11-29)
+_UNKNOWN = (
+    "The kubeconfig has no certificate-authority, and Python does not find its issuer on this "
+    "machine: set SSL_CERT_FILE to a file of authorities, /etc/pki/tls/cert.pem on RHEL."
+)
 
 
 class ClusterProblem(Stopped):
@@ -75,15 +80,17 @@ def client_of(kubeconfig: Kubeconfig) -> ApiClient:
         raise ClusterProblem(findings.KUBECONFIG_INVALID(path=path, reason=reason)) from error
 
 
-def refused_certificate(error: ssl.SSLError, context: str, url: str) -> Finding:
-    """The finding for a rejected server certificate."""
+def refused_certificate(
+    error: ssl.SSLError, context: str, url: str, authority: str | None
+) -> Finding:
+    """The finding for a rejected server certificate. `authority`: of the kubeconfig."""
     reason = getattr(error, "verify_message", "") or str(error)
     return findings.CERTIFICATE_REFUSED(
         whose="The API server's certificate",
         context=context,
         url=url,
         reason=reason.rstrip("."),
-        advice=_ADVICE.get(getattr(error, "verify_code", 0), _OTHER_ADVICE),
+        advice=_ADVICE.get(getattr(error, "verify_code", 0), _NOT_OURS if authority else _UNKNOWN),
     )
 
 

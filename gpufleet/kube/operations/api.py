@@ -220,7 +220,8 @@ class ClusterApi:
         causes = list(_causes(error))
         for cause in causes:
             if isinstance(cause, ssl.SSLError):
-                return refused_certificate(cause, self.context, self.url)
+                authority = self._client.configuration.ssl_ca_cert
+                return refused_certificate(cause, self.context, self.url, authority)
         reason = quote_field(str(causes[-1])) or type(causes[-1]).__name__
         return findings.API_UNREACHABLE(context=self.context, url=self.url, reason=reason)
 

@@ -23,6 +23,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 from gpufleet.core import tls
 from gpufleet.core.limits import Limit
 from gpufleet.kube.kubeconfig import Kubeconfig, KubeconfigError, open_client
+from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.packages.operations.download import download_url
 
@@ -138,6 +139,20 @@ def test_another_authority_is_still_refused(url: str, monkeypatch: pytest.Monkey
     loose = urllib3.PoolManager(ssl_context=tls.tls_context(verified=False), cert_reqs="CERT_NONE")
     with pytest.warns(urllib3.exceptions.InsecureRequestWarning):
         assert loose.request("GET", url, retries=False).status == 200
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_the_remedy_for_an_unknown_issuer(url: str, named: bool) -> None:
+    other = ec.generate_private_key(ec.SECP256R1())
+    found = kubeconfig(url, certificate("another", other, other, ca=True))
+    if not named:
+        del found.content["clusters"][0]["cluster"]["certificate-authority-data"]
+    with pytest.raises(ClusterProblem) as caught:
+        ClusterApi(found).get("/version")
+    (finding,) = caught.value.findings
+    assert finding.code == "GF864"
+    assert ("fetch a new kubeconfig" in finding.remedy) is named
+    assert ("SSL_CERT_FILE" in finding.remedy) is not named
 
 
 def test_a_file_without_a_certificate_is_an_unusable_kubeconfig() -> None:
