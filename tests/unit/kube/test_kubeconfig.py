@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3
 
 from gpufleet.kube.kubeconfig import (
     KubeconfigError,
@@ -202,6 +203,19 @@ def test_one_that_the_library_fails_on_is_unusable(
     found = read_kubeconfig(files(tmp_path, content))
     with pytest.raises(KubeconfigError, match=r"\w+Error: "):
         open_client(found)
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_no_proxy_of_the_environment_is_for_its_proxy(
+    named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proxy-url of a private cluster on GKE is used for each address, as by kubectl."""
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "10.0.0.0/8,.example")
+    content = config("a")
+    content["clusters"][0]["cluster"] |= {"proxy-url": "http://127.0.0.1:8888"} if named else {}
+    client: Any = open_client(read_kubeconfig(files(tmp_path, content)))
+    assert isinstance(client.rest_client.pool_manager, urllib3.ProxyManager) is named
 
 
 def id_token(expires: int) -> str:
