@@ -247,8 +247,9 @@ def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
     Loader(
         dict(kubeconfig.content), kubeconfig.context, config_base_path=None, temp_file_path=place
     ).load_and_set(settings)
-    if kubeconfig.content["clusters"][0]["cluster"].get("proxy-url"):
+    if proxy := kubeconfig.content["clusters"][0]["cluster"].get("proxy-url"):
         settings.no_proxy = None  # kubectl applies it only to the proxy of the environment
+        settings.proxy = proxy.replace("socks5://", "socks5h://")  # it resolves names, as in Go
     if kubeconfig.user.get("exec") and not (settings.api_key or settings.cert_file):
         raise ConfigException("the user's log-in program gave no credentials, as printed before")
 

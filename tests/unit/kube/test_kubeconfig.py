@@ -185,18 +185,15 @@ def test_one_that_is_nested_too_deep_is_refused(tmp_path: Path) -> None:
 
 
 UNUSABLE: dict[str, dict[str, Any]] = {
-    "a proxy that a package is lacking for": {"cluster": {"proxy-url": "socks5://bastion:1080"}},
+    "a proxy that is a number": {"cluster": {"proxy-url": 1080}},
     "a provider that the library does not know": {"user": {"auth-provider": {"name": "gcp"}}},
     "a server that is a number": {"cluster": {"server": 5}},
 }
 
 
 @pytest.mark.parametrize("how", UNUSABLE)
-def test_one_that_the_library_fails_on_is_unusable(
-    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_that_the_library_fails_on_is_unusable(how: str, tmp_path: Path) -> None:
     """A KubeconfigError lets callers try other contexts and continue with other clusters."""
-    monkeypatch.setitem(sys.modules, "socks", None)
     content = config("a")
     content["clusters"][0]["cluster"] |= UNUSABLE[how].get("cluster", {})
     content["users"][0]["user"] = UNUSABLE[how].get("user", {"token": "t"})
@@ -216,6 +213,16 @@ def test_no_proxy_of_the_environment_is_for_its_proxy(
     content["clusters"][0]["cluster"] |= {"proxy-url": "http://127.0.0.1:8888"} if named else {}
     client: Any = open_client(read_kubeconfig(files(tmp_path, content)))
     assert isinstance(client.rest_client.pool_manager, urllib3.ProxyManager) is named
+
+
+def test_a_socks_proxy_resolves_the_names_of_private_clusters(tmp_path: Path) -> None:
+    pytest.importorskip("socks")
+    content = config("a")
+    content["clusters"][0]["cluster"]["proxy-url"] = "socks5://127.0.0.1:1080"
+    client: Any = open_client(read_kubeconfig(files(tmp_path, content)))
+    manager = client.rest_client.pool_manager
+    assert type(manager).__name__ == "SOCKSProxyManager"
+    assert manager.connection_pool_kw["_socks_options"]["rdns"] is True
 
 
 def id_token(expires: int) -> str:
