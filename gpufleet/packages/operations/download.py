@@ -22,7 +22,7 @@ DOWNLOAD_TIMEOUT = urllib3.Timeout(connect=10, read=60)
 REDIRECTS = 5
 REDIRECT_STATUSES = (301, 302, 303, 307, 308)
 DEFAULT_PORTS = {"http": 80, "https": 443}
-_WHERE = re.compile(r"^(<[^>]*>|HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
+_WHERE = re.compile(r"^(<[^>]*>|(?:SOCKS)?HTTPS?Connection\([^)]*\)): ")  # urllib3's own objects
 
 
 class DownloadFailed(Exception):
@@ -115,6 +115,10 @@ def _pool(url: str) -> urllib3.PoolManager:
     if "://" not in proxy:
         proxy = f"http://{proxy}"
     whole = urlsplit(proxy)
+    if whole.scheme.startswith("socks"):
+        from urllib3.contrib.socks import SOCKSProxyManager  # loaded only when needed
+
+        return SOCKSProxyManager(proxy.replace("socks5://", "socks5h://"), ssl_context=tls)
     login = unquote(f"{whole.username}:{whole.password or ''}") if whole.username else None
     headers = urllib3.make_headers(proxy_basic_auth=login)
     return urllib3.ProxyManager(proxy, proxy_headers=headers, ssl_context=tls)

@@ -178,3 +178,11 @@ def test_no_proxy_for_a_network_of_no_proxy(
     monkeypatch.setenv("no_proxy", "example.com, 10.0.0.0/8,[")
     pool = download._pool(f"https://{host}:8443/x")
     assert isinstance(pool, urllib3.ProxyManager) is not direct
+
+
+def test_a_socks_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("socks")
+    monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:9")
+    assert type(download._pool("https://charts.invalid/x")).__name__ == "SOCKSProxyManager"
+    with pytest.raises(DownloadFailed, match="Connection refused"):
+        download_url("https://charts.invalid/x", LIMIT)
