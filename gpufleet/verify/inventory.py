@@ -79,7 +79,9 @@ def load_targets(inventory: str) -> list[Target]:
     done = Process([*python_code(HOST_LIST), *words], prompts=True).wait()
     why = pyinfra_reason(done.stderr)
     if not done.ok:
-        raise VerifyError(INVENTORY_NOT_FOUND(path=inventory, why=why or "pyinfra gives no reason"))
+        raise VerifyError(
+            INVENTORY_NOT_FOUND(path=inventory, why=why or done.why or "pyinfra gives no reason")
+        )
     try:
         targets = parse_targets(done.stdout)
     except (ValueError, KeyError, TypeError) as error:
