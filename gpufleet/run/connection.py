@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import socket
 import sys
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import wraps
-from getpass import getpass
+from getpass import getpass, getuser
 from typing import Any
 
 import paramiko
@@ -64,10 +65,23 @@ def prepare_connections(config: Config | None) -> None:
     """Prepare a process before it connects. `config`: receives the password of
     --ask-sudo-password."""
     quiet_paramiko()
+    name_user()
     stop_alone()
     password = take_sudo_password()
     if password and config is not None:
         config.SUDO_PASSWORD = password
+
+
+def name_user() -> None:
+    """Let the number of a user without a name be its name, as in a container: paramiko needs one
+    for each host of an ssh_config with an IdentityFile.
+
+    Source: https://github.com/paramiko/paramiko/issues/2279 (read 2026-11-29)
+    """
+    try:
+        getuser()
+    except (KeyError, OSError):  # OSError from Python 3.13 on
+        os.environ["LOGNAME"] = str(os.getuid())
 
 
 def stop_alone() -> None:
