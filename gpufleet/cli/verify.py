@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Generator
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 
 import click
@@ -40,6 +40,19 @@ VERIFY_STATUSES = {
     pytest.ExitCode.USAGE_ERROR: ExitStatus.USAGE,
     pytest.ExitCode.NO_TESTS_COLLECTED: ExitStatus.NOTHING,
 }
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep options and plugins of other tests away from the checks."""
+    names = (*OF_OTHER_TESTS, NO_PLUGINS)
+    before = {name: os.environ.pop(name) for name in names if name in os.environ}
+    os.environ[NO_PLUGINS] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[NO_PLUGINS]
+        os.environ.update(before)
 
 
 class Refusal:
@@ -128,11 +141,8 @@ def verify(
     """
     refusal = Refusal()
     arguments = pytest_arguments(inventory, limit, junit, json_report, expression)
-    for name in OF_OTHER_TESTS:
-        os.environ.pop(name, None)
-    os.environ[NO_PLUGINS] = "1"
     held = io.StringIO()
-    with redirect_stdout(held) if is_quiet() else nullcontext():
+    with _alone(), redirect_stdout(held) if is_quiet() else nullcontext():
         code = pytest.main(arguments, plugins=[refusal, Settings(), CheckProgress()])
     if code != pytest.ExitCode.OK:
         click.echo(held.getvalue(), nl=False)

@@ -249,7 +249,9 @@ def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
     ).load_and_set(settings)
     if proxy := kubeconfig.content["clusters"][0]["cluster"].get("proxy-url"):
         settings.no_proxy = None  # kubectl applies it only to the proxy of the environment
-        settings.proxy = proxy.replace("socks5://", "socks5h://")  # it resolves names, as in Go
+        settings.proxy = proxy
+    if settings.proxy:  # it resolves names, as in Go
+        settings.proxy = settings.proxy.replace("socks5://", "socks5h://")
     if kubeconfig.user.get("exec") and not (settings.api_key or settings.cert_file):
         raise ConfigException("the user's log-in program gave no credentials, as printed before")
 
@@ -259,9 +261,16 @@ def _check_as_kubectl(client: ApiClient) -> None:
     settings = client.configuration
     context = tls_context(settings.ssl_ca_cert, verified=settings.verify_ssl)
     if settings.cert_file:
-        context.load_cert_chain(settings.cert_file, settings.key_file)
+        context.load_cert_chain(settings.cert_file, settings.key_file, password=_passphrase)
     own: dict[str, Any] = {"ca_certs": None, "cert_file": None, "key_file": None}
     client.rest_client.pool_manager.connection_pool_kw.update(own, ssl_context=context)
+
+
+def _passphrase() -> str:
+    """OpenSSL would ask for it at the terminal."""
+    raise ValueError(
+        "the user's client key has a passphrase; kubectl cannot read such a key, either"
+    )
 
 
 class _Masked(logging.Formatter):

@@ -37,6 +37,7 @@ from gpufleet.toolkit.runtime_model import ConfigChange, Context, RuntimePlan
 from gpufleet.toolkit.settings import ToolkitSettings
 
 CERTS = "/etc/containerd/certs.d"
+DOCKER_CERTS = "/etc/docker/certs.d"  # beside it in the default file of 2.2.0
 CNI = "/opt/cni/bin"  # folder of the programs of the package kubernetes-cni
 NVIDIA = "nvidia"
 RUNTIMES, DEFAULT, _ = RUNTIME_PLACES["containerd"]
@@ -157,9 +158,9 @@ def _registry_folders(
     data: Data, place: Path, record: EditRecord, *, one_folder: bool
 ) -> dict[Path, Any]:
     """Folders of files about registries, separated by colons: the user's before ours."""
-    if is_our_value(data, place, record):
-        return {place: record.values[place]}
     folders = _folders(lookup_path(data, place))
+    if is_our_value(data, place, record) and not (one_folder and CERTS in folders):
+        return {place: record.values[place]}
     if one_folder:
         return {} if folders == [CERTS] else {place: CERTS}
     return {} if CERTS in folders else {place: ":".join([*folders, CERTS])}
@@ -168,12 +169,14 @@ def _registry_folders(
 def _registry_problem(texts: Mapping[str, str], main: str, *, one_folder: bool) -> Finding | None:
     """Why files below CERTS would not be read: the CRI plugin does not load if `mirrors` are set
     too, and a file names other folders where containerd reads one."""
+    last, folders = main, [CERTS]  # a later file overrides an earlier one
     for path, plugin in _plugins(texts, main):
         if lookup_path(plugin, ("registry", "mirrors")):
             return found.MIRRORS_TWICE(file=path)
-        folders = _folders(lookup_path(plugin, REGISTRY_CONFIG_KEYS))
-        if one_folder and folders and CERTS not in folders:
-            return found.OTHER_FOLDER(file=path, folder=":".join(folders), ours=CERTS)
+        if there := _folders(lookup_path(plugin, REGISTRY_CONFIG_KEYS)):
+            last, folders = path, there
+    if one_folder and not set(folders) <= {CERTS, DOCKER_CERTS}:
+        return found.OTHER_FOLDER(file=last, folder=":".join(folders), ours=CERTS)
     return None
 
 

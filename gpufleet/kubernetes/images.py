@@ -17,7 +17,8 @@ from gpufleet.toolkit.config.tables import parse_tables
 
 IMAGES_FOLDER = f"{HOME}/images"  # of uploads on a host
 STORE = "/var/lib/containerd"  # by default
-IMAGE_MOUNTS = (STORE, "/var", "/")  # the first that is known
+UPLOAD_MOUNTS = ("/var", "/")  # the first that is known
+STORE_MOUNTS = (STORE, *UPLOAD_MOUNTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +44,24 @@ def pending_archives(paths: Sequence[str], facts: NodeFacts) -> tuple[ImageArchi
 
 
 def room_for(archives: Sequence[ImageArchive], facts: NodeFacts) -> Iterator[Finding]:
-    """One is uploaded after the other, and removed again; their images stay. Unknown if containerd
-    keeps them elsewhere."""
-    place = next((path for path in IMAGE_MOUNTS if path in facts.free_bytes), "")
+    """One is uploaded after the other, and removed again; their images stay, in a folder that is
+    unknown if containerd has another root."""
+    if not archives:
+        return
+    free = facts.free_bytes
+    upload = next((path for path in UPLOAD_MOUNTS if path in free), "")
+    store = next((path for path in STORE_MOUNTS if path in free), "")
     runtime = facts.runtimes.get("containerd")
     main = parse_tables(facts.texts.get(runtime.config_path)) if runtime else {}
-    if not archives or not place or main.get("root", STORE) != STORE:
-        return
-    needed = max(each.size for each in archives) + sum(each.room for each in archives)
-    free = facts.free_bytes[place]
-    if needed > free:
-        yield found.NO_ROOM(
-            count=len(archives), needed=needed // MIB + 1, path=place, free=free // MIB
-        )
+    needs = {upload: max(each.size for each in archives)}
+    if main.get("root", STORE) == STORE:
+        place = upload if free.get(store) == free.get(upload) else store  # one file system
+        needs[place] = needs.get(place, 0) + sum(each.room for each in archives)
+    for path, needed in needs.items():
+        if path and needed > free[path]:
+            yield found.NO_ROOM(
+                count=len(archives), needed=needed // MIB + 1, path=path, free=free[path] // MIB
+            )
 
 
 def with_archives(paths: Sequence[str], old: KubernetesEntry) -> dict[str, Any]:

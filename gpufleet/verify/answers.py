@@ -14,10 +14,11 @@ UNSERVED_KINDS = (  # 404 texts for kinds that an API server does not serve; the
     "404 page not found",
     "the server could not find the requested resource",
 )
-# NVIDIA GPUs as nodes advertise them. KubeVirt's are in capital letters, nvidia.com/TU104GL_T4;
-# NVIDIA's network operator has names such as nvidia.com/ib_hca.
+# NVIDIA GPUs as nodes advertise them, by the names of the alert GpuPluginNotAdvertising. NVIDIA's
+# network operator has names such as nvidia.com/ib_hca.
 GPU_NAMES = re.compile(
-    r"nvidia\.com/(v?gpu|mig-|[A-Z])|(?!nvidia\.com|amd\.com|gpu\.intel\.com).*[^a-z0-9](v?gpu|vcuda)"
+    r"nvidia\.com/(?!hostdev|.*(rdma|sriov|hca|roce))"
+    r"|(?!nvidia\.com|amd\.com|gpu\.intel\.com).*[^a-z0-9](v?gpu|vcuda)"
 )
 FOREIGN = "UnexpectedServerResponse"  # cause in a Status that client-go made from a foreign answer
 

@@ -106,9 +106,10 @@ def _defaults(target: Target) -> list[str]:
         return []
     if home == os.path.expanduser("~"):
         return []
-    keys = () if target.data.get("ssh_key") else KEYS
+    keys = [] if target.data.get("ssh_key") else KEYS  # ssh names those that do not exist
+    there = [path for key in keys if Path(path := _path(f"~/.ssh/{key}")).exists()]
     known = f"UserKnownHostsFile {_quoted(_path('~/.ssh/known_hosts'))}"
-    return [known, *(f"IdentityFile {_quoted(_path(f'~/.ssh/{key}'))}" for key in keys)]
+    return [known, *(f"IdentityFile {_quoted(path)}" for path in there)]
 
 
 class Connections:

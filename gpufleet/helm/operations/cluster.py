@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -164,14 +165,15 @@ def open_cluster(
 
 
 def helm_cache() -> Path:
-    """The cache, or a folder of this process if the cache cannot be created, as in CI containers of
+    """The cache, or a folder of this process if the cache cannot be written, as in CI containers of
     a user without home."""
     try:
         folder = cache_dir()
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, NoHome):
         return private_folder()
-    return folder
+    parts = (part for part in (folder, folder / "charts") if part.exists())
+    return folder if all(os.access(part, os.W_OK | os.X_OK) for part in parts) else private_folder()
 
 
 def controller_id() -> str:

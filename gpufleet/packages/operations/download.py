@@ -121,7 +121,9 @@ def _pool(url: str) -> urllib3.PoolManager:
         return SOCKSProxyManager(proxy.replace("socks5://", "socks5h://"), ssl_context=tls)
     login = unquote(f"{whole.username}:{whole.password or ''}") if whole.username else None
     headers = urllib3.make_headers(proxy_basic_auth=login)
-    return urllib3.ProxyManager(proxy, proxy_headers=headers, ssl_context=tls)
+    return urllib3.ProxyManager(
+        proxy, proxy_headers=headers, ssl_context=tls, proxy_ssl_context=tls
+    )
 
 
 def _is_direct(host: str, no_proxy: str) -> bool:

@@ -46,13 +46,13 @@ def read_logins(file: str) -> Logins:
 
 
 def _is_exposed(about: os.stat_result) -> bool:
-    """True if other users can read the file. Its group may, if it is not our file: Kubernetes
-    mounts a Secret for a non-root user as root's file that the pod's group can read.
+    """True if other users can read the file. The group of root's file may, if we are not root:
+    Kubernetes mounts a Secret as root's file that the pod's group can read.
 
     Source: https://github.com/kubernetes/website/issues/37388 (read 2026-11-29)
     """
-    ours = about.st_uid == os.geteuid()
-    return bool(about.st_mode & (0o077 if ours else 0o037))
+    mounted = about.st_uid == 0 != os.geteuid()
+    return bool(about.st_mode & (0o037 if mounted else 0o077))
 
 
 def node_logins(

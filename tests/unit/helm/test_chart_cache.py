@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
@@ -62,6 +63,10 @@ def test_where_no_cache_can_be_created_a_run_has_its_own(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     assert helm_cache() == tmp_path / "home/gpufleet"
     assert helm_cache().is_dir()
+    (tmp_path / "home/gpufleet/charts").mkdir()
+    with monkeypatch.context() as patch:  # a test may run as root, who may write everywhere
+        patch.setattr(os, "access", lambda path, mode: "charts" not in str(path))
+        assert helm_cache() == private_folder()
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert helm_cache() == private_folder()

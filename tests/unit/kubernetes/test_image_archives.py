@@ -20,7 +20,7 @@ from gpufleet.kubernetes.archives import (
     normalize_image,
     read_archive,
 )
-from gpufleet.kubernetes.images import Present, pending_archives, room_for, with_archives
+from gpufleet.kubernetes.images import STORE, Present, pending_archives, room_for, with_archives
 from gpufleet.kubernetes.record import KubernetesEntry
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, record_of
@@ -198,16 +198,27 @@ def test_room_is_checked_before_anything_is_sent(free: int, codes: list[str]) ->
     assert list(room_for([], facts)) == []
 
 
-@pytest.mark.parametrize(("root", "codes"), [("/var/lib/containerd", ["GF965"]), ("/data", [])])
-def test_the_room_is_that_of_containerds_folder(root: str, codes: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("root", "var", "store", "codes"),
+    [
+        (STORE, 15, None, ["GF965"]),  # 10 MiB are uploaded, their images need 20 MiB
+        (STORE, 15, 15, ["GF965"]),  # of the same file system
+        (STORE, 15, 16, ["GF965"]),
+        (STORE, 15, 21, []),
+        (STORE, 5, 21, ["GF965"]),
+        ("/data", 15, 1, []),
+        ("/data", 5, 21, ["GF965"]),
+    ],
+)
+def test_uploads_need_room_and_their_images_in_containerds_folder(
+    root: str, var: int, store: int | None, codes: list[str]
+) -> None:
     """Which another disk has, by a mount, a link or the file."""
     archives = [ImageArchive("a.tar", 10 * 2**20, "1", (), False)]
     config = {CONFIG: ManagedFile(CONFIG, f'version = 2\nroot = "{root}"\n')}
-    small = {"/": 2**20, "/var": 2**20}
-    found = room_for(archives, host(files=config, free_bytes=small))
+    free = {"/": 2**20, "/var": var * 2**20, **({STORE: store * 2**20} if store else {})}
+    found = room_for(archives, host(files=config, free_bytes=free))
     assert [each.code for each in found] == codes
-    disk = {**small, "/var/lib/containerd": 2**40}
-    assert list(room_for(archives, host(files=config, free_bytes=disk))) == []
 
 
 def test_a_compressed_archive_needs_more_room() -> None:

@@ -194,3 +194,17 @@ def test_the_finding_names_the_file_that_defines_the_runtime() -> None:
     (finding,) = node_of(facts).parts[-1].findings
     assert (finding.code, finding.message.count(DROP_IN)) == ("GF089", 1)
     assert DROP_IN in finding.remedy
+
+
+def test_the_folder_of_mirrors_is_that_of_the_last_file() -> None:
+    """containerd merges the files: a drop-in overrides the main file."""
+    table = f"[plugins.'{IMAGES}'.registry]\n"
+    main = f"version = 3\nimports = ['/etc/containerd/conf.d/*.toml']\n{table}"
+    for folders, drop_in, expected in (
+        ("/etc/site", "/etc/containerd/certs.d", []),
+        ("/etc/containerd/certs.d", "/etc/site", ["GF091"]),
+        ("/etc/site:/etc/containerd/certs.d", "", ["GF091"]),
+    ):
+        text = f"version = 3\n{table}config_path = '{drop_in}'\n" if drop_in else "version = 3\n"
+        facts = with_files("2.2.9", f"{main}config_path = '{folders}'\n", **{DROP_IN: text})
+        assert codes(node_of(facts, registry_mirrors=MIRRORS)) == expected

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gpufleet.node.plan import NodePlan, describe_plan, plan_node
 from gpufleet.node.settings import NodeSettings, load_node_settings
 from gpufleet.packages.archives import ARCHIVES_FILE
 from gpufleet.packages.logins import Logins, RepositoryLogin
+from gpufleet.packages.operations import logins
 from gpufleet.packages.operations.logins import node_logins
 from gpufleet.packages.repository import RepositoryPlan
 from gpufleet.toolkit.role import ROLE as TOOLKIT
@@ -121,16 +123,24 @@ def test_logins_come_from_a_file(tmp_path: Path) -> None:
     assert logins["toolkit"].find("https://a/x") is None
 
 
-@pytest.mark.parametrize(("mode", "exposed"), [(0o440, False), (0o444, True), (0o460, True)])
+@pytest.mark.parametrize(
+    ("mode", "owner", "user", "exposed"),
+    [
+        (0o440, 0, 1000, False),
+        (0o444, 0, 1000, True),
+        (0o460, 0, 1000, True),
+        (0o440, 0, 0, True),  # root's group is no pod's
+        (0o640, 1000, 0, True),  # of another user, read with sudo
+        (0o640, 1000, 1000, True),
+    ],
+)
 def test_a_mounted_secret_may_be_read_by_its_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, exposed: bool
+    monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, user: int, exposed: bool
 ) -> None:
     """Kubernetes mounts Secrets as files of root."""
-    path = write(tmp_path / "netrc", "machine a login me password s3cret", mode)
-    named = {"driver": ("driver_repo_logins", path)}
-    assert [found.code for found in node_logins(named)[1]] == ["GF326"]
-    monkeypatch.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
-    assert bool(node_logins(named)[1]) is exposed
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    about = os.stat_result((stat.S_IFREG | mode, 0, 0, 1, owner, 0, 0, 0, 0, 0))
+    assert logins._is_exposed(about) is exposed
 
 
 @pytest.mark.parametrize(

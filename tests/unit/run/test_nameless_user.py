@@ -25,7 +25,7 @@ def test_an_ssh_config_is_read_for_it(
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "")  # restored after the test
     config = paramiko.SSHConfig.from_file(io.StringIO(CONFIG))
-    with pytest.raises(error):
+    with pytest.raises((KeyError, OSError)):  # getpass makes it an OSError from Python 3.13 on
         config.lookup("gpu-1")
     name_user()
     assert config.lookup("gpu-1")["identityfile"][0].endswith("/.ssh/fleet")

@@ -96,15 +96,20 @@ def test_users_own_ssh_config_comes_last(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("own", ["", "/a key"])
-def test_default_files_are_those_below_home(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_files_are_those_below_home(
+    own: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """ssh takes the home of the user database; HOME may be another one, as in a container."""
-    monkeypatch.setenv("HOME", "/github/home")
+    monkeypatch.setenv("HOME", str(home := tmp_path / "github/home"))
+    (home / ".ssh").mkdir(parents=True)
+    (home / ".ssh/id_ed25519").touch()
     text = ssh_config(target(**({"ssh_key": own} if own else {})), SOCKET)
     after = [line.strip() for line in text.partition("Include")[2].splitlines()]
     assert after[:2] == [
-        '"/github/home/.ssh/config"', 'UserKnownHostsFile "/github/home/.ssh/known_hosts"',
+        f'"{home}/.ssh/config"', f'UserKnownHostsFile "{home}/.ssh/known_hosts"',
     ]  # fmt: skip
-    assert ('IdentityFile "/github/home/.ssh/id_ed25519"' in after) is not bool(own)
+    keys = [line for line in after if line.startswith("IdentityFile")]
+    assert keys == ([] if own else [f'IdentityFile "{home}/.ssh/id_ed25519"'])
 
 
 @pytest.mark.parametrize("data", [{"ssh_password": "hunter2"}, {"ssh_key_password": "hunter2"}])
