@@ -46,8 +46,8 @@ def _result(
 
 
 def _runtime(plan: ToolkitPlan, name: str) -> RuntimePlan | None:
-    """The plan of a runtime. Beside a containerd the keys are k3s, k3s-agent, rke2-agent and
-    rke2-server."""
+    """The plan of a runtime. On a host with another containerd, k3s and RKE2 have the keys k3s,
+    k3s-agent, rke2-agent and rke2-server."""
     return next((each for each in plan.runtimes if each.key.startswith(name)), None)
 
 
