@@ -1,55 +1,121 @@
-"""`gpufleet explain`: explain a finding by its code, or the values of a data key."""
+"""`gpufleet explain`: explain a finding or an XID by its code, a data key, or a pasted error."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 import click
 
 import gpufleet
+from gpufleet.cli.explained import (
+    EXPLAIN_WIDTH,
+    UNKNOWN_ERROR,
+    Explained,
+    cause_text,
+    explained_json,
+    explained_texts,
+)
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
 from gpufleet.core.paths import shipped_path
 from gpufleet.core.settings import values_of
 from gpufleet.core.visible import one_line
+from gpufleet.status.causes import find_causes, xid_cause
 
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # prefix of the codes of a separate distribution
-EXPLAIN_WIDTH = 80
+MAX_INPUT_BYTES = 16 * 2**20  # of standard input
 MAX_SUGGESTIONS = 15  # keys that one message names
 _DIGITS = re.compile(r"\d{3}", re.ASCII)  # the number of a code
+_CODE = re.compile(r"\bGF\d{3}\b", re.ASCII)
+_NAME = re.compile(r"(?i:GF\w+|xid[-_ ]?\w+)|\d{3}|[a-z][a-z0-9]*(?:_[a-z0-9]+)+", re.ASCII)
 _NUMBER = re.compile(r"\{(?P<name>\w+):[^{}|]*\|(?P<several>[^{}]*)\}")  # of visible.Count
 
 
 @click.command()
-@click.argument("codes", metavar="CODE|KEY...", nargs=-1, required=True)
-def explain(codes: tuple[str, ...]) -> None:
-    """Explain findings (GF112) and data keys (driver_branch).
+@click.argument("words", metavar="CODE|KEY|ERROR...", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(words: tuple[str, ...], as_json: bool) -> None:
+    """Explain a finding, an XID, a data key or a pasted error.
 
-    A code may lack its letters: 112. Of a finding it prints what it means and what to do, of a key
-    its values and default. Runs replace the placeholders in braces.
+    Examples: GF112 or 112, XID-79, driver_branch. Of a finding it prints what it means and what to
+    do, of a key its values and default. Runs replace the placeholders in braces.
 
-    Exit status: 0 every code and key is known; 2 usage error.
+    An error is a message, a line of a log, or a screenful on standard input (`gpufleet explain <
+    error.txt`, or `-`). Of an error it prints the cause, how to make sure, and what to do. If an
+    error has several causes, start with the first. Of a long text the end is read, 5000 lines.
+
+    Exit status: 0 explained; 1 the error names no known cause; 2 usage error.
     """
     rooms = finding_rooms(gpufleet)
+    explained = _explained(words, rooms)
+    if as_json:
+        click.echo(json.dumps(explained_json(explained), indent=2))
+    elif explained:
+        click.echo("\n\n".join(explained_texts(explained)))
+    else:
+        click.echo(UNKNOWN_ERROR)
+    sys.exit(ExitStatus.CONVERGED if explained else ExitStatus.FAILED)
+
+
+def _explained(words: Sequence[str], rooms: Mapping[str, str]) -> list[Explained]:
+    """The meaning of each word of a command line. Raises UsageError for an unknown word."""
+    if not words or words == ("-",):
+        return _error(_standard_input(), rooms)
     keys = _keys()
-    wanted = [f"GF{code}" if _DIGITS.fullmatch(code) else code for code in codes]
-    texts = []
-    for word in wanted:
-        code = word.upper()
-        if word in keys:
-            texts.append(keys[word])
-        elif code in KNOWN_KINDS or code.startswith(SANDBOX):
-            texts.append(_entry(code, rooms))
-        else:
-            raise click.UsageError(_unknown(word, keys))
-    click.echo("\n\n".join(texts))
+    if all(_is_name(word, keys) for word in words):
+        return [_name(word, keys, rooms) for word in words]
+    if found := _error(" ".join(words), rooms):
+        return found
+    if len(words) == 1 and not re.search(r"\s", words[0]):
+        raise click.UsageError(_unknown(words[0], keys))
+    return []
+
+
+def _standard_input() -> str:
+    """The text on standard input. Raises UsageError if it is empty."""
+    stream = click.get_binary_stream("stdin")
+    text = "" if stream.isatty() else stream.read(MAX_INPUT_BYTES).decode("utf-8", "replace")
+    if not text.strip():
+        raise click.UsageError("Give a code, a data key or an error, or an error on stdin.")
+    return text
+
+
+def _is_name(word: str, keys: Mapping[str, str]) -> bool:
+    return word in keys or _NAME.fullmatch(word) is not None
+
+
+def _name(word: str, keys: Mapping[str, str], rooms: Mapping[str, str]) -> Explained:
+    """The meaning of a finding, an XID or a key. Raises UsageError for an unknown word."""
+    code = f"GF{word}" if _DIGITS.fullmatch(word) else word.upper()
+    if word in keys:
+        return Explained("key", word, keys[word])
+    if code in KNOWN_KINDS or code.startswith(SANDBOX):
+        return _finding(code, rooms)
+    if found := xid_cause(word):
+        return Explained("cause", found.name, cause_text(found), found)
+    raise click.UsageError(_unknown(word, keys))
+
+
+def _error(text: str, rooms: Mapping[str, str]) -> list[Explained]:
+    """The causes that an error names, then the findings whose codes are in it."""
+    causes = [
+        Explained("cause", found.name, cause_text(found, quoted=True), found)
+        for found in find_causes(text)
+    ]
+    codes = dict.fromkeys(code for code in _CODE.findall(text) if code in KNOWN_KINDS)
+    return [*causes, *(_finding(code, rooms) for code in codes)]
 
 
 def _unknown(word: str, keys: Mapping[str, str]) -> str:
+    if word.upper().startswith("XID"):
+        return f"No XID in use has the code {one_line(word[3:]).strip(' -')}."
     if word.upper().startswith("GF"):
         return f"No finding has the code {word}. Codes are GF and three digits."
     if word.startswith(("ssh_", "_")):
@@ -88,14 +154,16 @@ def describe_kind(kind: Kind) -> tuple[str, str]:
     return message, remedy
 
 
-def _entry(code: str, rooms: Mapping[str, str]) -> str:
+def _finding(code: str, rooms: Mapping[str, str]) -> Explained:
     if code not in KNOWN_KINDS:
-        return f"{code} is a finding of the sandbox: its text and remedy are in the output."
+        text = f"{code} is a finding of the sandbox: its text and remedy are in the output."
+        return Explained("finding", code, text)
     kind = KNOWN_KINDS[code]
     body = "\n\n".join(textwrap.fill(text, EXPLAIN_WIDTH) for text in describe_kind(kind))
     place = address_of(code, rooms[code])
     address = f"\n\n{place}" if place else ""
-    return f"{code} {kind.severity.value}: {kind.title}\n\n{body}{address}"
+    head = f"{code} {kind.severity.value}: {kind.title}"
+    return Explained("finding", code, f"{head}\n\n{body}{address}")
 
 
 def address_of(code: str, room: str) -> str | None:

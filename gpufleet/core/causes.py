@@ -20,17 +20,20 @@ _PROGRESS = re.compile(
 
 
 class Cause(Sourced):
-    """One known cause of a failure, an entry of causes.yaml."""
+    """One known cause of a failure. causes.yaml explains the fields."""
 
     name: str
     cause: str
+    make_sure: str
     remedy: str
-    patterns: tuple[str, ...]
+    link: str
+    code: str = ""
+    patterns: tuple[str, ...] = ()
     path: bool = False
 
     @cached_property
     def expressions(self) -> tuple[re.Pattern[str], ...]:
-        return tuple(map(re.compile, self.patterns))
+        return tuple(re.compile(each, re.MULTILINE) for each in self.patterns)
 
 
 class Causes(Entry):
@@ -44,11 +47,19 @@ load_causes = entry_loader(Causes, "core/causes")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The cause of a failure, a sentence without its full stop, and its remedy."""
+    """A cause that a line names. `text`: the cause as a sentence without its full stop."""
 
-    name: str
+    cause: Cause
     text: str
-    remedy: str
+    line: str
+
+    @property
+    def name(self) -> str:
+        return self.cause.name
+
+    @property
+    def remedy(self) -> str:
+        return self.cause.remedy
 
 
 def find_cause(lines: Sequence[str]) -> Found | None:
@@ -56,21 +67,33 @@ def find_cause(lines: Sequence[str]) -> Found | None:
 
     Returns None if the output has no known cause.
     """
+    known = load_causes().causes
     for line in reversed(lines[-MAX_SEARCHED_LINES:]):
-        searched = line[:MAX_SEARCHED_LINE_CHARS]
-        for cause in load_causes().causes:
-            for expression in cause.expressions:
-                if match := expression.search(searched):
-                    return _found(cause, match)
+        if found := cause_in(line, known):
+            return found
     return None
 
 
-def _found(cause: Cause, match: re.Match[str]) -> Found:
-    what = match.groupdict().get("what")
-    if not what and cause.path and (path := _PATH.search(match.string)):
-        what = path.group()
-    text = cause.cause.format(what=f" ({what})" if what else "")
-    return Found(cause.name, text, cause.remedy)
+def cause_in(line: str, causes: Iterable[Cause]) -> Found | None:
+    """The first of the causes that a line names."""
+    searched = line[:MAX_SEARCHED_LINE_CHARS]
+    for cause in causes:
+        for expression in cause.expressions:
+            if match := expression.search(searched):
+                return found_with(cause, line, _detail(cause, match))
+    return None
+
+
+def found_with(cause: Cause, line: str, detail: str = "") -> Found:
+    """A cause with what its line names, such as a path, in brackets."""
+    return Found(cause, cause.cause.format(what=f" ({detail})" if detail else ""), line)
+
+
+def _detail(cause: Cause, match: re.Match[str]) -> str:
+    detail = match.groupdict().get("what") or ""
+    if not detail and cause.path and (path := _PATH.search(match.string)):
+        return path.group()
+    return detail
 
 
 def without_progress(lines: Iterable[str]) -> list[str]:

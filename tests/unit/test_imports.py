@@ -77,6 +77,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "driver",
         "toolkit",
         "exporter",
+        "monitoring",
         "node",
         "upgrade",
     ),

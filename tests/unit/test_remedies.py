@@ -51,14 +51,16 @@ OURS = re.compile(
 NO_COMMANDS = "machine |version$|and$|or$|not$|abort$|nvidia$"
 PROGRAMS = {
     "amtool", "apt-cache", "apt-config", "apt-get", "apt-mark", "cat", "chmod", "chronyc",
-    "containerd", "cp", "crictl", "crio", "ctr", "curl", "dcgmi", "depmod", "df", "dkms",
-    "dmesg", "dnf", "docker", "dpkg", "dracut", "fuser", "getenforce", "gpufleet", "grep",
-    "head", "helm", "hostnamectl", "iconv", "ip", "journalctl", "kubeadm", "kubectl", "ln",
-    "ls", "lspci", "make", "microk8s", "modprobe", "mokutil", "mv", "nerdctl",
-    "nvidia-bug-report.sh", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi", "nvidia-uninstall",
-    "podman", "promtool", "pyinfra", "rm", "rmmod", "rpm", "sed", "setup-envtest", "snap",
-    "ssh", "ssh-keygen", "stat", "swapoff", "sysctl", "systemctl", "systemd-machine-id-setup",
-    "timedatectl", "true", "uname", "update-initramfs", "usermod", "which", "yum",
+    "containerd", "cp", "crictl", "crio", "ctr", "curl", "date", "dcgmi", "depmod", "df", "dkms",
+    "dmesg", "dnf", "docker", "dockerd", "dpkg", "dracut", "free", "fuser", "getenforce", "getent",
+    "getfacl", "gpufleet", "grep", "head", "helm", "hostnamectl", "ibstat", "iconv", "id", "ip",
+    "journalctl", "kubeadm", "kubectl", "ldd", "ln", "ls", "lsmod", "lspci", "make", "microk8s",
+    "modinfo", "modprobe", "mokutil", "mv", "nerdctl", "nproc", "nv-fabricmanager", "nvcc",
+    "nvidia-bug-report.sh", "nvidia-container-cli", "nvidia-ctk", "nvidia-modprobe", "nvidia-smi",
+    "nvidia-uninstall", "ofed_info", "podman", "promtool", "pyinfra", "python", "rm", "rmmod",
+    "rpm", "scontrol", "sed", "setup-envtest", "slurmd", "snap", "ss", "ssh", "ssh-keygen", "stat",
+    "subscription-manager", "swapoff", "swapon", "sysctl", "systemctl", "systemd-machine-id-setup",
+    "tail", "timedatectl", "true", "uname", "update-initramfs", "usermod", "which", "yum",
     "yum-complete-transaction",
 }  # fmt: skip
 

@@ -85,6 +85,8 @@ def test_a_cause_is_known_by_its_line(line: str, name: str, what: str) -> None:
         "E: Unmet dependencies. Try 'apt --fix-broken install'",
         "Error! Bad return status for module build on kernel: 5.15.0-122-generic (x86_64)",
         'Error: UPGRADE FAILED: cannot patch "a" with kind Deployment',
+        "npm ERR! Could not resolve dependency:",
+        "Failed to connect to bus: No such file or directory",
         # a consequence: the kubelet waits for the API server that does not start
         'E1 reflector.go: Get "https://10.0.0.5:6443/api": dial tcp 10.0.0.5:6443: connect: '
         "connection refused",
@@ -110,6 +112,7 @@ def test_the_cause_that_is_named_last_counts() -> None:
 def test_every_cause_has_a_remedy_and_can_say_what() -> None:
     for cause in load_causes().causes:
         assert cause.remedy.endswith(".")
+        assert "`" in cause.make_sure
         finds = any(re.compile(each).groupindex for each in cause.patterns) or cause.path
         assert ("{what}" in cause.cause) == finds, cause.name
 
