@@ -80,8 +80,8 @@ def _explained(words: Sequence[str], rooms: Mapping[str, str]) -> list[Explained
 
 def _standard_input() -> str:
     """The text on standard input. Raises UsageError if it is empty."""
-    stream = click.get_binary_stream("stdin")
-    text = "" if stream.isatty() else stream.read(MAX_INPUT_BYTES).decode("utf-8", "replace")
+    taken = b"" if sys.stdin.isatty() else sys.stdin.buffer.read(MAX_INPUT_BYTES)
+    text = taken.decode("utf-8", "replace")
     if not text.strip():
         raise click.UsageError("Give a code, a data key or an error, or an error on stdin.")
     return text

@@ -175,9 +175,9 @@ def _asked_for(request: DriverRequest, choice: DriverChoice, number: int, key: s
     found = branch_offer(*where, branch)
     if found is None:
         missing = checks.not_offered(request, branch)
-        there, modules = request.installed or ("", choice.modules)
-        kept = modules if there == str(number) else choice.modules
-        return replace(choice, modules=kept, findings=(*findings, missing, *gpus))
+        if request.installed == (str(number), "proprietary"):
+            choice = replace(choice, modules="proprietary")  # a kept driver has no others
+        return replace(choice, findings=(*findings, missing, *gpus))
     version = tuple(checks.check_version(request, found))
     usable = usable_modules(request, found)
     if not usable:

@@ -232,9 +232,8 @@ def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
     """Set the server and the user's credentials. An expired ID token is not renewed: providers such
     as Dex accept a refresh token once, and only kubectl writes the next one into the user's file.
 
-    Sources: https://github.com/dexidp/dex/issues/2360,
-    https://github.com/kubernetes-client/python/issues/2034 (the library would not verify the
-    provider's certificate) (read 2026-11-28)
+    Sources (read 2026-11-28): https://github.com/dexidp/dex/issues/2360,
+    https://github.com/kubernetes-client/python/issues/2034 (without verified TLS)
     """
     from kubernetes.config import ConfigException
     from kubernetes.config.kube_config import KubeConfigLoader
@@ -244,9 +243,9 @@ def _log_in(kubeconfig: Kubeconfig, settings: Configuration) -> None:
             raise ConfigException("the user's ID token has expired; `kubectl get nodes` renews it")
 
     place = str(private_folder())
-    Loader(
-        dict(kubeconfig.content), kubeconfig.context, config_base_path=None, temp_file_path=place
-    ).load_and_set(settings)
+    content: dict[str, Any] = dict(kubeconfig.content)
+    loader: Any = Loader(content, kubeconfig.context, config_base_path=None, temp_file_path=place)  # type: ignore[no-untyped-call]
+    loader.load_and_set(settings)
     if proxy := kubeconfig.content["clusters"][0]["cluster"].get("proxy-url"):
         settings.no_proxy = None  # kubectl applies it only to the proxy of the environment
         settings.proxy = proxy
@@ -268,9 +267,7 @@ def _check_as_kubectl(client: ApiClient) -> None:
 
 def _passphrase() -> str:
     """OpenSSL would ask for it at the terminal."""
-    raise ValueError(
-        "the user's client key has a passphrase; kubectl cannot read such a key, either"
-    )
+    raise ValueError("the client key has a passphrase, which kubectl cannot use, either")
 
 
 class _Masked(logging.Formatter):
