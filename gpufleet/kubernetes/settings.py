@@ -204,8 +204,7 @@ class KubernetesSettings(RoleSettings):
     hold: bool = Field(True, description="Hold the packages at the installed version.")
 
     @field_validator("pod_subnet")
-    @classmethod
-    def _flannel_has_ipv4(cls, value: str, info: ValidationInfo) -> str:
+    def check_pod_subnet(cls, value: str, info: ValidationInfo) -> str:
         """gpufleet's flannel has IPv4 alone, and does not start with another network."""
         if info.data.get("network") == "flannel" and ip_network(value).version != 4:
             raise ValueError(

@@ -122,10 +122,10 @@ def count_free_gpus(
 def _is_closed(node: Any, tolerations: Sequence[Mapping[str, Any]]) -> bool:
     """True if a pod with these tolerations cannot start on a node."""
     taints = node.spec.taints or ()
-    return bool(node.spec.unschedulable) or any(repels(taint, tolerations) for taint in taints)
+    return bool(node.spec.unschedulable) or any(repels_pods(taint, tolerations) for taint in taints)
 
 
-def repels(taint: Any, tolerations: Iterable[Mapping[str, Any]]) -> bool:
+def repels_pods(taint: Any, tolerations: Iterable[Mapping[str, Any]]) -> bool:
     """True if a V1Taint keeps pods with these tolerations away from its node."""
     return taint.effect != "PreferNoSchedule" and not any(
         each.get("key") in (None, "", taint.key)

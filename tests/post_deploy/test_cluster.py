@@ -30,7 +30,7 @@ from gpufleet.verify.load import (
     gpu_tolerations,
     last_event,
     plugin_tolerations,
-    repels,
+    repels_pods,
 )
 from gpufleet.verify.monitoring import absent_pods, are_new, scraped_twice, up_by_target
 from gpufleet.verify.releases import deployed_release, wrong_versions
@@ -63,7 +63,7 @@ def left_out(cluster: CheckedCluster, image: str) -> set[str]:
 def _keeps_away(node: Any, tolerations: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a node has a taint that neither Kubernetes nor an upgrade has set for a while."""
     return any(
-        not taint.key.startswith(PASSING_TAINTS) and repels(taint, tolerations)
+        not taint.key.startswith(PASSING_TAINTS) and repels_pods(taint, tolerations)
         for taint in node.spec.taints or ()
     )
 

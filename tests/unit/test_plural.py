@@ -49,7 +49,6 @@ NO_NUMBER = {  # a word or a name is before the noun
     "gpufleet/driver/resolve.py": ("{} modules",),
     "gpufleet/driver/role.py": ("{} modules",),
     "gpufleet/helm/chart_choice.py": ("{} simulated pods",),
-    "gpufleet/kube/findings.py": ("{} get nodes",),
     "gpufleet/status/detail_text.py": ("{} modules",),
     "tests/post_deploy/test_modules.py": ("{} modules",),
 }

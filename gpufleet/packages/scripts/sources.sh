@@ -1,4 +1,4 @@
-# refusals TEXT: errors and warnings of apt-get update, whose exit status is 0 even if a repository is unreachable. Not
+# refusals TEXT: errors and warnings of apt about package lists, whose exit status is 0 even without a repository. Not
 # those about a repository that apt reads: where its key is, how weak its signature is, that it is in two files.
 # Sources (read 2026-11-29): https://wiki.debian.org/Teams/Apt/Sha1Removal, https://github.com/owntracks/recorder/issues/551
 refusals() {

@@ -12,8 +12,8 @@ READ = re.compile(r"(?:environ(?:\.get)?[\[(]\s*|getenv\()[\"']([A-Z_]+)[\"']|\$
 FOLDERS = ("gpufleet", "inventories", "ci", "sandbox")
 LIBRARIES = {"SSL_CERT_FILE"}  # read by Python itself
 OTHERS = {  # read by CI systems, by programs in Go, and by pyinfra
-    "CI_PROJECT_DIR", "GITHUB_OUTPUT", "GITHUB_PATH", "GOGC", "PYINFRA_PROGRESS", "RUNNER_TEMP",
-    "SIM_HOOK"
+    "CI_PROJECT_DIR", "GITHUB_OUTPUT", "GITHUB_PATH", "GOGC", "LOGNAME", "PYINFRA_PROGRESS",
+    "RUNNER_TEMP", "SIM_HOOK"
 }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from gpufleet.core.findings import KNOWN_KINDS
 from gpufleet.monitoring.xids import load_xids
 from gpufleet.status.causes import known_causes, load_stack_causes
 from scripts.finding_codes import finding_modules
-from tests.unit.test_remedies import (
+from tests.unit.remedy_rules import (
     BACKTICKED,
     commands,
     wrong_commands,

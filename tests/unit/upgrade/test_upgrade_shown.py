@@ -63,7 +63,9 @@ def test_a_plan_names_groups_waves_and_what_is_special_of_a_host() -> None:
 
 def test_what_hosts_say_moves_no_cursor() -> None:
     left = (LeftOut(f"x{BELL}", BELL),)
-    shown = upgrade_plan_text(plan(left_out=left), {"h": (BELL,)}, {"h": BELL}, {"h": (BELL,)})
+    shown = upgrade_plan_text(
+        plan(left_out=left), {"h": (BELL,)}, {"h": BELL}, {"h": Leaving(waited={BELL: BELL})}
+    )
     state = replace(STATE, why=BELL)
     shown += status_text(BELL, [Status(f"h{BELL}", state, BELL), Status("i", problem=BELL)])
     assert not set(shown) & set(BELL[:1] + BELL[-1])
