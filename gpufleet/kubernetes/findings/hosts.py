@@ -15,8 +15,8 @@ SWAP_ON = blocker(
 FIREWALL = warning(
     "GF092",
     "Firewall firewalld is active",
-    "The firewall firewalld runs on this host. If it closes ports between hosts, nodes do not join, and pods do "
-    "not reach each other.",
+    "The firewall firewalld runs on this host. If it closes ports between hosts, nodes do not "
+    "join, and pods do not reach each other.",
     "Open these ports between all hosts: {ports}. Let pods pass: firewall-cmd --permanent "
     "--zone=trusted --add-source={pods}, then firewall-cmd --reload. Or turn firewalld off.",
 )
