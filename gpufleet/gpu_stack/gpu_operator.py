@@ -33,6 +33,7 @@ Choice = Literal["auto"] | bool
 SWITCH, MONITOR_SWITCH = "dcgmExporter.enabled", "dcgmExporter.serviceMonitor"
 RELABELINGS = f"{MONITOR_SWITCH}.relabelings"
 PLUGIN_SWITCH, PLUGIN_CONFIG = "devicePlugin.enabled", "devicePlugin.config.name"
+NFD_AFFINITY = "node-feature-discovery.worker.affinity"
 PLUGIN_DATA = "devicePlugin.config.data"  # time-slicing of the plugin
 OPERATOR_LIMITED = (
     "label each node that has one (kubectl label node NAME nvidia.com/gpu.deploy.device-plugin="
@@ -68,7 +69,7 @@ def plan_operator(build: StackBuilder, monitors: MonitorPlan, hosts: Sequence[st
         service_monitor=monitors.scrape == "service-monitor",
         monitor_labels=dict(monitors.labels),
         relabelings=build.has_feature(OPERATOR, RELABELINGS),
-        foreign=load_node_kinds().foreign,
+        foreign=load_node_kinds().foreign if build.has_feature(OPERATOR, NFD_AFFINITY) else (),
     )
     release = build.release(OPERATOR, wanted.namespace, values, wanted=_measuring_shares(build))
     if value_at(release.values, f"{MONITOR_SWITCH}.enabled"):

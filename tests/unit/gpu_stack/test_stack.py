@@ -232,7 +232,7 @@ def test_nfd_labels_nodes_with_any_taint(taint: Taint) -> None:
 
 def nfd_workers() -> list[dict[str, Any]]:
     """The values of NFD's worker: in its own release, and in the operator's."""
-    operator = values(stack(OLD, cluster_stack="gpu-operator"), "gpu-operator")
+    operator = values(stack(cluster_stack="gpu-operator"), "gpu-operator")
     alone = values(stack(), "node-feature-discovery")
     return [alone["worker"], operator["node-feature-discovery"]["worker"]]
 
