@@ -49,9 +49,9 @@ class LazyGroup(click.Group):
         except click.Abort as error:
             if not isinstance(error.__context__, KeyboardInterrupt):
                 raise
+            click.echo("Aborted!", err=True)
         except KeyboardInterrupt:
-            click.echo(err=True)  # after ^C
-        click.echo("Aborted!", err=True)
+            click.echo("\nInterrupted.", err=True)  # after ^C
         sys.exit(ExitStatus.INTERRUPTED)
 
     def resolve_command(

@@ -81,6 +81,9 @@ def over_hosts(function: Callable[..., ExitStatus]) -> Callable[..., None]:
         try:
             command = Command(inventory, targets, options, wanted, metrics)
             sys.exit(function(command, **how))
+        except KeyboardInterrupt:  # from the first change on, the run has handlers of its own
+            click.echo("\nInterrupted. The same command begins or continues the run.", err=True)
+            sys.exit(ExitStatus.INTERRUPTED)
         except Stopped as error:
             for finding in error.findings:
                 click.echo(f"{finding.text}\n  {finding.remedy}", err=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from gpufleet.core.findings import KNOWN_KINDS, Finding, Severity, finding_modules
 from gpufleet.core.settings import RoleSettings
@@ -28,6 +28,12 @@ def _day(value: str) -> date:
         return date.fromisoformat(found["day"])
     except ValueError as error:
         raise ValueError(f"has {value!r}, which is no day of the calendar") from error
+
+
+def _check_mapping(accepted: Any) -> Any:
+    if not isinstance(accepted, Mapping):
+        raise ValueError('must map codes to days, as in {"GF103": "until 2027-03-31, OPS-12"}')
+    return accepted
 
 
 def _check(accepted: dict[str, str]) -> dict[str, str]:
@@ -49,10 +55,12 @@ class AcceptedFindings(RoleSettings):
     prefix = "accepted_"
     reserved = False
 
-    findings: Annotated[dict[str, str], AfterValidator(_check)] = Field(
-        default_factory=dict,
-        description="Warnings and infos to hide until a date: code of the finding -> "
-        "`until YYYY-MM-DD`, optionally with a comma and a note.",
+    findings: Annotated[dict[str, str], BeforeValidator(_check_mapping), AfterValidator(_check)] = (
+        Field(
+            default_factory=dict,
+            description="Warnings and infos to hide until a date: code of the finding -> "
+            "`until YYYY-MM-DD`, optionally with a comma and a note.",
+        )
     )
 
 

@@ -147,6 +147,9 @@ def _load(inventory: str, cwd: str) -> Any:
     from click import ClickException
     from pyinfra_cli.inventory import make_inventory
 
+    from gpufleet.run.host_list import refuse_ignored_groups
+
+    refuse_ignored_groups()
     try:
         with redirect_stdout(sys.stderr):
             return make_inventory(inventory, cwd=cwd)

@@ -23,7 +23,8 @@ PLAN_DIFFERS = blocker(
     "GF019",
     "The plan is another one now",
     "planned: {planned}; now: {now}. Nothing was done on any host.",
-    "Review the plan of now (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
+    "If the plan was made with --limit or --exclude, apply it with the same. Otherwise review the "
+    "plan of now (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
 )
 
 NO_INVENTORY = blocker(

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+from click import ClickException
+
+IGNORED_GROUP = "Ignoring host group"  # start of pyinfra's warning
+
+
+def refuse_ignored_groups() -> None:
+    """Let pyinfra refuse an inventory in which a group has other entries than hosts. It would go on
+    without that group."""
+    logging.getLogger("pyinfra").addFilter(_refuse_ignored_group)
+
+
+def _refuse_ignored_group(record: logging.LogRecord) -> bool:
+    if str(record.msg).startswith(IGNORED_GROUP):
+        name = ", ".join(map(str, record.args or ()))
+        raise ClickException(f"group {name} has an entry that is neither a name nor (name, data)")
+    return True
 
 
 def print_hosts() -> None:
@@ -23,4 +41,5 @@ def print_hosts() -> None:
             return f"<{type(obj).__name__}>"
 
     prints.json_encode = as_text
+    refuse_ignored_groups()
     main()  # type: ignore[no-untyped-call]

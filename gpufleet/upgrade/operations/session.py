@@ -42,6 +42,7 @@ from gpufleet.host.liveness import forget_loss
 from gpufleet.host.trouble import explain_error
 from gpufleet.run.connection import explain_unreached, hang_up, prepare_connections
 from gpufleet.run.findings import INVENTORY_NOT_FOUND
+from gpufleet.run.host_list import refuse_ignored_groups
 from gpufleet.run.report import HostReport
 from gpufleet.run.reporting import RunReport
 
@@ -107,6 +108,7 @@ class Session:
         try:
             self.config = _config(asked)
             prepare_connections(self.config)
+            refuse_ignored_groups()
             with redirect_stdout(sys.stderr):  # standard output may be JSON
                 self.inventory = make_inventory(path, cwd=cwd, override_data=_data(asked))
         except Exception as error:

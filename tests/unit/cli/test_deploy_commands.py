@@ -82,15 +82,23 @@ def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     done, (became,) = ended(monkeypatch, "remove", "inv.py", "--yes", "--", "--data", "a=secret")
     assert done.exit_code == 0, done.output
     assert became[:2] == [sys.executable, sys.executable]
-    at = became.index("-m")
-    words = ["-m", "pyinfra", "-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
+    assert became[became.index("-c") + 1].endswith(f"{deploy.UNTIL_STARTED}{deploy.LOUDLY}")
+    words = ["-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
     assert [
-        word for word in became[at:] if word not in ("--config", str(shipped_path("config.py")))
+        word
+        for word in became[became.index("-c") + 2 :]
+        if word not in ("--config", str(shipped_path("config.py")))
     ] == [
         *words[:-1],
         str(deploy_file("remove")),
     ]
     assert "secret" not in done.output
+
+
+def test_ctrl_c_before_pyinfra_has_started_ends_in_one_line() -> None:
+    words = deploy.python_code(f"{deploy.UNTIL_STARTED}signal.raise_signal(signal.SIGINT)")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted.\n")
 
 
 @pytest.mark.usefixtures("loaded")

@@ -38,4 +38,4 @@ def test_ctrl_c_during_a_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         group.main(["work"])
     assert ended.value.code == 130
-    assert capsys.readouterr().err == "\nAborted!\n"
+    assert capsys.readouterr().err == "\nInterrupted.\n"

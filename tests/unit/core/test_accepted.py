@@ -69,3 +69,8 @@ def test_the_report_lists_it_apart_and_keeps_it_through_a_part() -> None:
     assert (host.findings, host.accepted, host.is_silent) == ([], [OLD], True)
     assert [each["code"] for each in host.as_dict()["accepted"]] == ["GF103"]
     assert HostReport.from_dict("gpu-01", host.as_dict()).accepted == [OLD]
+
+
+def test_a_list_is_refused_with_an_example() -> None:
+    (found,) = settings_problems(("gpu_nodes",), {"accepted_findings": ["GF103"]})
+    assert '{"GF103": "until 2027-03-31, OPS-12"}' in found.message

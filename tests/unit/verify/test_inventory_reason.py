@@ -121,3 +121,11 @@ def test_what_an_inventory_prints_is_not_on_standard_output(
     (tmp_path / "inv.py").write_text("print('2 hosts of Terraform')\ngpu_nodes = []\n")
     assert of_a_table().startswith("GF701 ")
     assert printed(UPGRADE) == "0\n"
+
+
+def test_a_group_with_other_entries_than_hosts_is_refused(tmp_path: Path) -> None:
+    """pyinfra would go on without the group: a run would miss these hosts."""
+    file = tmp_path / "inv.py"
+    file.write_text('all_hosts = ["a"]\ngpu_nodes = ["a b", 3]\n')
+    with pytest.raises(VerifyError, match=r"GF701.*group gpu_nodes has an entry"):
+        load_targets(str(file))
