@@ -7,19 +7,22 @@ from typing import Any
 
 from click import ClickException
 
+from gpufleet.core.inventory import CLUSTERS, CONTROL_PLANE, NODES_GROUP
+
 IGNORED_GROUP = "Ignoring host group"  # start of pyinfra's warning
 
 
 def refuse_ignored_groups() -> None:
-    """Let pyinfra refuse an inventory in which a group has other entries than hosts. It would go on
-    without that group."""
+    """Let pyinfra refuse an inventory in which a group of gpufleet's has other entries than hosts:
+    it would go on without that group. Other lists, such as of ports, need not be groups."""
     logging.getLogger("pyinfra").addFilter(_refuse_ignored_group)
 
 
 def _refuse_ignored_group(record: logging.LogRecord) -> bool:
-    if str(record.msg).startswith(IGNORED_GROUP):
-        name = ", ".join(map(str, record.args or ()))
-        raise ClickException(f"group {name} has an entry that is neither a name nor (name, data)")
+    for name in (NODES_GROUP, CLUSTERS, CONTROL_PLANE):
+        if str(record.msg).startswith(IGNORED_GROUP) and record.args == (name,):
+            why = f"group {name} has an entry that is neither a name nor (name, data)"
+            raise ClickException(why)
     return True
 
 

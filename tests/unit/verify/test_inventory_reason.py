@@ -129,3 +129,9 @@ def test_a_group_with_other_entries_than_hosts_is_refused(tmp_path: Path) -> Non
     file.write_text('all_hosts = ["a"]\ngpu_nodes = ["a b", 3]\n')
     with pytest.raises(VerifyError, match=r"GF701.*group gpu_nodes has an entry"):
         load_targets(str(file))
+
+
+def test_a_list_of_the_users_that_is_no_group_stays(tmp_path: Path) -> None:
+    file = tmp_path / "inv.py"
+    file.write_text('ports = [80, 443]\ngpu_nodes = ["a"]\n')
+    assert [target.name for target in load_targets(str(file))] == ["a"]
