@@ -23,7 +23,7 @@ from gpufleet.role.listing import node_roles
 from scripts.claims import claims_page
 from scripts.draw_rooms import drawing
 from scripts.finding_codes import codes
-from scripts.reference_pages import cluster_checks, commands_page, keys_page
+from scripts.reference_pages import cluster_checks, combinations_page, commands_page, keys_page
 
 ROOT = Path(__file__).resolve().parents[1]
 KEYS = ("<!-- keys: begin (make docs) -->", "<!-- keys: end -->")
@@ -45,6 +45,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "gpu_stack": "GPU stack",
     "monitoring": "Monitoring",
     "upgrade": "Upgrades",
+    "combinations": "Combinations of versions",
     "status": "Fleet status",
     "verify": "Verification",
     "sandbox": "Sandbox",
@@ -129,6 +130,7 @@ def pages() -> dict[Path, str]:
         reference / "cli.md": commands_page(),
         reference / "keys.md": keys_page(READMES),
         reference / "claims.md": claims_page(ROOT),
+        reference / "combinations.md": combinations_page(),
     }
     page = reference / "checks.md"
     wanted[page] = with_block(page.read_text(), CHECKS, cluster_checks(ROOT / "tests/post_deploy"))

@@ -17,6 +17,7 @@ from annotated_types import Ge, Le
 from pydantic.fields import FieldInfo
 
 from gpufleet.cli import main
+from gpufleet.combinations.models import Combination, load_combinations
 from gpufleet.core.findings import Kind
 from gpufleet.core.settings import RoleSettings, values_of
 
@@ -171,6 +172,43 @@ def _metadata(annotation: Any) -> Iterator[Any]:
         yield part
         yield from getattr(part, "metadata", ())
         yield from _metadata(part)
+
+
+def combinations_page() -> str:
+    """docs/reference/combinations.md: every known-bad combination of versions."""
+    table = load_combinations()
+    lines = [
+        "# Known-bad combinations",
+        "",
+        f"{GENERATED} As of {table.as_of}: {len(table.combinations)} entries. `gpufleet plan` and "
+        "`gpufleet apply` compare what a run would install, `gpufleet status` and `gpufleet "
+        "doctor` what a host has. A version that is not known gives no finding "
+        "([GF746, GF747](findings/combinations.md)). A blocker only stops a run that would create "
+        "the combination. `driver-build`: the driver whose modules are still to be built for the "
+        "kernel, from NVIDIA's sources.",
+        "",
+        "| entry | versions | what happens | what to do |",
+        "|---|---|---|---|",
+    ]
+    return "\n".join([*lines, *map(_combination, table.combinations)]) + "\n"
+
+
+def _combination(entry: Combination) -> str:
+    found = [
+        f"{name} {' or '.join(_range(each.since, each.until) for each in ranges)}"
+        for name, ranges in entry.versions.items()
+    ]
+    where = "; ".join([*found, *entry.traits, " or ".join(entry.distributions)]).rstrip("; ")
+    links = " ".join(f"<{url}>" for url in re.findall(r"https://[^\s;,]+", entry.source))
+    kind = f"`{entry.id}` ({entry.severity.value})"
+    return f"| {kind} | {where} | {entry.happens} {links} | {entry.remedy} |"
+
+
+def _range(since: str, until: str) -> str:
+    """The words for a range of versions: "1.18.0 to before 1.18.1"."""
+    if not since:
+        return f"before {until}"
+    return f"{since} to before {until}" if until else f"{since} and newer"
 
 
 def cluster_checks(folder: Path) -> str:

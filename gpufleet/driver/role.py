@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpufleet.combinations.models import NO_COMPONENTS, Components
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun
 from gpufleet.driver.checks import check_contradiction
@@ -210,6 +211,16 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             initramfs=MODPROBE_FILE if MODPROBE_FILE in context.written else "",
             findings=busy,
         )
+
+    def components(self, plan: DriverPlan) -> Components:
+        """Distributions patch their sources for their kernels: only NVIDIA's own are judged."""
+        if not plan.changes_packages:
+            return NO_COMPONENTS
+        choice, version = plan.choice, plan.target or ""
+        builds = choice.build == "dkms" and choice.source == "nvidia"
+        versions = {"driver": version, "driver-build": version if builds else ""}
+        proprietary = choice.modules == "proprietary"
+        return Components(versions, frozenset({"builds-proprietary"} if proprietary else ()))
 
     def transactions(self, plan: DriverPlan) -> tuple[PackageTransaction, ...]:
         return (plan.transaction,)

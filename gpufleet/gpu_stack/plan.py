@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from gpufleet.combinations.models import load_combinations
 from gpufleet.core.merge import merge_mappings, value_at
 from gpufleet.gpu_stack import findings
+from gpufleet.gpu_stack.combinations import judge_cluster
 from gpufleet.gpu_stack.device_plugin import plan_nfd, plan_plugin
 from gpufleet.gpu_stack.existing import node_exporters, prometheus_operators
 from gpufleet.gpu_stack.exporter import no_exporter, plan_exporter_release
@@ -112,6 +114,7 @@ def plan_stack(
     asked += ["alerts"] if monitors.install and alerts.objects else []
     keys = vars(plugin) | vars(monitoring)
     build.findings += reliance_conflicts(releases, asked, catalog, keys)
+    build.findings += judge_cluster(releases, facts, load_combinations())
     if not any(finding.blocks for finding in build.findings):  # blockers name such releases, too
         planned = [ReleaseRef(each.namespace, each.name) for each in releases]
         build.findings += left_releases(settings, facts, planned)

@@ -33,7 +33,7 @@ class ClusterNode:
     """One node. `capacity` and `allocatable`: its extended resources, such as nvidia.com/gpu.
 
     `down`: why no pod can start on it now, or None. `foreign`: why it never runs pods of a Linux
-    DaemonSet, or "".
+    DaemonSet, or "". `runtime`: as its kubelet reports it, containerd://2.1.5.
     """
 
     name: str
@@ -43,6 +43,7 @@ class ClusterNode:
     allocatable: Mapping[str, int]
     down: str | None = None
     foreign: str | None = None
+    runtime: str = ""
 
     @property
     def usable(self) -> bool:
@@ -106,6 +107,7 @@ def parse_node(answer: Answer) -> ClusterNode:
         allocatable=_extended(status.get("allocatable") or {}),
         down=_down(answer),
         foreign=foreign,
+        runtime=(status.get("nodeInfo") or {}).get("containerRuntimeVersion") or "",
     )
 
 

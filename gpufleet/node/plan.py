@@ -14,6 +14,7 @@ from gpufleet.host import findings as access
 from gpufleet.host.file_write import FileWrite, edited_paths
 from gpufleet.node import findings
 from gpufleet.node.catalog import Catalog
+from gpufleet.node.combinations import judge_node
 from gpufleet.node.record_merge import is_recorded
 from gpufleet.node.settings import NodeSettings
 from gpufleet.packages import findings as package_findings
@@ -159,6 +160,7 @@ def plan_node(
         *archives.findings,
         *_edits(planned, archives, facts),
         *_reloads(planned, context),
+        *judge_node(planned, facts),
     ]
     unrecorded = _unrecorded(planned, settings, context)
     return NodePlan(

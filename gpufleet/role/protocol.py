@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
+from gpufleet.combinations.models import NO_COMPONENTS, Components
 from gpufleet.core.findings import Finding
 from gpufleet.core.node_roles import RuntimeState
 from gpufleet.core.settings import RoleSettings
@@ -220,6 +221,11 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def with_transactions(self, plan: PlanOf, found: Sequence[PackageTransaction]) -> PlanOf:
         """The plan with its transactions as the repositories resolve them, in the same order."""
         return plan
+
+    def components(self, plan: PlanOf) -> Components:
+        """The components that the steps install, besides those that are packages of
+        combinations.yaml; "" for a version that only the repository knows."""
+        return NO_COMPONENTS
 
     def runtimes(self, plan: PlanOf, facts: NodeFacts) -> dict[str, RuntimeState]:
         """State of the container runtimes that the role configures, for the report."""

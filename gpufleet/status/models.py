@@ -42,7 +42,7 @@ MEANINGS: Mapping[Flag, str] = {
     "reboot": "an installed driver or kernel is not in use yet",
     "vulnerable": "has known vulnerabilities",
     "end-of-life": "gets no fixes any more",
-    "version": "the settings select another version, or the catalog has a newer one",
+    "version": "another version is selected or available, or versions do not fit together",
     "outlier": "differs from most hosts with the same GPUs",
     "busy": "another run or a package manager is active",
 }

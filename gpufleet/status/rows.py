@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timezone
 
+from gpufleet.combinations.installed import installed_components
+from gpufleet.combinations.judge import judge_combinations
+from gpufleet.combinations.models import NO_COMPONENTS, load_combinations
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import count_noun
 from gpufleet.driver.catalog import devices_of
@@ -180,6 +183,9 @@ def _by_facts(
         yield from about_toolkit(row.toolkit, facts, catalog)
     yield from about_runtimes(facts, today)
     yield from about_system(facts, today)
+    table = load_combinations()
+    known = judge_combinations(installed_components(facts, table), NO_COMPONENTS, table)
+    yield from (Note("version", each) for each in known if each.severity is Severity.WARNING)
     if left := upgrade_left(facts):
         yield Note("upgrade", left)
     if facts.busy or facts.lock_holder:

@@ -19,10 +19,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "core": (),
     "run": (),
     "facts": (),
+    "combinations": ("facts",),
     "host": ("run", "facts"),
     "packages": ("run", "facts", "host"),
-    "role": ("facts", "host", "packages"),
-    "driver": ("facts", "host", "packages", "role"),
+    "role": ("facts", "combinations", "host", "packages"),
+    "driver": ("facts", "combinations", "host", "packages", "role"),
     "formats": (),
     "containerd": ("facts", "host", "packages", "role"),
     "toolkit": ("formats", "facts", "host", "packages", "role", "driver"),
@@ -33,6 +34,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "monitoring": ("host", "exporter", "kube", "helm"),
     "gpu_stack": (
         "run",
+        "combinations",
         "host",
         "role",
         "driver",
@@ -45,6 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "node": (
         "run",
         "facts",
+        "combinations",
         "host",
         "packages",
         "role",
@@ -71,6 +74,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "status": (
         "facts",
+        "combinations",
         "host",
         "packages",
         "role",
