@@ -218,9 +218,11 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
             return NO_COMPONENTS
         choice, version = plan.choice, plan.target or ""
         builds = choice.build == "dkms" and choice.source == "nvidia"
-        versions = {"driver": version, "driver-build": version if builds else ""}
         proprietary = choice.modules == "proprietary"
-        return Components(versions, frozenset({"builds-proprietary"} if proprietary else ()))
+        return Components(
+            {"driver": version, "driver-build": version if builds else ""},
+            frozenset({"builds-proprietary"} if proprietary else ()),
+        )
 
     def transactions(self, plan: DriverPlan) -> tuple[PackageTransaction, ...]:
         return (plan.transaction,)
