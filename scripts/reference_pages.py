@@ -183,9 +183,8 @@ def combinations_page() -> str:
         f"{GENERATED} As of {table.as_of}: {len(table.combinations)} entries. `gpufleet plan` and "
         "`gpufleet apply` compare what a run would install, `gpufleet status` and `gpufleet "
         "doctor` what a host has. A version that is not known gives no finding "
-        "([GF746, GF747](findings/combinations.md)). A blocker only stops a run that would create "
-        "the combination. `driver-build`: the driver whose modules are still to be built for the "
-        "kernel, from NVIDIA's sources.",
+        "([GF746](findings/combinations.md)). `driver-build`: the driver whose modules are still "
+        "to be built for the kernel, from NVIDIA's sources.",
         "",
         "| entry | versions | what happens | what to do |",
         "|---|---|---|---|",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, warning
+from gpufleet.core.findings import warning
 
 KNOWN_BAD = warning(
     "GF746",
@@ -13,15 +13,4 @@ KNOWN_BAD = warning(
     "finding names the entry of the table of combinations.",
     advice="The finding says what to change. docs/reference/combinations.md lists all entries "
     "with their sources.",
-)
-
-WOULD_BE_BAD = blocker(
-    "GF747",
-    "Run would create a known-bad combination of versions",
-    "{versions}: {happens} ({id}) The run would install this combination.",
-    "{remedy} Source: {source}",
-    description="The run would install versions that are known not to work together. The finding "
-    "names the entry of the table of combinations.",
-    advice="The finding says which version to choose instead. docs/reference/combinations.md "
-    "lists all entries with their sources.",
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpufleet.combinations.findings import KNOWN_BAD, WOULD_BE_BAD
+from gpufleet.combinations.findings import KNOWN_BAD
 from gpufleet.combinations.models import Combination, Combinations, Components
-from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.findings import Finding
 
 
 def judge_combinations(
@@ -12,16 +12,12 @@ def judge_combinations(
 ) -> list[Finding]:
     """A finding for each entry that fits the versions after the run.
 
-    `wanted`: versions that the run installs; "" for a version that only the repository knows. An
-    entry is a blocker only if the run creates its combination. Example: an entry about driver 570
-    and MIG blocks the installation of 570.148.08, and warns on a host that has it already.
+    `wanted`: versions that the run installs; "" for a version that only the repository knows.
+    Example: an entry about toolkit 1.18.0 and containerd 2.2 fits a host with that containerd on
+    which the run installs that toolkit, and not if it installs toolkit 1.20.1 there.
     """
     after = components_after(installed, wanted)
-    return [
-        _finding(entry, after, created=not entry.fits(installed))
-        for entry in table.combinations
-        if entry.fits(after)
-    ]
+    return [_finding(entry, after) for entry in table.combinations if entry.fits(after)]
 
 
 def components_after(installed: Components, wanted: Components) -> Components:
@@ -33,12 +29,10 @@ def components_after(installed: Components, wanted: Components) -> Components:
     )
 
 
-def _finding(entry: Combination, found: Components, *, created: bool) -> Finding:
+def _finding(entry: Combination, found: Components) -> Finding:
     named = ", ".join(f"{name} {found.versions[name]}" for name in entry.versions)
-    blocks = entry.severity is Severity.BLOCKER
-    kind = WOULD_BE_BAD if blocks and created else KNOWN_BAD
-    return kind(
-        severity=None if blocks else entry.severity,
+    return KNOWN_BAD(
+        severity=entry.severity,
         versions=named,
         happens=entry.happens,
         id=entry.id,

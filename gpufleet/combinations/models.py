@@ -67,7 +67,7 @@ class Combination(Sourced):
     distributions: tuple[str, ...] = ()  # one of them; (): any
     happens: str  # a sentence
     remedy: str  # sentences
-    severity: Severity = Severity.WARNING
+    severity: Literal[Severity.WARNING, Severity.INFO] = Severity.WARNING
 
     def fits(self, found: Components) -> bool:
         """True if every component is known and in a range, and the traits are known."""

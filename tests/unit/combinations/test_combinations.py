@@ -9,7 +9,6 @@ from datetime import date
 
 import pytest
 
-from gpufleet.combinations.findings import KNOWN_BAD, WOULD_BE_BAD
 from gpufleet.combinations.judge import judge_combinations
 from gpufleet.combinations.models import (
     NO_COMPONENTS,
@@ -19,7 +18,6 @@ from gpufleet.combinations.models import (
     load_combinations,
 )
 from gpufleet.core.distributions import load_distributions
-from gpufleet.core.findings import Severity
 from gpufleet.core.versions import version_tuple
 
 pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
@@ -111,30 +109,12 @@ def test_entries_have_different_ids() -> None:
     assert TABLE.as_of <= date(2100, 1, 1)
 
 
-def blockers() -> list[Combination]:
-    return [entry for entry in TABLE.combinations if entry.severity is Severity.BLOCKER]
-
-
-def test_only_a_run_that_creates_a_combination_is_stopped() -> None:
-    for entry in blockers():
-        there = hit(entry)
-        name = next(iter(entry.versions))
-        before = replace(there, versions={**there.versions, name: ""})
-        wanted = Components({name: there.versions[name]})
-        created = {each.code for each in judge_combinations(before, wanted, TABLE)}
-        found = judge_combinations(there, NO_COMPONENTS, TABLE)
-        assert WOULD_BE_BAD.code in created
-        assert {each.code for each in found} == {KNOWN_BAD.code}
-        assert all(each.severity is not Severity.BLOCKER for each in found)
-
-
 def test_severity_is_that_of_the_entry() -> None:
     for entry in TABLE.combinations:
         found = judge_combinations(
             hit(entry), NO_COMPONENTS, TABLE.model_copy(update={"combinations": (entry,)})
         )
-        usual = {Severity.BLOCKER: Severity.WARNING}
-        assert [each.severity for each in found] == [usual.get(entry.severity, entry.severity)]
+        assert [each.severity for each in found] == [entry.severity]
         assert entry.source in found[0].remedy
 
 
