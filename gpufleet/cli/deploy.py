@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -24,7 +25,7 @@ from gpufleet.cli.preview import (
     NO_OPTIONS,
     PLAN_FILE,
     PlanOptions,
-    planned_hosts,
+    changed_hosts,
     preview_before_run,
     read_plan,
     require_plan,
@@ -58,9 +59,9 @@ DEPLOY_EPILOG = (
     "Exit status: 0 {success}; 1 one was blocked, failed or is "
     "unreachable; 2 usage error; 4 --limit matches nothing; 130 interrupted."
 )
-DETAILED = (
-    " With --detailed-exitcode: 0 nothing to change; 1 a host or cluster was blocked, failed or is "
-    "unreachable, or usage error; 2 a host or cluster would change."
+DETAILED = " With --detailed-exitcode: 0 no changes; 1 as before, or usage error; 2 changes."
+DETAILED_OPTION = click.option(
+    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where there are changes."
 )
 
 INVENTORY_ARGUMENT = click.argument("inventory", type=click.Path())
@@ -89,9 +90,7 @@ PYINFRA_OPTIONS = click.argument(
 @click.command(cls=DetailedCommand, epilog=DEPLOY_EPILOG.format(success=SUCCESS["plan"]) + DETAILED)
 @INVENTORY_ARGUMENT
 @limit_option
-@click.option(
-    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where apply has changes."
-)
+@DETAILED_OPTION
 @click.option(
     "--check", is_flag=True, help="Ask each host's repositories for versions and download sizes."
 )
@@ -138,10 +137,13 @@ def plan(
     exec_pyinfra(inventory, previewing, limit, options, how=how)
 
 
-@click.command(epilog=DEPLOY_EPILOG.format(success=SUCCESS["apply"]))
+@click.command(
+    cls=DetailedCommand, epilog=DEPLOY_EPILOG.format(success=SUCCESS["apply"]) + DETAILED
+)
 @INVENTORY_ARGUMENT
 @limit_option
 @YES
+@DETAILED_OPTION
 @click.option(
     "--plan",
     "planned",
@@ -159,6 +161,7 @@ def apply(
     inventory: str,
     limit: tuple[str, ...],
     yes: bool,
+    detailed: bool,
     planned: str | None,
     workers: int | None,
     scheduler: str,
@@ -175,9 +178,10 @@ def apply(
         from gpufleet.cli.parts import PartsRequest, run_in_parts  # takes its time to load
 
         _not_in_parts("--plan", planned)
-        run_in_parts(PartsRequest(inventory, limit, options, workers, scheduler), "apply", ask)
+        request = PartsRequest(inventory, limit, options, workers, scheduler)
+        run_in_parts(request, "apply", ask, detailed=detailed)
     how = read_plan(Path(planned)) if planned else NO_OPTIONS
-    exec_pyinfra(inventory, deploys_for, limit, options, ask, how=how)
+    exec_pyinfra(inventory, deploys_for, limit, options, ask, how=replace(how, detailed=detailed))
 
 
 def _not_in_parts(option: str, given: str | bool | None) -> None:
@@ -241,7 +245,7 @@ def exec_pyinfra(
     """Replace this process by pyinfra: its output, signals and exit status become the command's.
 
     `deploys`: the names of the deploys to run for the chosen targets; `ask`: a question to confirm
-    first. This process stays if a plan is written or its status is judged. Before that, wrong
+    first. This process stays if a plan is written or the status is detailed. Before that, wrong
     options and an inventory that cannot be loaded end the process with status 2, an unmatched limit
     with 4.
     """
@@ -253,7 +257,7 @@ def exec_pyinfra(
         own = any(map(has_operations, files))
         previews = [deploy_file(name) for name in ask.deploys]
         shown = pyinfra_arguments(inventory, previews, limit, [*options, *ask.options])
-        ask.put(planned_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
+        ask.put(changed_hosts(preview_before_run([*_pyinfra(), *shown])), own=own)
     if how.approved is not None and not dry:
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
         require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
@@ -265,7 +269,7 @@ def exec_pyinfra(
         if how.out and not write_plan(how, inventory, hosts):
             sys.exit(status or ExitStatus.FAILED)
         if how.detailed:
-            end_detailed(status, planned_hosts(hosts))
+            end_detailed(status, changed_hosts(hosts))
         sys.exit(status)
     os.execv(sys.executable, [*_pyinfra(), *words])
 

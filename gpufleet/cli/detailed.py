@@ -49,8 +49,8 @@ def _usage_failed(*, wanted: bool) -> Iterator[None]:
 
 
 def end_detailed(status: int, changes: int | None) -> None:
-    """End the command: with 2 if the plan changes hosts or clusters, with 1 if their number is
-    unknown. Without changes, or with a blocker, the status stays."""
+    """End the command: with 2 if hosts or clusters changed, or would by the plan, with 1 if their
+    number is unknown. Without changes, or with a blocker, the status stays."""
     if status == ExitStatus.CONVERGED and changes != 0:
         status = ExitStatus.FAILED if changes is None else ExitStatus.DRIFT
         click.get_current_context().exit(status)

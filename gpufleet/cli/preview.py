@@ -19,7 +19,7 @@ from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding
 from gpufleet.core.live import is_quiet
-from gpufleet.core.names import group_by_thing
+from gpufleet.core.names import count_noun, group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.core.visible import one_line
 from gpufleet.run import findings
@@ -68,15 +68,16 @@ def preview_before_run(command: Sequence[str], output: IO[str] | None = None) ->
     return hosts
 
 
-def planned_hosts(hosts: Hosts | None) -> int | None:
-    """The number of hosts and clusters that would change, or None if it is unknown."""
-    return None if hosts is None else sum(bool(host["plan"]["steps"]) for host in hosts.values())
+def changed_hosts(hosts: Hosts | None) -> int | None:
+    """The number of hosts and clusters that a run changed or a preview would change, or None if it
+    is unknown."""
+    return None if hosts is None else sum(host["changed"] > 0 for host in hosts.values())
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """`check`: hosts ask their repositories; `detailed`: the status says whether a plan has
-    changes; `out`: the file to write; `approved`: the hosts of the plan that a run must match."""
+    """`check`: hosts ask their repositories; `detailed`: the status says whether there are changes;
+    `out`: the file to write; `approved`: the hosts of the plan that a run must match."""
 
     check: bool = False
     detailed: bool = False
@@ -150,8 +151,12 @@ def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> No
     if not found:
         return
     click.echo(shown, nl=False)
+    console = result_console()
     for finding, names in found.items():
-        print_finding(result_console(errors=True), finding, names)
+        print_finding(console, finding, names)
+    differing = {name for names in found.values() for name in names}
+    whole = count_noun(len({*planned, *now}), "host")
+    click.echo(f"Refused: the plan differs on {len(differing)} of {whole}; 0 changed")
     sys.exit(ExitStatus.FAILED)
 
 

@@ -25,12 +25,10 @@ class Results(Console):
         raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
 
-def result_console(*, errors: bool = False) -> Console:
-    """A console for results, or on standard error. It prints control characters only on a
-    terminal."""
-    stream = sys.stderr if errors else sys.stdout
-    known = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Results(stderr=errors, width=None if known else CONSOLE_WIDTH, highlight=False)
+def result_console() -> Console:
+    """A console for results. It prints control characters only on a terminal."""
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Results(width=None if known else CONSOLE_WIDTH, highlight=False)
 
 
 def print_finding(console: Console, finding: Finding, hosts: Sequence[str] = ()) -> None:

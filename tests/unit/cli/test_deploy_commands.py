@@ -245,7 +245,7 @@ def planning(monkeypatch: pytest.MonkeyPatch, *steps: int) -> None:
     """The preview plans `steps[n]` steps on host n."""
 
     def runs(words: list[str], environment: dict[str, str], output: object) -> int:
-        hosts = {f"gpu-{at}": {"plan": {"steps": ["x"] * each}} for at, each in enumerate(steps)}
+        hosts = {f"gpu-{at}": {"changed": each} for at, each in enumerate(steps)}
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
         return 0
 

@@ -1,4 +1,4 @@
-"""`gpufleet plan --detailed-exitcode`: 0 without changes, 2 with changes, 1 after an error."""
+"""`--detailed-exitcode` of plan and apply: 0 without changes, 2 with changes, 1 after an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def planned(monkeypatch: pytest.MonkeyPatch, status: int, steps: dict[str, list[
     """pyinfra's preview ends with `status`, and its report has these steps."""
 
     def runs(words: list[str], environment: dict[str, str], output: object = None) -> int:
-        hosts = {name: {"plan": {"steps": done}} for name, done in steps.items()}
+        hosts = {
+            name: {"plan": {"steps": each}, "changed": len(each)} for name, each in steps.items()
+        }
         Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
         return status
 
@@ -50,6 +52,27 @@ def test_the_status_says_whether_apply_has_changes(
 ) -> None:
     planned(monkeypatch, status, steps)
     assert CliRunner().invoke(main, ["plan", "inv.py", "--detailed-exitcode"]).exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("status", "changed", "code"), [(0, 0, 0), (0, 3, 2), (1, 3, 1), (1, 0, 1), (143, 3, 143)]
+)
+def test_the_status_says_whether_apply_changed_anything(
+    monkeypatch: pytest.MonkeyPatch, status: int, changed: int, code: int
+) -> None:
+    """What a deploy of the user changed counts, too: it is no step of the plan."""
+    ran: list[list[str]] = []
+
+    def runs(words: list[str], environment: dict[str, str], output: object = None) -> int:
+        ran.append(words)
+        hosts = {"gpu-1": {"plan": {"steps": []}, "changed": changed}}
+        Path(environment["GPUFLEET_REPORT"]).write_text(json.dumps({"hosts": hosts}))
+        return status
+
+    monkeypatch.setattr(preview, "run_in_front", runs)
+    done = CliRunner().invoke(main, ["apply", "inv.py", "--yes", "--detailed-exitcode"])
+    assert (done.exit_code, len(ran)) == (code, 1), done.output
+    assert Path(ran[0][-2]).name == "gpu_node.py"
 
 
 def test_a_plan_without_a_report_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,9 +104,10 @@ def test_the_report_that_was_asked_for_is_kept(
     assert "driver: load" in report.read_text()
 
 
+@pytest.mark.parametrize("command", [["plan"], ["apply", "--yes"]])
 @pytest.mark.parametrize(("changes", "code"), [(0, 0), (3, 2)])
-def test_a_plan_in_parts_has_the_same_statuses(
-    monkeypatch: pytest.MonkeyPatch, changes: int, code: int
+def test_a_run_in_parts_has_the_same_statuses(
+    monkeypatch: pytest.MonkeyPatch, changes: int, code: int, command: list[str]
 ) -> None:
     asked: list[PartsRequest] = []
 
@@ -92,5 +116,5 @@ def test_a_plan_in_parts_has_the_same_statuses(
         return ExitStatus.CONVERGED, changes
 
     monkeypatch.setattr(parts, "_run", runs)
-    words = ["plan", "inv.py", "--workers", "2", "--detailed-exitcode"]
+    words = [*command, "inv.py", "--workers", "2", "--detailed-exitcode"]
     assert (CliRunner().invoke(main, words).exit_code, len(asked)) == (code, 1)

@@ -145,10 +145,10 @@ def test_a_host_whose_plan_differs_stops_all(
     plans |= {"gpu-1": now} if now else {}
     done = call("apply", "inv.py", "--plan", str(file))
     assert (done.exit_code, became) == (1, [])
-    assert ("GF019 blocker gpu-1: " in done.stderr, said in done.stderr) == (True, True), (
-        done.stderr
+    assert ("GF019 blocker gpu-1: " in done.stdout, said in done.stdout) == (True, True), (
+        done.stdout
     )
-    assert "lab" not in done.stderr
+    assert "lab" not in done.stdout
 
 
 def test_a_new_host_is_not_in_the_plan(
@@ -157,7 +157,17 @@ def test_a_new_host_is_not_in_the_plan(
     plans["gpu-2"] = node()
     done = call("apply", "inv.py", "--plan", str(file), "--yes")
     assert (done.exit_code, became) == (1, [])
-    assert "GF019 blocker gpu-2: planned: not in the plan; now: driver: install" in done.stderr
+    assert "GF019 blocker gpu-2: planned: not in the plan; now: driver: install" in done.stdout
+
+
+def test_the_last_line_of_a_refused_run_says_so(
+    file: Path, became: list[list[str]], plans: dict[str, dict[str, Any]]
+) -> None:
+    """The plan of now ends with `1 to change ... 0 blocked`, and nothing is changed."""
+    plans |= {"gpu-2": node(), "gpu-3": node()}
+    done = call("apply", "inv.py", "--plan", str(file))
+    last = done.stdout.rstrip().splitlines()[-1]
+    assert last == "Refused: the plan differs on 2 of 4 hosts; 0 changed"
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"gpufleet_plan": 2, "hosts": {}}', "secret"])
