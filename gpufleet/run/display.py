@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -40,6 +41,11 @@ STAGES: dict[StateStage, Stage] = {
 }
 # pyinfra's functions that print a line per host, and its table, which gpufleet's table replaces
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
+# functions that print the output and the findings of a failed step, which the table repeats
+REPEATED = frozenset({"print_host_combined_output", "_fail"})
+COUNTS_COMMANDS = "log_error_or_warning"  # pyinfra's "Error: executed 0 commands"
+LAST_WORDS = re.compile(r"No hosts remaining!|Over .*% of hosts failed \(.*%\)")  # of a run
+ENDED = "{why}. The run ends here: see the table below for the reason."
 
 
 class DisplayedRun(Protocol):
@@ -166,15 +172,23 @@ class Display:
 
 class Quiet(logging.Filter):
     """Hides pyinfra's lines per host and operation, and without `names` also the names of
-    operations, which live lines show. Warnings, errors and output of deploys stay."""
+    operations, which live lines show. Warnings, errors and output of deploys stay.
+
+    With --quiet, the output of a failed step is only in the table. pyinfra's error about a run that
+    cannot continue names a line of code: gpufleet's words replace it.
+    """
 
     def __init__(self, state: State, *, names: bool) -> None:
         super().__init__()
         self._state, self._names = state, names
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno != logging.INFO or not _of_pyinfra(record):
+        if is_quiet() and record.levelno == logging.ERROR and record.funcName in REPEATED:
+            return False
+        if not _of_pyinfra(record):
             return True
+        if record.levelno != logging.INFO:
+            return _is_news(record)
         if is_quiet():
             return False
         if record.funcName == "print_rows":  # needed for pyinfra's question before the run
@@ -182,6 +196,17 @@ class Quiet(logging.Filter):
         if record.funcName in PER_HOST:
             return False
         return self._names or record.funcName == "log"
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for a warning or error of pyinfra that gpufleet's table explains. The line about too
+    many failed hosts gets gpufleet's words."""
+    if record.levelno == logging.ERROR and record.funcName == COUNTS_COMMANDS:
+        return False
+    ended = LAST_WORDS.search(str(record.msg)) if record.funcName == "show" else None
+    if ended:
+        record.msg = ENDED.format(why=ended.group())
+    return not ended or "%" in ended.group()
 
 
 def start_quietly() -> None:

@@ -33,7 +33,7 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
         elif meta.did_change():
             part.changed += 1
         elif meta.did_error():
-            lines = [line for line in meta.stderr_lines if line.strip()]
+            lines = [line for line in meta.stderr_lines or meta.stdout_lines if line.strip()]
             shown = list(map(hide_secrets, lines[:ERROR_LINES]))
             part.errors.append("\n".join([one_line(name), *bar_lines(shown)]))
             known = any(found.blocks for found in part.findings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pyinfra
@@ -173,8 +174,29 @@ def test_pyinfras_lines_per_host_are_kept_back_and_errors_are_not(
     assert all(any(word in line for line in gone) for word in words), gone
     assert not any(word in line for line in kept for word in words)
     assert sum("of a user's deploy" in line for line in kept) == 2
-    assert any("Error: executed 0 commands" in line for line in kept)
+    assert [line for line in kept if "@fake/broken" in line and line.endswith("no")], kept
+    assert any("Error: executed 0 commands" in line for line in gone), "the table says it"
     assert sum("Starting operation" in line for line in kept) == (0 if terminal else 2)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("No hosts remaining!", None),
+        ("Over 20% of hosts failed (50%)", "Over 20% of hosts failed (50%). The run ends here: see "
+         "the table below for the reason."),
+        ("Invalid data key", "--> pyinfra error in deploys/gpu_node.py line 7: Invalid data key"),
+    ],
+)  # fmt: skip
+def test_a_run_that_cannot_continue_names_no_line_of_code(
+    state: State, said: str, shown: str | None
+) -> None:
+    """pyinfra's command, which tests cannot import, prints such an error."""
+    text = f"--> pyinfra error in deploys/gpu_node.py line 7: {said}"
+    place = f"{Path(pyinfra.__file__).parent}_cli/exceptions.py"
+    record = logging.LogRecord("pyinfra", logging.WARNING, place, 70, text, None, None, "show")
+    kept = Quiet(state, names=True).filter(record)
+    assert (record.getMessage() if kept else None) == shown
 
 
 @pytest.mark.parametrize(
@@ -222,4 +244,4 @@ def test_a_quiet_run_names_no_steps(
     assert not lines
     kept = [each.getMessage() for each in logged if display.display._filter.filter(each)]
     assert not any("Starting operation" in line for line in kept)
-    assert any("Error: executed 0 commands" in line for line in kept)
+    assert not any("@fake/broken" in line for line in kept), "the table has each error once"

@@ -94,6 +94,13 @@ def test_every_step_that_fails_has_a_code(said: list[str], code: str | None) -> 
             assert found[code] == f'Step "Greet Ada" failed: {last}.'
 
 
+def test_a_step_that_says_why_on_standard_output_is_quoted() -> None:
+    """As the operations of users do: a quiet run shows their output nowhere else."""
+    answers: dict[str, object] = {"echo Ada": {"success": False, "stdout": ["E: no such person"]}}
+    (part, _) = run("Ada", answers=answers).gather()
+    assert part.errors == ["Greet Ada\n  | E: no such person"]
+
+
 def test_a_preview_in_a_run_that_changes_hosts_does_not_make_it_a_dry_one() -> None:
     report = run("Ada", previewed=True)
     assert not report.dry
