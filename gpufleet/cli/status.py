@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.run.report_file import FileKind, print_lost, write_file
 from gpufleet.status.clusters import cluster_rows
 from gpufleet.status.export import as_csv, fleet_json
-from gpufleet.status.groups import PROPERTIES, Property
+from gpufleet.status.groups import PROPERTIES, has_property
 from gpufleet.status.metrics import STATUS_METRICS_PREFIX, status_metrics_text
 from gpufleet.status.models import FLAGS, Flag, FleetStatus
 from gpufleet.status.page import as_html
@@ -49,7 +48,10 @@ def parse_flags(context: click.Context, option: click.Parameter, given: str) -> 
 @click.argument("inventory", type=click.Path())
 @limit_option
 @click.option(
-    "--group-by", "by", type=click.Choice(PROPERTIES), help="One line for each value of it."
+    "--group-by",
+    "by",
+    metavar="PROPERTY",
+    help=f"One line for each value: {', '.join(PROPERTIES)}, or a data key, such as rack.",
 )
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--csv", "as_csv_", is_flag=True, help="Print CSV instead of a table.")
@@ -67,7 +69,7 @@ def parse_flags(context: click.Context, option: click.Parameter, given: str) -> 
 def status(
     inventory: str,
     limit: tuple[str, ...],
-    by: Property | None,
+    by: str | None,
     as_json_: bool,
     as_csv_: bool,
     html: str | None,
@@ -87,6 +89,9 @@ def status(
     now = int(time.time())
     fleet = fleet_of(inventory, hosts, (), load_catalog(), now)
     fleet = replace(fleet, clusters=cluster_rows(clusters, parts))
+    if by and not has_property(fleet, by):
+        known = ", ".join(PROPERTIES)
+        raise click.UsageError(f"--group-by {by}: no host has this data key; or use {known}.")
     written = page is None or write_file(page, lambda: as_html(fleet, now))
     written = _write_metrics(metrics, fleet, now) and written
     if as_json_:
@@ -99,7 +104,7 @@ def status(
         show_groups(result_console(), fleet, by)
     else:
         show_status(result_console(), fleet)
-    ended = exit_status(fleet, fail_on, drift=drift) if written else ExitStatus.FAILED
+    ended = fleet.exit_status(fail_on, drift=drift) if written else ExitStatus.FAILED
     click.get_current_context().exit(ended)
 
 
@@ -112,12 +117,3 @@ def _write_metrics(path: Path | None, fleet: FleetStatus, now: int) -> bool:
         print_lost(path, error)
         return False
     return True
-
-
-def exit_status(fleet: FleetStatus, fail_on: Sequence[Flag] = (), *, drift: bool) -> int:
-    """The exit status; with `drift`, like that of terraform's -detailed-exitcode."""
-    if not all(row.reached for row in fleet.all_rows) or (drift and fleet.unclear):
-        return ExitStatus.FAILED
-    if any(flag in row.flags for row in fleet.all_rows for flag in fail_on):
-        return ExitStatus.FAILED
-    return ExitStatus.DRIFT if drift and fleet.drifted else ExitStatus.CONVERGED

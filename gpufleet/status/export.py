@@ -10,7 +10,7 @@ from typing import Any
 
 from gpufleet import __version__
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Group, Property, by_property
+from gpufleet.status.groups import Group, by_property
 from gpufleet.status.models import ClusterRow, FleetStatus, Row
 
 SCHEMA = 1  # version of the JSON; increased when a field is removed or changes its meaning
@@ -30,7 +30,7 @@ def _utc(now: int) -> str:
     return datetime.fromtimestamp(now, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def fleet_json(fleet: FleetStatus, now: int, by: Property | None = None) -> dict[str, Any]:
+def fleet_json(fleet: FleetStatus, now: int, by: str | None = None) -> dict[str, Any]:
     """Every host with its flags, and the groups by a property if `by` is set."""
     groups = [
         {
@@ -78,7 +78,7 @@ def _cluster(row: ClusterRow) -> dict[str, Any]:
     }
 
 
-def as_csv(fleet: FleetStatus, now: int, by: Property | None = None) -> str:
+def as_csv(fleet: FleetStatus, now: int, by: str | None = None) -> str:
     """A line per host and cluster, or per group of hosts. Blanks separate the items of a list.
 
     `now`: seconds since 1970; each line ends with it, so that the files of many days are a history.

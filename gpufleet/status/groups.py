@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 from gpufleet.status.models import FLAGS, Flag, FleetStatus, Row
 
-Property = Literal["model", "driver", "os", "kernel", "group"]
-PROPERTIES: tuple[Property, ...] = get_args(Property)
-_VALUES: Mapping[Property, Callable[[Row], str]] = {
+_VALUES: Mapping[str, Callable[[Row], str]] = {
     "model": lambda row: row.model,
     "driver": lambda row: row.driver,
     "os": lambda row: row.os,
     "kernel": lambda row: row.kernel,
-    "group": lambda row: ", ".join(row.groups),
 }
+GROUP = "group"
+PROPERTIES = (*_VALUES, GROUP)  # besides data keys of the inventory
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +45,32 @@ def group_equal_rows(rows: Sequence[Row]) -> list[tuple[Row, ...]]:
     return group_rows(rows, lambda row: (row.reached, row.texts, row.flags))
 
 
-def by_property(fleet: FleetStatus, name: Property) -> list[Group]:
-    """Groups of hosts by a property, the largest first. Unreachable hosts have no value."""
-    value = _VALUES[name]
+def has_property(fleet: FleetStatus, name: str) -> bool:
+    """True for one of PROPERTIES and for a data key that a host of the inventory has."""
+    return name in PROPERTIES or any(name in row.data for row in fleet.rows)
+
+
+def by_property(fleet: FleetStatus, name: str) -> list[Group]:
+    """Groups of hosts by a property or a data key, the largest first. Unreachable hosts have only
+    data and inventory groups."""
+    value = _value_of_groups(fleet) if name == GROUP else _VALUES.get(name, _value_of_key(name))
     groups = [Group(value(rows[0]), rows) for rows in group_rows(fleet.rows, value)]
     return sorted(groups, key=lambda group: -len(group.rows))
+
+
+def _value_of_key(key: str) -> Callable[[Row], str]:
+    return lambda row: row.data.get(key, "")
+
+
+def _value_of_groups(fleet: FleetStatus) -> Callable[[Row], str]:
+    """The inventory groups of a host, without those of every host: they tell no host from another.
+    In a fleet of gpu_nodes, a host in gpu_nodes and rack_a has "rack_a"."""
+    every = set.intersection(*(set(row.groups) for row in fleet.rows)) if fleet.rows else set()
+
+    def value(row: Row) -> str:
+        return ", ".join(name for name in row.groups if name not in every) or ", ".join(row.groups)
+
+    return value
 
 
 def whole_fleet(fleet: FleetStatus) -> Group:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal, get_args
 
 from gpufleet.core.accepted import NOTHING_ACCEPTED, AcceptedFindings, split_accepted
+from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import SAME_MACHINE
@@ -61,6 +62,7 @@ class SeenHost:
     logins: Mapping[str, Logins] = field(default_factory=dict)
     place: Place = NO_PLACE
     accepted: AcceptedFindings = NOTHING_ACCEPTED
+    data: Mapping[str, str] = field(default_factory=dict)  # of the inventory, without secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ class Row:
     steps: tuple[str, ...] = ()  # of its plan
     notes: tuple[Note, ...] = ()
     accepted: tuple[Finding, ...] = ()  # findings that the inventory accepts
+    data: Mapping[str, str] = field(default_factory=dict)  # of the inventory, without secrets
 
     @property
     def gpus(self) -> int:
@@ -187,6 +190,11 @@ class FleetStatus:
         notes = [note for row in self.all_rows for note in row.notes]
         return all(note.finding.severity is Severity.INFO for note in notes)
 
-    @property
-    def drifted(self) -> bool:
-        return any("drift" in row.flags for row in self.all_rows)
+    def exit_status(self, fail_on: Collection[Flag] = (), *, drift: bool) -> ExitStatus:
+        """The exit status; with `drift`, like that of terraform's -detailed-exitcode."""
+        if not all(row.reached for row in self.all_rows) or (drift and self.unclear):
+            return ExitStatus.FAILED
+        found = {flag for row in self.all_rows for flag in row.flags}
+        if found.intersection(fail_on):
+            return ExitStatus.FAILED
+        return ExitStatus.DRIFT if drift and "drift" in found else ExitStatus.CONVERGED

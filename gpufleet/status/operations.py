@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from gpufleet.core.accepted import accepted_of
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.settings import MISSPELT_GROUP
 from gpufleet.core.inventory import misspelt_cluster_group
+from gpufleet.core.secrets import hide_secrets, is_secret_key, plain_urls
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.gather import Gathered, GatherProgress, gather_facts
 from gpufleet.node.settings import load_node_settings
@@ -77,4 +78,17 @@ def _seen(found: Gathered) -> SeenHost:
         problem=found.problem,
         problems=(*inputs.problems, *found.misspelt),
         accepted=accepted_of(found.data),
+        data=keep_plain_data(found.data),
     )
+
+
+def keep_plain_data(data: Mapping[str, Any]) -> dict[str, str]:
+    """The data of a host by which hosts may be grouped: texts and numbers, and no secrets.
+
+    {"rack": 7, "ssh_password": "x"} -> {"rack": "7"}
+    """
+    return {
+        key: hide_secrets(plain_urls(str(value)))
+        for key, value in data.items()
+        if isinstance(value, str | int | float) and not is_secret_key(key)
+    }

@@ -11,7 +11,7 @@ from gpufleet import __version__
 from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.render import render_page
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Property, by_property, group_equal_rows, whole_fleet
+from gpufleet.status.groups import by_property, group_equal_rows, whole_fleet
 from gpufleet.status.models import FLAGS, MEANINGS, FleetStatus
 from gpufleet.status.text import BAD_FLAGS, summary_lines
 
@@ -80,7 +80,7 @@ def _gpus(fleet: FleetStatus) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
-def _sizes(fleet: FleetStatus, name: Property) -> list[tuple[str, int]]:
+def _sizes(fleet: FleetStatus, name: str) -> list[tuple[str, int]]:
     return [(group.value or "none", len(group.rows)) for group in by_property(fleet, name)]
 
 

@@ -60,7 +60,10 @@ def fleet_of(
     known = _named_twice(hosts)
     rows = compare_peers([_readable(host, catalog, now) for host in known])
     today = _day(now)
-    shown = (row.accepting(host.accepted, today) for host, row in zip(known, rows, strict=True))
+    shown = (
+        replace(row.accepting(host.accepted, today), data=host.data)
+        for host, row in zip(known, rows, strict=True)
+    )
     return FleetStatus(inventory, tuple(shown), tuple(map(ClusterRow, clusters)))
 
 

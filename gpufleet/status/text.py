@@ -13,7 +13,7 @@ from gpufleet.core.console import print_finding
 from gpufleet.core.findings import Finding
 from gpufleet.core.names import count_noun, fold_names, same_findings
 from gpufleet.core.visible import one_line
-from gpufleet.status.groups import Group, Property, by_property, group_equal_rows, whole_fleet
+from gpufleet.status.groups import Group, by_property, group_equal_rows, whole_fleet
 from gpufleet.status.models import FLAGS, ClusterRow, Flag, FleetStatus, Row
 
 BAD_FLAGS = ("unreachable", "no-sudo", "unreadable", "blocked", "gpu-fault")  # flags in red
@@ -32,8 +32,9 @@ def show_status(
     _explain(console, fleet, found)
 
 
-def show_groups(console: Console, fleet: FleetStatus, by: Property) -> None:
-    """Print the table with a line for each value of a property, then findings and a summary."""
+def show_groups(console: Console, fleet: FleetStatus, by: str) -> None:
+    """Print the table with a line for each value of a property or data key, then findings and a
+    summary."""
     console.print(_grouped_table(by_property(fleet, by), by))
     _explain(console, fleet, None)
 
@@ -123,8 +124,8 @@ def _cluster_table(rows: Iterable[ClusterRow]) -> Table:
     return table
 
 
-def _grouped_table(groups: Sequence[Group], by: Property) -> Table:
-    table = _plain((by.upper(), "HOSTS", "GPUS", "FLAGS", "NAMES"))
+def _grouped_table(groups: Sequence[Group], by: str) -> Table:
+    table = _plain((one_line(by).upper(), "HOSTS", "GPUS", "FLAGS", "NAMES"))
     for group in groups:
         flags = Text("\n").join(
             Text(f"{number} {flag}", _style(flag)) for flag, number in group.flags.items()

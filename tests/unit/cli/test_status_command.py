@@ -120,6 +120,13 @@ def test_a_misspelt_drift_is_wrong_usage_as_the_page_says(run: Run) -> None:
     assert (done.exit_code, done.stdout) == (ExitStatus.USAGE, "")
 
 
+def test_a_key_that_no_host_has_is_wrong_usage(run: Run) -> None:
+    racked = replace(CALM, data={"rack": "r1"})
+    assert run([racked], "--group-by", "rack").stdout.splitlines()[1].split()[:2] == ["r1", "1"]
+    done = run([racked], "--group-by", "rak")
+    assert (done.exit_code, "--group-by rak: no host has this data key" in done.stderr) == (2, True)
+
+
 def test_json_and_csv_are_all_there_is_on_standard_output(run: Run) -> None:
     found = json.loads(run([CALM, DRIFTED], "--json", "--group-by", "model").stdout)
     assert (list(found["hosts"]), list(found["clusters"])) == (["gpu-01", "gpu-02"], ["lab"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from gpufleet.status.groups import PROPERTIES, by_property
+from gpufleet.status.groups import PROPERTIES, by_property, has_property
 from gpufleet.status.models import FleetStatus
 from gpufleet.status.text import show_groups, show_status
 from tests.unit.status.fleets import bare, fleet, healthy, hostile, seen, silent
@@ -80,6 +81,27 @@ def test_groups_have_every_host_once_the_largest_first(name: str) -> None:
     )
     sizes = [len(group.rows) for group in groups]
     assert sizes == sorted(sizes, reverse=True)
+
+
+def labels(found: FleetStatus, by: str) -> dict[str, tuple[str, ...]]:
+    return {group.value: group.names for group in by_property(found, by)}
+
+
+def test_hosts_are_grouped_by_a_data_key_that_unreachable_hosts_have_too() -> None:
+    racks = {"a": "r1", "b": "r2", "c": "r1"}
+    hosts = [seen("a", healthy()), seen("b", healthy()), silent("c"), seen("d", healthy())]
+    found = fleet(
+        *(replace(host, data={"rack": racks[host.name]} if host.name in racks else {})
+          for host in hosts)
+    )  # fmt: skip
+    assert labels(found, "rack") == {"r1": ("a", "c"), "r2": ("b",), "": ("d",)}
+    assert [has_property(found, name) for name in ("rack", "colour", "os")] == [True, False, True]
+
+
+def test_groups_that_every_host_has_are_left_out_of_the_labels() -> None:
+    groups = {"a": ("gpu_nodes", "rack_a"), "b": ("gpu_nodes", "rack_b"), "c": ("gpu_nodes",)}
+    found = fleet(*(replace(seen(name, healthy()), groups=own) for name, own in groups.items()))
+    assert list(labels(found, "group")) == ["rack_a", "rack_b", "gpu_nodes"]
 
 
 def test_one_of_a_thing_is_singular() -> None:
