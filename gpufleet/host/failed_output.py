@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.causes import find_cause, without_progress
+from gpufleet.core.causes import find_cause, find_telling_line, without_progress
 from gpufleet.core.quoting import keep_output, quote_line, quote_lines
 from gpufleet.core.visible import BAR, bar_lines
 from gpufleet.host.asking import OUTPUT_MARK
@@ -47,7 +47,8 @@ def _without_frame(texts: list[str]) -> list[str]:
 
 def _ours_first(host: str, texts: list[str]) -> list[str]:
     """The script's explanation with the cause that the output names, then the last lines of the
-    output behind bars, then the path of the log with the whole output."""
+    output behind bars, with the line before them that says why the program failed, then the path of
+    the log with the whole output."""
     ours = own_line(host)
     start = next((number for number, text in enumerate(texts) if ours.match(text)), len(texts))
     if start == len(texts):
@@ -58,6 +59,8 @@ def _ours_first(host: str, texts: list[str]) -> list[str]:
         quoted = text.startswith(BAR)
         (output if quoted else explained).append(text[len(BAR) :] if quoted else text)
     shown = without_progress(output)[-LAST_LINES:]
+    if (telling := find_telling_line(output)) not in shown:
+        shown = [telling, *shown[1:]]
     log = [] if shown == output else [f"  See {keep_output(host, output)}"]
     return [
         *map(quote_line, _with_cause(explained, output)),

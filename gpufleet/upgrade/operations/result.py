@@ -6,14 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpufleet.core.causes import find_telling_line
 from gpufleet.core.findings import Finding
-from gpufleet.core.visible import one_line
+from gpufleet.core.quoting import quote_field
+from gpufleet.core.visible import BAR, one_line
 from gpufleet.driver.findings.host import GPU_BUSY
 from gpufleet.host.findings import ANOTHER_RUN, CHANGED_SINCE, REBOOT_FAILED
 from gpufleet.run.report import BAD_STATUSES, HostReport
 from gpufleet.upgrade.findings.hosts import IN_USE
 
-REASON = 300  # characters
+REASON = 500  # characters
+OUTPUT_CHARS = 160  # of them for the line of an output that says why
 # another run is at work on the host, or its GPUs are in use
 BUSY_FINDINGS = (IN_USE, GPU_BUSY, ANOTHER_RUN, CHANGED_SINCE)
 BUSY_CODES = frozenset(kind.code for kind in BUSY_FINDINGS)
@@ -52,6 +55,10 @@ def step_result(found: HostReport | Finding, *, touched: bool) -> StepResult:
 
 
 def _said(errors: list[str]) -> str:
-    """The output of a failed operation, without its name."""
+    """The message of a failed operation, the line of its output that says why, and the remedy."""
     first = errors[0] if errors else "it gave no reason"
-    return " ".join(line.strip(" |") for line in first.splitlines()[1:]) or first
+    lines = [line.removeprefix(BAR) for line in first.splitlines()[1:]]
+    ours = [line.strip() for line in lines if not line.startswith(BAR)]
+    output = (line.removeprefix(BAR) for line in lines if line.startswith(BAR))
+    why = quote_field(find_telling_line(output), OUTPUT_CHARS).rstrip(".")
+    return " ".join([*ours[:1], *([f"It failed with: {why}."] if why else []), *ours[1:]]) or first

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.causes import find_cause
+from gpufleet.core.causes import find_cause, find_telling_line
 from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.host.failed_output import for_people
 from gpufleet.host.shell import script_file
@@ -86,6 +86,41 @@ def people(*texts: str) -> list[str]:
     return [line.line for line in lines]
 
 
+DKMS = [
+    "Building module:",
+    "/var/lib/dkms/nvidia/580/build/nv.c:12:9: error: too few arguments",
+    "Error! Bad return status for module build on kernel: 5.15.0-122-generic (x86_64)",
+    "dpkg: error processing package nvidia-dkms-580 (--configure):",
+    *(f"dpkg: dependency problems prevent configuration of package-{n}" for n in range(9)),
+    "E: Sub-process /usr/bin/dpkg returned an error code (1)",
+]
+
+
+@pytest.mark.parametrize(
+    ("output", "telling"),
+    [
+        (DKMS, DKMS[1]),
+        (DKMS[:1] + DKMS[2:], DKMS[2]),
+        (DKMS[3:], DKMS[3]),
+        (["E: Unable to locate package x", DKMS[-1]], "E: Unable to locate package x"),
+        (DKMS[-1:], DKMS[-1]),
+        (["Building initial module for", "Unpacking x (1) ..."], "Building initial module for"),
+        ([], ""),
+    ],
+)
+def test_the_line_that_says_why_is_the_nearest_to_the_cause(
+    output: list[str], telling: str
+) -> None:
+    assert find_telling_line(output) == telling
+
+
+def test_the_line_that_says_why_is_shown_although_it_is_not_among_the_last() -> None:
+    shown = people("GF322 gpu-1: apt failed.", "  Run again.", *(f"  | {line}" for line in DKMS))
+    assert shown[2] == f"  | {DKMS[1]}"
+    assert shown[-2:-1] == [f"  | {DKMS[-1]}"]
+    assert len(shown) == 2 + 8 + 1
+
+
 def test_the_cause_is_first_and_the_log_is_last() -> None:
     first, remedy, *quoted, log = people(*APT)
     space = "No space left on device (/usr/lib/libcuda.so.580.dpkg-new)"
@@ -103,9 +138,11 @@ def test_a_short_output_without_a_known_cause_is_all_there_is() -> None:
 
 
 def test_only_the_last_lines_are_shown() -> None:
-    shown = people("GF322 gpu-1: apt failed.", "  Run again.", *(f"  | E: {n}" for n in range(99)))
+    shown = people(
+        "GF322 gpu-1: apt failed.", "  Run again.", *(f"  | said {n}" for n in range(99))
+    )
     assert [line for line in shown if line.startswith("  | ")] == [
-        f"  | E: {n}" for n in range(91, 99)
+        f"  | said {n}" for n in range(91, 99)
     ]
 
 

@@ -125,6 +125,24 @@ def test_a_host_that_is_away_after_a_reboot_is_waited_for() -> None:
     assert (found.ok, found.reached, found.code) == (False, False, "GF554")
 
 
+def test_the_reason_of_a_failed_roll_back_quotes_the_line_that_says_why() -> None:
+    """The rest of the output is in the run's log."""
+    error = """Restore the packages
+  | GF057 one: The packages could not be installed.
+  |   Repair it, then run `gpufleet upgrade release`.
+  |   | Building initial module for
+  |   | /build/nv.c:12:9: error: implicit declaration of function 'x'
+  |   | Error! Bad return status for module build on kernel: 5.15.0
+  |   | E: Sub-process /usr/bin/dpkg returned an error code (1)
+  |   See the whole output: /logs/1"""
+    found = step_result(HostReport("one", status="failed", errors=[error]), touched=True)
+    assert found.reason == (
+        "GF057 one: The packages could not be installed. "
+        "It failed with: /build/nv.c:12:9: error: implicit declaration of function 'x'. "
+        "Repair it, then run `gpufleet upgrade release`. See the whole output: /logs/1"
+    )
+
+
 @pytest.mark.parametrize(
     ("subject", "did"),
     [
