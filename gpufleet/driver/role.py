@@ -169,6 +169,10 @@ class DriverRole(Role[DriverSettings, DriverPlan, DriverEntry]):
     def versions(self, plan: DriverPlan, entry: DriverEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.target or plan.choice.newest_known
 
+    def installed(self, facts: NodeFacts, catalog: Any) -> str | None:
+        module = facts.module_on_disk
+        return facts.loaded_driver or (module and module.version) or facts.library
+
     def files(self, plan: DriverPlan) -> tuple[FileWrite, ...]:
         return (*plan.files, *([plan.components] if plan.components else []))
 

@@ -198,6 +198,10 @@ class Role(ABC, Generic[SettingsOf, PlanOf, EntryOf]):
     def versions(self, plan: PlanOf, entry: EntryOf) -> tuple[str | None, str | None]:
         """Version before and after. None if not installed, or if only the repository knows it."""
 
+    def installed(self, facts: NodeFacts, catalog: Any) -> str | None:
+        """Version on a host without a plan of the role, or None if not installed or not known."""
+        return None
+
     def files(self, plan: PlanOf) -> tuple[FileWrite, ...]:
         """Files that the role writes as a whole."""
         return ()

@@ -138,7 +138,10 @@ class ToolkitRole(Role[ToolkitSettings, ToolkitPlan, ToolkitEntry]):
         }
 
     def described(self, facts: NodeFacts, catalog: Any) -> Iterable[tuple[str, Any]]:
-        yield "toolkit", installed_toolkit(facts, catalog.toolkit.packages.names) or None
+        yield "toolkit", self.installed(facts, catalog)
+
+    def installed(self, facts: NodeFacts, catalog: Any) -> str | None:
+        return installed_toolkit(facts, catalog.toolkit.packages.names) or None
 
     def versions(self, plan: ToolkitPlan, entry: ToolkitEntry) -> tuple[str | None, str | None]:
         return plan.before, plan.choice.version

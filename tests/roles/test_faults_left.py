@@ -37,9 +37,9 @@ def _unlocked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpufleet.host.lock.arm_lock", lambda host, facts: None)
 
 
-def applied(run: Callable[[], None] = deploy, **data: Any) -> HostReport:
+def applied(run: Callable[[], None] = deploy, *, capture: str = CAPTURE, **data: Any) -> HostReport:
     """A run on a host for which no role has anything to do."""
-    answers = {"uname -nrm": facts_of(CAPTURE)}
+    answers = {"uname -nrm": facts_of(capture)}
     common = {"fake_delay": 0.0, "fake_delay_jitter": 0.0, "fake_responses": answers}
     state = State(Inventory((["@fake/host"], {**common, **ALONE, **data}), {}), Config())
     report = RunReport(state)
@@ -63,6 +63,20 @@ def test_a_host_with_too_few_gpus_fails_at_the_end() -> None:
     assert part.status == "failed"
     found = [each for each in part.findings if each.code == "GF152"]
     assert [each.blocks for each in found] == [True], "once, and no longer as a warning"
+
+
+@pytest.mark.parametrize("run", [plan, deploy])
+def test_a_host_that_lost_its_gpus_keeps_its_versions(run: Callable[[], None]) -> None:
+    gpus = [line for line in CAPTURE.splitlines(keepends=True) if " 0x20b2 " in line]
+    capture = CAPTURE
+    for line in gpus:
+        capture = capture.replace(line, "")
+    part = applied(run, capture=capture, node_gpus=len(gpus), toolkit_enabled=True)
+    assert (part.status, len(gpus)) == ("failed", 2)
+    for name in ("driver", "toolkit"):
+        found = part.roles[name]
+        assert found["before"] == found["after"], name
+        assert found["after"], name
 
 
 def test_the_plan_of_such_a_host_fails_too() -> None:

@@ -255,8 +255,13 @@ def _fill(part: HostReport, node: RunNode) -> None:
 
 
 def _fill_versions(part: HostReport, plan: NodePlan, facts: NodeFacts) -> None:
-    """Put versions into the report early: the run may end while it waits for another one."""
+    """Put versions into the report early: the run may end while it waits for another one. A host
+    that lost its GPUs has no plan for them, and keeps what is installed."""
     part.roles = {role.name: {} for role in node_roles()}
+    left = [role for role in node_roles() if role.needs_gpu and not facts.gpus]
+    for role in left:
+        if version := role.installed(facts, load_catalog()):
+            part.roles[role.name] = {"before": version, "after": version}
     for each in plan.wanted:
         role = each.role
         before, after = role.versions(each.plan, facts.provenance.entry(role.entry))
