@@ -16,6 +16,7 @@ from rich.table import Table
 from gpufleet.cli.lazy import LazyGroup
 from gpufleet_sandbox import GPU_KINDS, Sandbox, SandboxError
 from gpufleet_sandbox.faults import FAULTS
+from gpufleet_sandbox.progress import show_progress
 from gpufleet_sandbox.sandbox import every_sandbox
 from gpufleet_sandbox.state import DEFAULT
 from gpufleet_sandbox.status import click_error
@@ -70,9 +71,13 @@ def sandbox() -> None:
 )
 @_on_sandbox
 def up(box: Sandbox, kinds: tuple[str, ...], copies: int, images: str) -> None:
-    """Start hosts and their package mirror: every kind, or those given."""
+    """Start hosts and their package mirror: every kind, or those given.
+
+    The first start builds images and packages, which takes minutes.
+    """
     box.images = images
-    box.up(kinds or GPU_KINDS, copies)
+    with show_progress() as box.progress:
+        box.up(kinds or GPU_KINDS, copies)
 
 
 @sandbox.command()

@@ -96,6 +96,8 @@ class Sandbox:
                 raise SandboxError(kinds.UNKNOWN_HOST(host=kind, known=", ".join(KINDS)))
         with exclusive(self.folder, "up", self.progress):
             raise_limit(cache_dir())
+            if with_mirror and not (cache_dir() / MIRROR).exists():
+                self.progress("the first start builds images and packages, which takes minutes")
             state = self._ready_state()
             self.check_gpus(state, gpus or {})
             names = {MIRROR: MIRROR} if with_mirror else {}
