@@ -94,7 +94,7 @@ def status(inventory: str, as_json: bool, wait: float) -> None:
     try:
         view = await_cluster(targets, wait)
     except Unknown as error:
-        click.echo(str(error), err=True)
+        click.echo(error.text, err=True)
         sys.exit(ExitStatus.FAILED)
     if as_json:
         click.echo(json.dumps(view.as_dict(), indent=2))

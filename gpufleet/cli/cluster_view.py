@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpufleet.core.findings import Finding
 from gpufleet.core.inventory import CONTROL_PLANE
 from gpufleet.core.paths import expand_user_path
 from gpufleet.core.stopped import Stopped
@@ -33,7 +34,11 @@ CLUSTER_POLL_SECONDS = 1.0  # seconds between two reads of a cluster
 
 
 class Unknown(Exception):
-    """The cluster cannot be read. The text has the reason."""
+    """The cluster cannot be read. `text` has the reason, with codes and remedies if known."""
+
+    def __init__(self, reason: str, *known: Finding) -> None:
+        super().__init__(reason)
+        self.text = "\n".join(map(_text, known)) or reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +163,15 @@ def why_not_destroy(kubeconfig: str, nodes: Mapping[str, frozenset[str]]) -> str
 def _asked(kubeconfig: str) -> tuple[str, list[Any], list[Any]]:
     """Version, nodes and pods of the cluster. Raises Unknown."""
     if not kubeconfig:
-        raise Unknown(found.NO_KUBECONFIG(key=KUBECONFIG_KEY).message)
+        missing = found.NO_KUBECONFIG(key=KUBECONFIG_KEY)
+        raise Unknown(missing.message, missing)
     try:
         api = ClusterApi(KubeAccess(str(expand_user_path(kubeconfig))))
         version = str(api.get("/version").get("gitVersion") or "")
         return version, api.list("/api/v1/nodes"), api.list("/api/v1/pods")
     except Stopped as error:
-        raise Unknown(" ".join(f"{each.code} {each.message}" for each in error.findings)) from error
+        reason = " ".join(f"{each.code} {each.message}" for each in error.findings)
+        raise Unknown(reason, *error.findings) from error
 
 
 @contextmanager
@@ -180,5 +187,5 @@ def _file(path: str) -> Path:
     return expand_user_path(path).absolute()
 
 
-def _text(finding: Any) -> str:
+def _text(finding: Finding) -> str:
     return f"{finding.code} {finding.message}\n  {finding.remedy}"

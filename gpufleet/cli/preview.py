@@ -6,10 +6,10 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -17,19 +17,15 @@ from gpufleet import __version__
 from gpufleet.cli.output import print_note
 from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import Finding
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import count_noun, group_by_thing
 from gpufleet.core.process import run_in_front
 from gpufleet.core.visible import one_line
-from gpufleet.run import findings
+from gpufleet.run.plan_contract import Hosts, contract_of_host, plan_differences
 from gpufleet.run.report_file import FileKind, write_file
 
-Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a preview
 PLAN_FILE = FileKind("a plan of gpufleet", (b'"gpufleet_plan"',))
 SCHEMA = 1  # of plan.schema.json
-OF_PLAN = ("steps", "versions", "releases", "digests")
-OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # the rest depends on current work
 
 
 def run_preview(
@@ -92,14 +88,6 @@ class PlanOptions:
 NO_OPTIONS = PlanOptions()
 
 
-def contract_of_host(host: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of a host's report that a run must match."""
-    plan, impact = host["plan"], host["plan"].get("impact", {})
-    kept = {name: plan[name] for name in OF_PLAN if name in plan}
-    kept |= {name: impact[name] for name in OF_IMPACT if name in impact}
-    return {"status": host["status"], **kept}
-
-
 def write_plan(how: PlanOptions, inventory: str, hosts: Hosts | None) -> bool:
     """Write the plan with mode 0600. Returns False without a plan, or if writing fails."""
     if how.out is None or hosts is None:
@@ -158,29 +146,3 @@ def require_plan(planned: Hosts, command: Sequence[str], *, limited: bool) -> No
     whole = count_noun(len({*planned, *now}), "host")
     click.echo(f"Refused: the plan differs on {len(differing)} of {whole}; 0 changed")
     sys.exit(ExitStatus.FAILED)
-
-
-def plan_differences(planned: Hosts, now: Hosts) -> list[tuple[str, Finding]]:
-    """Each host and cluster with a different plan now, and a finding. `now`: from a report."""
-    found = []
-    for name in dict.fromkeys((*planned, *now)):
-        before = planned.get(name)
-        after = contract_of_host(now[name]) if name in now else None
-        if before != after:
-            then, today = _said(before, after), _said(after, before)
-            found.append((name, findings.PLAN_DIFFERS(planned=then, now=today)))
-    return found
-
-
-def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
-    """The part of one plan that the other plan lacks."""
-    if this is None:
-        return "not in the plan"
-    other = other or {}
-    steps = [one_line(step) for step in this["steps"] if step not in other.get("steps", ())]
-    if steps:
-        return "; ".join(steps)
-    if this["status"] != other.get("status"):
-        return str(this["status"])
-    differing = [name for name in this if name != "steps" and this[name] != other.get(name)]
-    return f"the same steps with other {' and '.join(differing)}" if differing else "no such step"

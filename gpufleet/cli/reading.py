@@ -13,7 +13,7 @@ import click
 
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.output import print_note
-from gpufleet.cli.preview import Hosts, hosts_of_report
+from gpufleet.cli.preview import hosts_of_report
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
@@ -21,6 +21,7 @@ from gpufleet.core.process import Process
 from gpufleet.core.python import python_module
 from gpufleet.core.visible import each_line
 from gpufleet.host.gather import GatherProgress, NoInventory, NoSuchHost
+from gpufleet.run.plan_contract import Hosts
 from gpufleet.status.models import SeenHost
 from gpufleet.status.operations import read_hosts
 from gpufleet.verify.inventory import VerifyError, unmatched_limit

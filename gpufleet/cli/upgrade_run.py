@@ -46,7 +46,13 @@ from gpufleet.upgrade.operations.planning import (
 )
 from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
-from gpufleet.upgrade.show import shown_progress, status_dict, status_text, upgrade_plan_text
+from gpufleet.upgrade.show import (
+    shown_progress,
+    status_dict,
+    status_text,
+    text_without_run,
+    upgrade_plan_text,
+)
 from gpufleet.upgrade.subjects import WantedChange
 from gpufleet.verify.inventory import Target as InventoryHost
 
@@ -128,12 +134,13 @@ class Command:
     def abort(self, question: str | None) -> ExitStatus:
         """End an unfinished run. Raises Stopped."""
         names = [target.name for target in self.targets]
-        states = [each.state for each in self.steps.each(self.steps.read, names).values()]
-        open_ = [s for s in states if s and (s.out or not s.ended) and s.phase is not Phase.STUCK]
+        found = list(self.steps.each(self.steps.read, names).values())
+        open_ = [each.state for each in found if each.state and each.state.unfinished]
         if not open_:
-            click.echo("No unfinished run. `gpufleet upgrade release` returns stuck hosts.")
+            text, is_well = text_without_run(found)
+            click.echo(text)
             self.session.close()
-            return ExitStatus.CONVERGED
+            return ExitStatus.CONVERGED if is_well else ExitStatus.FAILED
         self.steps.subject = open_[0].subject
         fleet = self._planned(open_[0].kind, ends=True)
         click.echo(upgrade_plan_text(fleet.plan, fleet.work))

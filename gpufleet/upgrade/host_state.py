@@ -78,6 +78,11 @@ class HostState:
         return self.phase in FINAL_PHASES
 
     @property
+    def unfinished(self) -> bool:
+        """True if a run still has work on the host. A stuck host is not work for a run."""
+        return (self.out or not self.ended) and self.phase is not Phase.STUCK
+
+    @property
     def out_of_service(self) -> bool:
         return self.out or self.phase in WORKING_PHASES or self.phase is Phase.STUCK
 

@@ -24,6 +24,14 @@ from gpufleet.upgrade.models import Plan, list_names
 MAX_SHOWN_HOSTS = 10  # hosts of a wave
 IN_STATUS = ("run", "kind", "subject", "before", "target", "group")
 SCHEMA = 1  # of status.schema.json
+UNFINISHED = (
+    "The run is not finished: the same command goes on with it, `gpufleet upgrade abort INVENTORY` "
+    "ends it."
+)
+RELEASE = (
+    "Repair a stuck host with `gpufleet apply INVENTORY --limit HOST`, then return it with "
+    "`gpufleet upgrade release INVENTORY --limit HOST`."
+)
 NO_NODES: Mapping[str, str] = {}
 CODE = re.compile(r"GF\d{3}\b", re.ASCII)  # of a finding, before its message
 REASONS = {
@@ -150,7 +158,31 @@ def status_text(inventory: str, hosts: Sequence[Status]) -> str:
         lines += ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
     reasons = ((host.name, host.state.why if host.state else host.problem) for host in hosts)
     lines += [f"{name}: {reason}" for name, reason in reasons if reason]
-    return "\n".join(map(one_line, lines))
+    return "\n".join(map(one_line, [*lines, *_ways_out(hosts)]))
+
+
+def _ways_out(hosts: Sequence[Status]) -> list[str]:
+    """The commands that end an interrupted run and that return stuck hosts."""
+    states = [host.state for host in hosts if host.state]
+    found = []
+    if any(state.unfinished for state in states) and not any(host.holder for host in hosts):
+        found.append(UNFINISHED)
+    if any(state.phase is Phase.STUCK for state in states):
+        found.append(RELEASE)
+    return found
+
+
+def text_without_run(hosts: Sequence[Status]) -> tuple[str, bool]:
+    """The answer of `abort` if no host is in an unfinished run, and whether every host is known to
+    be in service.
+
+    One stuck host -> ("No unfinished run.\\nStuck: gpu-07. …", False)
+    """
+    stuck = [host.name for host in hosts if host.state and host.state.phase is Phase.STUCK]
+    lines = [f"{host.name}: {host.problem}" for host in hosts if host.problem]
+    lines.insert(0, "No unfinished run" + (" on the hosts that answered." if lines else "."))
+    lines += [f"Stuck: {list_names(stuck, MAX_SHOWN_HOSTS)}. {RELEASE}"] if stuck else []
+    return "\n".join(map(one_line, lines)), len(lines) == 1
 
 
 def _move(state: HostState) -> str:

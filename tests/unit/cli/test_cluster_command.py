@@ -281,3 +281,14 @@ def test_without_a_path_the_access_is_unknown() -> None:
     found = cluster_view.why_not_destroy("", {"cp-1": frozenset()})
     assert "GF956" in found
     assert "sets kubernetes_kubeconfig. These hosts are nodes: cp-1." in found
+
+
+def test_a_cluster_that_cannot_be_read_has_its_code_and_its_way_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    targets = [Target("cp-1", ("control_plane",), {})]
+    monkeypatch.setattr(cluster, "targets_of", lambda inventory, limit: targets)
+    done = CliRunner().invoke(cluster.cluster, ["status", "inv.py"])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("GF957 No host of the group control_plane sets ")
+    assert "  Set kubernetes_kubeconfig to the path" in done.stderr

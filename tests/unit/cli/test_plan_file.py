@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 import gpufleet.run
 from gpufleet.cli import deploy, main, preview
+from gpufleet.run.plan_contract import contract_of_host
 from gpufleet.verify.inventory import Target
 
 SCHEMA = json.loads((Path(gpufleet.run.__file__).parent / "plan.schema.json").read_text())
@@ -204,6 +205,6 @@ def test_parts_have_no_plan_file(file: Path, words: list[str]) -> None:
 
 def test_nothing_of_the_host_but_its_plan_is_kept() -> None:
     host = NODE | {"needs": ["x"], "findings": [], "seconds": 3.0}
-    assert set(preview.contract_of_host(host)) == {
+    assert set(contract_of_host(host)) == {
         "status", "steps", "versions", "digests", "sources", "files", "reboot", "unloads_driver"
     }  # fmt: skip

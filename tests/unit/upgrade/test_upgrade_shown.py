@@ -16,10 +16,13 @@ from gpufleet.drain.pods import Leaving
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
 from gpufleet.upgrade.show import (
+    RELEASE,
+    UNFINISHED,
     Status,
     shown_progress,
     status_dict,
     status_text,
+    text_without_run,
     upgrade_plan_text,
 )
 from tests.unit.drain.pods_setup import pod
@@ -84,8 +87,28 @@ def test_the_status_of_hosts_has_its_schema(phase: Phase) -> None:
     assert text[:2] == [f"prod.py: 1 {phase.value}", "at work: ops@there"]
     assert text[3].split()[:3] == ["h", phase.value, "yes"]
     assert f"{STATE.before} -> {STATE.target}" in text[3]
-    assert text[4:] == ["h: why", "away: GF009 …"]
+    ways_out = [RELEASE] if phase is Phase.STUCK else []  # a process is at work on the others
+    assert text[4:] == ["h: why", "away: GF009 …", *ways_out]
     assert status_text("prod.py", [Status("h")]) == "prod.py: no upgrade has been here"
+
+
+def test_a_run_that_nobody_carries_on_has_its_ways_out() -> None:
+    text = status_text("prod.py", [Status("h", STATE.moved(Phase.CHANGING, 5.0), "")])
+    assert text.splitlines()[-1] == UNFINISHED
+    ended = status_text("prod.py", [Status("h", STATE.moved(Phase.DONE, 5.0), "")])
+    assert "gpufleet" not in ended
+
+
+def test_without_a_run_an_abort_names_the_hosts_that_may_be_out_of_service() -> None:
+    done, stuck = (STATE.moved(phase, 5.0) for phase in (Phase.DONE, Phase.STUCK))
+    assert text_without_run([Status("h", done), Status("new")]) == ("No unfinished run.", True)
+    text, is_well = text_without_run([Status("h", stuck), Status("i", problem="GF005 away")])
+    assert text.splitlines() == [
+        "No unfinished run on the hosts that answered.",
+        "i: GF005 away",
+        f"Stuck: h. {RELEASE}",
+    ]
+    assert not is_well
 
 
 def test_a_run_that_goes_on_shows_what_is_done_to_which_host() -> None:

@@ -1,0 +1,48 @@
+"""The part of a host's plan that `apply --plan` must match, and how two plans differ. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpufleet.core.findings import Finding
+from gpufleet.core.visible import one_line
+from gpufleet.run import findings
+
+Hosts = Mapping[str, Mapping[str, Any]]  # by name, as in the report of a preview
+OF_PLAN = ("steps", "versions", "releases", "digests")
+OF_IMPACT = ("sources", "files", "reboot", "unloads_driver")  # the rest depends on current work
+
+
+def contract_of_host(host: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a host's report that a run must match."""
+    plan, impact = host["plan"], host["plan"].get("impact", {})
+    kept = {name: plan[name] for name in OF_PLAN if name in plan}
+    kept |= {name: impact[name] for name in OF_IMPACT if name in impact}
+    return {"status": host["status"], **kept}
+
+
+def plan_differences(planned: Hosts, now: Hosts) -> list[tuple[str, Finding]]:
+    """Each host and cluster with a different plan now, and a finding. `now`: from a report."""
+    found = []
+    for name in dict.fromkeys((*planned, *now)):
+        before = planned.get(name)
+        after = contract_of_host(now[name]) if name in now else None
+        if before != after:
+            then, today = _said(before, after), _said(after, before)
+            found.append((name, findings.PLAN_DIFFERS(planned=then, now=today)))
+    return found
+
+
+def _said(this: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> str:
+    """The part of one plan that the other plan lacks."""
+    if this is None:
+        return "not in the plan"
+    other = other or {}
+    steps = [one_line(step) for step in this["steps"] if step not in other.get("steps", ())]
+    if steps:
+        return "; ".join(steps)
+    if this["status"] != other.get("status"):
+        return str(this["status"])
+    differing = [name for name in this if name != "steps" and this[name] != other.get(name)]
+    return f"the same steps with other {' and '.join(differing)}" if differing else "no such step"
