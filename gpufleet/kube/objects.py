@@ -6,6 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpufleet.core.masks import flat_lines
+
+MAX_SHOWN_FIELDS = 5  # of a changed object
+NOT_LISTED = ("apiVersion", "kind")  # the API leaves them out of the items of a list
 FIELD_MANAGER = "gpufleet"  # field manager of applied fields
 MANAGED_BY_LABELS = {"app.kubernetes.io/managed-by": "gpufleet"}
 Body = Mapping[str, Any]
@@ -47,14 +51,18 @@ class ObjectSet:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """One write. `body`: the whole object, or {} for a deletion."""
+    """One write. `body`: the whole object, or {} for a deletion; `fields`: those that change."""
 
     action: Action
     name: str
     body: Body
+    fields: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.action} {self.name}"
+        """Such as "change gpu-alerts: spec.groups[0].rules[2].expr"."""
+        more = len(self.fields) - MAX_SHOWN_FIELDS
+        shown = [*self.fields[:MAX_SHOWN_FIELDS], *([f"{more} more"] if more > 0 else [])]
+        return f"{self.action} {self.name}" + (f": {', '.join(shown)}" if shown else "")
 
 
 def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:
@@ -65,9 +73,17 @@ def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChang
         if name not in there:
             found.append(ObjectChange("create", name, body))
         elif not _has(there[name], body):
-            found.append(ObjectChange("change", name, body))
+            found.append(ObjectChange("change", name, body, _changed_fields(there[name], body)))
     gone = sorted(set(there) - set(wanted.labelled()))
     return (*found, *(ObjectChange("delete", name, {}) for name in gone))
+
+
+def _changed_fields(live: Body, wanted: Body) -> tuple[str, ...]:
+    """The paths of wanted values that the live object lacks or has otherwise."""
+    there = set(flat_lines(live))
+    lines = (line for line in flat_lines(wanted) if line not in there)
+    paths = dict.fromkeys(line.partition(": ")[0] for line in lines)
+    return tuple(path for path in paths if path not in NOT_LISTED)
 
 
 def is_our_object(live: Body) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
-from pyinfra import host
+import click
+from pyinfra import host, state
 from pyinfra.api import FunctionCommand, Host, State
 
+from gpufleet.core.visible import one_line
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
 from gpufleet.kube.objects import (
@@ -79,6 +81,8 @@ def apply_objects(
             kind = change.body["kind"]
             taken = OBJECT_OF_OTHERS(kind=kind, namespace=wanted.namespace, name=change.name)
             raise ClusterProblem(taken)
+    for change in found if state.config.DIFF and not state.is_executing else ():
+        click.echo(f"    [{one_line(host.name)}] {one_line(str(change))}", err=True)
     for change in found:
         path = f"{wanted.path}/{change.name}"
         call: Callable[[], object] = partial(_apply, api, wanted.namespace, path, change)

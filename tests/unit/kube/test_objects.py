@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.kube.objects import ObjectSet, is_our_object, object_changes
+from gpufleet.kube.objects import ObjectChange, ObjectSet, is_our_object, object_changes
 from gpufleet.monitoring.dashboards import DASHBOARDS_FOLDER, plan_dashboards
 from gpufleet.monitoring.models import load_grafana
 from gpufleet.monitoring.settings import MonitoringSettings
@@ -45,14 +45,29 @@ def test_missing_objects_are_created_and_extra_ones_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [{"data": {"x": "2"}}, {"data": {}}, {"metadata": {"name": "a", "labels": {}}}],
+    ("other", "fields"),
+    [
+        ({"data": {"x": "2"}}, "data.x"),
+        ({"data": {}}, "data.x"),
+        (
+            {"metadata": {"name": "a", "labels": {}}},
+            'metadata.labels."app.kubernetes.io/component"',
+        ),
+    ],
     ids=["value", "key", "labels"],
-)
-def test_different_objects_are_updated(other: dict[str, Any]) -> None:
-    assert [str(change) for change in object_changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])] == [
-        "change a"
-    ]
+)  # fmt: skip
+def test_different_objects_are_updated_and_name_their_fields(
+    other: dict[str, Any], fields: str
+) -> None:
+    (found,) = object_changes(WANTED, [{**LIVE[0], **other}, LIVE[1]])
+    assert str(found).startswith(f"change a: {fields}")
+
+
+def test_the_fields_of_a_large_change_are_counted() -> None:
+    fields = tuple(f"data.{number}" for number in range(8))
+    assert str(ObjectChange("change", "a", {}, fields)) == (
+        "change a: data.0, data.1, data.2, data.3, data.4, 3 more"
+    )
 
 
 def test_an_object_without_our_label_and_fields_is_not_ours() -> None:
