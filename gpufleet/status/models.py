@@ -28,6 +28,7 @@ Flag = Literal[
     "vulnerable",
     "end-of-life",
     "version",
+    "settings",
     "outlier",
     "busy",
 ]
@@ -44,6 +45,7 @@ MEANINGS: Mapping[Flag, str] = {
     "vulnerable": "has known vulnerabilities",
     "end-of-life": "gets no fixes any more",
     "version": "another version is selected or available, or versions do not fit together",
+    "settings": "data in the inventory has no effect, such as a misspelt key",
     "outlier": "differs from most hosts with the same GPUs",
     "busy": "another run or a package manager is active",
 }

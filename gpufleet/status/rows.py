@@ -169,6 +169,7 @@ def _by_settings(
         warned = (each for each in kept if each.severity is Severity.WARNING)
         yield from (Note("version", finding) for finding in warned)
     yield from (Note("blocked", finding) for finding in blockers)
+    yield from (Note("settings", finding) for finding in host.problems if not finding.blocks)
     if row.steps:
         shown = "; ".join(row.steps[:MAX_SHOWN_STEPS])
         left = len(row.steps) - MAX_SHOWN_STEPS

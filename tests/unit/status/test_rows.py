@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpufleet.core.findings import Finding, Severity
+from gpufleet.core.findings.settings import NEAR_MISS
 from gpufleet.facts.kernels import newer_kernel
 from gpufleet.facts.model import (
     Kernel,
@@ -96,6 +97,13 @@ def test_wrong_settings_and_missing_privileges_block() -> None:
     assert (wrong.flags, wrong.steps) == (("blocked",), ())
     assert "driver_brunch" in text(wrong, "blocked")
     assert codes(row(bare(privileged=False)), "blocked") == ["GF505"]
+
+
+def test_data_without_an_effect_is_said() -> None:
+    missed = NEAR_MISS(key="drver_branch", meant="driver_branch")
+    host = replace(seen("a", healthy(), driver_enabled=False), problems=(missed,))
+    (found,) = fleet(host).rows
+    assert [(note.flag, note.finding) for note in found.notes] == [("settings", missed)]
 
 
 def test_a_host_that_did_not_answer_is_a_row_with_its_finding() -> None:
