@@ -17,7 +17,7 @@ _PROGRESS = re.compile(
     r"|Preparing to |Unpacking |Setting up |Processing triggers |Reading (package|state)"
     r"|Building dependency |\s*\d{1,3} ?%|.*\| +[\d.]+ ?[kMG]?B? +[\d:]+( ETA)?\s*$"
 )  # progress lines of apt, dpkg, yum and dnf
-_TELLING = (  # lines that say why a program failed, the nearest to the cause first
+_REASONS = (  # lines that say why a program failed, the nearest to the cause first
     re.compile(r":\d+: (fatal )?error: "),  # compilers
     re.compile(r"Error! "),  # DKMS
     re.compile(r"(?i)error: |dpkg: error |E: (?!Sub-process)"),  # rpm, dpkg, apt
@@ -79,7 +79,7 @@ def find_cause(lines: Sequence[str]) -> Found | None:
     return None
 
 
-def find_telling_line(lines: Iterable[str]) -> str:
+def find_reason_line(lines: Iterable[str]) -> str:
     """The line of an output that says why the program failed: the first error, or else the last
     line that is no progress. "" without lines.
 
@@ -87,8 +87,8 @@ def find_telling_line(lines: Iterable[str]) -> str:
     -> "Error! Bad return status for module build"
     """
     said = without_progress(list(lines)[-MAX_SEARCHED_LINES:])
-    for telling in _TELLING:
-        if found := next((line for line in said if telling.search(line)), ""):
+    for reason in _REASONS:
+        if found := next((line for line in said if reason.search(line)), ""):
             return found
     return said[-1] if said else ""
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.causes import find_cause, find_telling_line, without_progress
+from gpufleet.core.causes import find_cause, find_reason_line, without_progress
 from gpufleet.core.quoting import keep_output, quote_line, quote_lines
 from gpufleet.core.visible import BAR, bar_lines
 from gpufleet.host.asking import OUTPUT_MARK
@@ -59,8 +59,8 @@ def _ours_first(host: str, texts: list[str]) -> list[str]:
         quoted = text.startswith(BAR)
         (output if quoted else explained).append(text[len(BAR) :] if quoted else text)
     shown = without_progress(output)[-LAST_LINES:]
-    if (telling := find_telling_line(output)) not in shown:
-        shown = [telling, *shown[1:]]
+    if (reason := find_reason_line(output)) not in shown:
+        shown = [reason, *shown[1:]]
     log = [] if shown == output else [f"  See {keep_output(host, output)}"]
     return [
         *map(quote_line, _with_cause(explained, output)),

@@ -45,7 +45,7 @@ PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "pr
 REPEATED = frozenset({"print_host_combined_output", "_fail"})
 COUNTS_COMMANDS = "log_error_or_warning"  # pyinfra's "Error: executed 0 commands"
 LAST_WORDS = re.compile(r"No hosts remaining!|Over .*% of hosts failed \(.*%\)")  # of a run
-ENDED = "{why}. The run ends here: see the table below for the reason."
+ENDED_EARLY = "{why}. The run ends here: see the table below for the reason."
 
 
 class DisplayedRun(Protocol):
@@ -205,7 +205,7 @@ def _is_news(record: logging.LogRecord) -> bool:
         return False
     ended = LAST_WORDS.search(str(record.msg)) if record.funcName == "show" else None
     if ended:
-        record.msg = ENDED.format(why=ended.group())
+        record.msg = ENDED_EARLY.format(why=ended.group())
     return not ended or "%" in ended.group()
 
 

@@ -29,7 +29,7 @@ from gpufleet.core.stopped import Stopped
 from gpufleet.core.streams import prepare_streams
 from gpufleet.run import findings
 from gpufleet.run.connection import explain_unreached, hang_up, prepare_connections
-from gpufleet.run.display import ENDED, Display
+from gpufleet.run.display import ENDED_EARLY, Display
 from gpufleet.run.invocation import read_invocation
 from gpufleet.run.lifecycle import SIGNALS, ReportedRun, exit_process, requested_reports
 from gpufleet.run.near_misses import find_misspelt_keys
@@ -171,7 +171,7 @@ class RunReport(ReportedRun, BaseStateCallback):
         if not pyinfra.is_cli:
             raise error
         if "No hosts" not in str(error):  # the table explains this one
-            print_error(ENDED.format(why=error))
+            print_error(ENDED_EARLY.format(why=error))
         self.abandon()
         sys.exit(self.interrupted or ExitStatus.FAILED)
 

@@ -63,7 +63,7 @@ def _value_of_key(key: str) -> Callable[[Row], str]:
 
 
 def _value_of_groups(fleet: FleetStatus) -> Callable[[Row], str]:
-    """The inventory groups of a host, without those of every host: they tell no host from another.
+    """The inventory groups of a host, without those of every host, which distinguish none.
     In a fleet of gpu_nodes, a host in gpu_nodes and rack_a has "rack_a"."""
     every = set.intersection(*(set(row.groups) for row in fleet.rows)) if fleet.rows else set()
 

@@ -24,11 +24,11 @@ from gpufleet.upgrade.models import Plan, list_names
 MAX_SHOWN_HOSTS = 10  # hosts of a wave
 IN_STATUS = ("run", "kind", "subject", "before", "target", "group")
 SCHEMA = 1  # of status.schema.json
-UNFINISHED = (
+RUN_GOES_ON = (
     "The run is not finished: the same command goes on with it, `gpufleet upgrade abort INVENTORY` "
     "ends it."
 )
-RELEASE = (
+RELEASE_STUCK = (
     "Repair a stuck host with `gpufleet apply INVENTORY --limit HOST`, then return it with "
     "`gpufleet upgrade release INVENTORY --limit HOST`."
 )
@@ -166,9 +166,9 @@ def _ways_out(hosts: Sequence[Status]) -> list[str]:
     states = [host.state for host in hosts if host.state]
     found = []
     if any(state.unfinished for state in states) and not any(host.holder for host in hosts):
-        found.append(UNFINISHED)
+        found.append(RUN_GOES_ON)
     if any(state.phase is Phase.STUCK for state in states):
-        found.append(RELEASE)
+        found.append(RELEASE_STUCK)
     return found
 
 
@@ -181,7 +181,7 @@ def text_without_run(hosts: Sequence[Status]) -> tuple[str, bool]:
     stuck = [host.name for host in hosts if host.state and host.state.phase is Phase.STUCK]
     lines = [f"{host.name}: {host.problem}" for host in hosts if host.problem]
     lines.insert(0, "No unfinished run" + (" on the hosts that answered." if lines else "."))
-    lines += [f"Stuck: {list_names(stuck, MAX_SHOWN_HOSTS)}. {RELEASE}"] if stuck else []
+    lines += [f"Stuck: {list_names(stuck, MAX_SHOWN_HOSTS)}. {RELEASE_STUCK}"] if stuck else []
     return "\n".join(map(one_line, lines)), len(lines) == 1
 
 

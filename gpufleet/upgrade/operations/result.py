@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufleet.core.causes import find_telling_line
+from gpufleet.core.causes import find_reason_line
 from gpufleet.core.findings import Finding
 from gpufleet.core.quoting import quote_field
 from gpufleet.core.visible import BAR, one_line
@@ -60,5 +60,5 @@ def _said(errors: list[str]) -> str:
     lines = [line.removeprefix(BAR) for line in first.splitlines()[1:]]
     ours = [line.strip() for line in lines if not line.startswith(BAR)]
     output = (line.removeprefix(BAR) for line in lines if line.startswith(BAR))
-    why = quote_field(find_telling_line(output), OUTPUT_CHARS).rstrip(".")
+    why = quote_field(find_reason_line(output), OUTPUT_CHARS).rstrip(".")
     return " ".join([*ours[:1], *([f"It failed with: {why}."] if why else []), *ours[1:]]) or first

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyinfra.connectors.util import OutputLine
 
-from gpufleet.core.causes import find_cause, find_telling_line
+from gpufleet.core.causes import find_cause, find_reason_line
 from gpufleet.host.asking import OUTPUT_MARK
 from gpufleet.host.failed_output import for_people
 from gpufleet.host.shell import script_file
@@ -97,7 +97,7 @@ DKMS = [
 
 
 @pytest.mark.parametrize(
-    ("output", "telling"),
+    ("output", "reason"),
     [
         (DKMS, DKMS[1]),
         (DKMS[:1] + DKMS[2:], DKMS[2]),
@@ -108,10 +108,8 @@ DKMS = [
         ([], ""),
     ],
 )
-def test_the_line_that_says_why_is_the_nearest_to_the_cause(
-    output: list[str], telling: str
-) -> None:
-    assert find_telling_line(output) == telling
+def test_the_line_that_says_why_is_the_nearest_to_the_cause(output: list[str], reason: str) -> None:
+    assert find_reason_line(output) == reason
 
 
 def test_the_line_that_says_why_is_shown_although_it_is_not_among_the_last() -> None:

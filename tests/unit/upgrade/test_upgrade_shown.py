@@ -16,8 +16,8 @@ from gpufleet.drain.pods import Leaving
 from gpufleet.upgrade.host_state import HostState, Phase
 from gpufleet.upgrade.models import LeftOut, Limits, Plan
 from gpufleet.upgrade.show import (
-    RELEASE,
-    UNFINISHED,
+    RELEASE_STUCK,
+    RUN_GOES_ON,
     Status,
     shown_progress,
     status_dict,
@@ -87,14 +87,14 @@ def test_the_status_of_hosts_has_its_schema(phase: Phase) -> None:
     assert text[:2] == [f"prod.py: 1 {phase.value}", "at work: ops@there"]
     assert text[3].split()[:3] == ["h", phase.value, "yes"]
     assert f"{STATE.before} -> {STATE.target}" in text[3]
-    ways_out = [RELEASE] if phase is Phase.STUCK else []  # a process is at work on the others
+    ways_out = [RELEASE_STUCK] if phase is Phase.STUCK else []  # a process is at work on the others
     assert text[4:] == ["h: why", "away: GF009 …", *ways_out]
     assert status_text("prod.py", [Status("h")]) == "prod.py: no upgrade has been here"
 
 
 def test_a_run_that_nobody_carries_on_has_its_ways_out() -> None:
     text = status_text("prod.py", [Status("h", STATE.moved(Phase.CHANGING, 5.0), "")])
-    assert text.splitlines()[-1] == UNFINISHED
+    assert text.splitlines()[-1] == RUN_GOES_ON
     ended = status_text("prod.py", [Status("h", STATE.moved(Phase.DONE, 5.0), "")])
     assert "gpufleet" not in ended
 
@@ -106,7 +106,7 @@ def test_without_a_run_an_abort_names_the_hosts_that_may_be_out_of_service() -> 
     assert text.splitlines() == [
         "No unfinished run on the hosts that answered.",
         "i: GF005 away",
-        f"Stuck: h. {RELEASE}",
+        f"Stuck: h. {RELEASE_STUCK}",
     ]
     assert not is_well
 
