@@ -30,7 +30,7 @@ HOSTS = (seen("a", healthy()), seen("b", bare()), silent("c"), seen("d", bare(),
 @pytest.mark.parametrize("by", [None, *PROPERTIES])
 def test_json_fits_its_schema(by: str | None) -> None:
     for found in (fleet(*HOSTS, clusters=("lab",)), hostile()):
-        document = json.loads(json.dumps(fleet_json(found, NOW, by)))  # type: ignore[arg-type]
+        document = json.loads(json.dumps(fleet_json(found, NOW, by)))
         jsonschema.validate(document, SCHEMA)
         assert document["group_by"] == by
     assert document["time"] == "2026-11-25T09:46:40Z"
@@ -102,7 +102,7 @@ def test_csv_of_groups_has_a_line_per_value() -> None:
 
 @pytest.mark.parametrize("by", [None, "driver"])
 def test_no_cell_is_a_formula_or_more_than_a_line(by: str | None) -> None:
-    text = as_csv(hostile(), NOW, by)  # type: ignore[arg-type]
+    text = as_csv(hostile(), NOW, by)
     lines = list(csv.reader(io.StringIO(text)))
     assert len(lines) == len(text.splitlines()) == (3 if by else 4)
     assert [cell for line in lines for cell in line if cell.startswith(("=", "+", "-", "@"))] == []

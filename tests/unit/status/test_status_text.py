@@ -75,7 +75,7 @@ def test_a_group_has_a_line_for_each_value() -> None:
 @pytest.mark.parametrize("name", PROPERTIES)
 def test_groups_have_every_host_once_the_largest_first(name: str) -> None:
     found = many()
-    groups = by_property(found, name)  # type: ignore[arg-type]
+    groups = by_property(found, name)
     assert sorted(host for group in groups for host in group.names) == sorted(
         row.name for row in found.rows
     )
