@@ -61,6 +61,8 @@ def _is_source(name: str, state: str) -> bool:
 def _traits(facts: NodeFacts) -> Iterator[Trait]:
     if facts.listed and facts.listed.mig_devices:
         yield "mig"
+    if facts.kubelet:
+        yield "kubelet"
     if facts.cluster_host.name and facts.cluster_host.cgroups == 2:
         yield "cgroups-v2"
     path = facts.module_on_disk.path if facts.module_on_disk else ""

@@ -34,6 +34,7 @@ Trait = Literal[
     "compressed-module",
     "gke",
     "k3s",
+    "kubelet",
     "mig",
     "nvidia-current",  # Debian's name of the module
     "operator-driver",  # the GPU Operator installs the driver

@@ -59,7 +59,8 @@ def _ours_first(host: str, texts: list[str]) -> list[str]:
         quoted = text.startswith(BAR)
         (output if quoted else explained).append(text[len(BAR) :] if quoted else text)
     shown = without_progress(output)[-LAST_LINES:]
-    if (reason := find_reason_line(output)) not in shown:
+    reason = find_reason_line(output)
+    if reason and reason not in shown:
         shown = [reason, *shown[1:]]
     log = [] if shown == output else [f"  See {keep_output(host, output)}"]
     return [

@@ -43,7 +43,7 @@ STAGES: dict[StateStage, Stage] = {
 PER_HOST = frozenset({"connect", "load_file", "run_host_op", "_run_host_op", "print_rows"})
 # functions that print the output and the findings of a failed step, which the table repeats
 REPEATED = frozenset({"print_host_combined_output", "_fail"})
-COUNTS_COMMANDS = "log_error_or_warning"  # pyinfra's "Error: executed 0 commands"
+COUNTS_COMMANDS = re.compile(r"executed \d+ commands")  # pyinfra's words after a failed step
 LAST_WORDS = re.compile(r"No hosts remaining!|Over .*% of hosts failed \(.*%\)")  # of a run
 ENDED_EARLY = "{why}. The run ends here: see the table below for the reason."
 
@@ -183,7 +183,7 @@ class Quiet(logging.Filter):
         self._state, self._names = state, names
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if is_quiet() and record.levelno == logging.ERROR and record.funcName in REPEATED:
+        if self._is_repeated(record):
             return False
         if not _of_pyinfra(record):
             return True
@@ -197,11 +197,17 @@ class Quiet(logging.Filter):
             return False
         return self._names or record.funcName == "log"
 
+    def _is_repeated(self, record: logging.LogRecord) -> bool:
+        """True for the output of a failed step with --quiet. That of a fact is in no table."""
+        steps = self._state.current_stage == StateStage.Execute
+        error = record.levelno == logging.ERROR and record.funcName in REPEATED
+        return is_quiet() and steps and error
+
 
 def _is_news(record: logging.LogRecord) -> bool:
     """False for a warning or error of pyinfra that gpufleet's table explains. The line about too
     many failed hosts gets gpufleet's words."""
-    if record.levelno == logging.ERROR and record.funcName == COUNTS_COMMANDS:
+    if record.levelno == logging.ERROR and COUNTS_COMMANDS.search(record.getMessage()):
         return False
     ended = LAST_WORDS.search(str(record.msg)) if record.funcName == "show" else None
     if ended:

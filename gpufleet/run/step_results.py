@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from pyinfra.api import Host
+from pyinfra.api.operation import OperationMeta
 
 from gpufleet.core.quoting import quote_last_line
 from gpufleet.core.secrets import hide_secrets
@@ -20,6 +21,15 @@ def own_line(host: str) -> re.Pattern[str]:
     return re.compile(rf"GF\d{{3}} {re.escape(one_line(host))}: ")
 
 
+def _shown_lines(meta: OperationMeta, own: re.Pattern[str]) -> list[str]:
+    """The first lines of a failed step of gpufleet, which begin with its finding, and the last ones
+    of the user's, which end with the reason."""
+    said = (meta.stderr_lines, meta.stdout_lines)
+    lines = next(filter(None, ([line for line in text if line.strip()] for text in said)), [])
+    first = lines[:ERROR_LINES]
+    return first if any(map(own.match, first)) else lines[-ERROR_LINES:]
+
+
 def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
     """Count changes, and report operations that failed or that the end of the run interrupted.
     `begun`: an operation of the host was started."""
@@ -33,8 +43,7 @@ def add_operations(part: HostReport, host: Host, *, begun: bool) -> None:
         elif meta.did_change():
             part.changed += 1
         elif meta.did_error():
-            lines = [line for line in meta.stderr_lines or meta.stdout_lines if line.strip()]
-            shown = list(map(hide_secrets, lines[:ERROR_LINES]))
+            shown = list(map(hide_secrets, _shown_lines(meta, own_line(host.name))))
             part.errors.append("\n".join([one_line(name), *bar_lines(shown)]))
             known = any(found.blocks for found in part.findings)
             if not known and not any(map(own_line(host.name).match, shown)):

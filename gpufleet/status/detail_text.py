@@ -27,7 +27,7 @@ def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, li
     system, kernel, driver = has["system"], has["kernel"], has["driver"]
     manager = system["package_manager"] or "no package manager"
     yield "system", [f"{system['name']} ({system['code']})"]
-    yield "packages by", [f"{manager}: {system['package_manager_state']}"]
+    yield "package manager", [f"{manager}: {system['package_manager_state']}"]
     headers = "installed" if kernel["headers"] else "missing"
     newer = [f"newer, not running: {kernel['newer']}"] if kernel["newer"] else []
     running = f"{kernel['release']} {kernel['architecture']}, headers {headers}"
@@ -55,8 +55,8 @@ def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, li
     yield "runtimes", [_runtime(runtime) for runtime in has["runtimes"]]
     pods = [f"kubelet, {count_noun(has['gpu_pods'], 'GPU pod')}"] if has["kubelet"] else []
     yield "on the GPUs", [*has["gpu_processes"], *pods]
-    yield "metrics by", has["collectors"]
-    yield "recorded", ["by gpufleet" if has["recorded"] else "nothing"]
+    yield "metrics from", has["collectors"]
+    yield "installed by", ["gpufleet" if has["recorded"] else "not by gpufleet"]
     yield "plan", list(steps)
 
 

@@ -112,7 +112,7 @@ def test_the_fleet_in_one_table(bare_host: HostFactory, tmp_path: Path) -> None:
         assert len(deep["missing_gpus"]) == 1
         shown = fleet.run("doctor", group="ubuntu2204")
         assert shown.returncode == 0
-        assert f"GPUs missing    at {deep['missing_gpus'][0]}" in shown.stdout
+        assert f"GPUs missing     at {deep['missing_gpus'][0]}" in shown.stdout
         assert fleet.run("status", "--fail-on", "gpu-fault").returncode == 1
         planned = fleet.run("plan", group="ubuntu2204")
         assert (planned.returncode, "GF725 blocker" in planned.stdout) == (1, True), planned.stdout

@@ -118,7 +118,7 @@ def test_a_lost_gpu_is_found() -> None:
     assert parts["missing_gpus"] == [slots[1]]
     assert "GF725" in {finding["code"] for finding in parts["findings"]}
     text = printed(lost)
-    assert f"GPUs missing    at {slots[1]}" in text
+    assert f"GPUs missing     at {slots[1]}" in text
     assert "GF725 warning gpu-07" in text
 
 

@@ -125,7 +125,7 @@ def test_a_run_that_leaves_a_combination_is_not_warned_of_it() -> None:
 
 
 def test_a_version_that_only_the_repository_knows_is_not_judged() -> None:
-    bad = Components({"driver": "570.148.08"}, frozenset({"mig"}))
+    bad = Components({"driver": "570.148.08"}, frozenset({"mig", "kubelet"}))
     assert ids(bad) == ["driver-570-mig"]
     assert ids(bad, Components({"driver": ""})) == []
 

@@ -13,7 +13,9 @@ from gpufleet.facts.gpu import Listed
 from gpufleet.facts.model import ClusterHost, DkmsModule, Kernel, ModuleOnDisk, Package, Runtime
 from tests.unit.hosts import bare_host
 
-pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
+pytestmark = pytest.mark.claim(
+    "The versions of a host's components come from its packages and facts.", level=1
+)
 
 HEADERS = Kernel("6.12.22+deb13-amd64", "x86_64", headers=True)
 ADDED = DkmsModule("nvidia", "535.216.03", "", "added")

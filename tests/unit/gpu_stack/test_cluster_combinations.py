@@ -13,7 +13,9 @@ from gpufleet.kube.facts import ClusterFacts, ServerVersion
 from gpufleet.kube.node_answers import parse_node
 from tests.unit.gpu_stack.gpu_clusters import FACTS, LABEL, node, stack
 
-pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
+pytestmark = pytest.mark.claim(
+    "A cluster's plan warns of known-bad combinations of charts and nodes.", level=1
+)
 
 NO_DRIVER = (node("gpu-1", LABEL), node("gpu-2", LABEL))  # the operator installs all of it
 

@@ -17,7 +17,9 @@ from gpufleet.node.plan import plan_node
 from gpufleet.node.settings import load_node_settings
 from tests.unit.hosts import bare_host, converged_host
 
-pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
+pytestmark = pytest.mark.claim(
+    "A plan warns of known-bad combinations of versions before a change.", level=1
+)
 
 
 def judged(facts: NodeFacts, **data: Any) -> dict[str, Severity]:
@@ -57,7 +59,7 @@ def test_a_toolkit_is_judged_with_the_runtime_that_is_there() -> None:
     containerd = Runtime("containerd", "2.2.1", "containerd.service", "", running=True)
     facts = converged_host("580.178.04", runtimes={"containerd": containerd})
     bad = judged(facts, toolkit_version="1.18.0")
-    assert bad["toolkit-1.18.0-drop-in"] is Severity.WARNING
+    assert bad["toolkit-1.18.0-drop-in"] is Severity.INFO
     assert not [name for name in judged(facts, toolkit_version="1.20.1") if "1.18.0" in name]
     older = replace(containerd, version="1.7.33")
     facts = replace(facts, runtimes={"containerd": older})
@@ -65,10 +67,11 @@ def test_a_toolkit_is_judged_with_the_runtime_that_is_there() -> None:
 
 
 def test_what_is_there_is_judged_even_if_nothing_changes() -> None:
-    facts = converged_host("570.148.08", listed=Listed(1, mig_devices=2))
+    facts = converged_host("570.148.08", listed=Listed(1, mig_devices=2), kubelet=True)
     kept = {"driver_version": "570.148.08", "toolkit_enabled": False}
     assert judged(facts, **kept) == {"driver-570-mig": Severity.WARNING}
     assert judged(replace(facts, listed=Listed(1)), **kept) == {}
+    assert judged(replace(facts, kubelet=False), **kept) == {}
 
 
 def test_a_plan_that_leaves_a_combination_does_not_report_it() -> None:

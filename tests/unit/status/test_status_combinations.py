@@ -13,11 +13,13 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.status.detail import host_details
 from tests.unit.status.fleets import NOW, fleet, healthy, row, seen
 
-pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
+pytestmark = pytest.mark.claim(
+    "The status of a fleet flags known-bad combinations of versions.", level=1
+)
 
 
 def bad_host() -> NodeFacts:
-    return replace(healthy("570.148.08"), listed=Listed(1, mig_devices=2))
+    return replace(healthy("570.148.08"), listed=Listed(1, mig_devices=2), kubelet=True)
 
 
 def test_a_combination_is_a_flag_of_the_host() -> None:
