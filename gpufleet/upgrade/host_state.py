@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from gpufleet.core.quoting import quote_field
 from gpufleet.core.secrets import hide_secrets
 from gpufleet.core.visible import one_line
 from gpufleet.facts.files import HOME
@@ -90,6 +91,16 @@ class HostState:
         """The state with a new phase. Without a new reason it keeps the earlier one."""
         why = one_line(hide_secrets(why))[:LONGEST_WHY] or self.why
         return replace(self, phase=phase, since=now, why=why, **more)
+
+
+def both_reasons(roll_back: str, change: str) -> str:
+    """Why a roll-back failed, then why the change did, each in half of the state's space.
+
+    ("GF340 …", "GF550 h: DKMS did not build …") -> "GF340 …; its change: GF550 h: DKMS did …"
+    """
+    between = "; its change: "
+    most = (LONGEST_WHY - len(between)) // 2
+    return f"{quote_field(roll_back, most)}{between}{quote_field(change, most)}"
 
 
 _STATE = TypeAdapter(HostState)

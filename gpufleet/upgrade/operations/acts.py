@@ -13,7 +13,7 @@ from gpufleet.kube.operations.refused import ApiError, is_final
 from gpufleet.upgrade.decide import Do
 from gpufleet.upgrade.findings.nodes import CHECK_REFUSED, NODE_REFUSED
 from gpufleet.upgrade.findings.runs import COMMAND_FAILED
-from gpufleet.upgrade.host_state import Phase
+from gpufleet.upgrade.host_state import Phase, both_reasons
 from gpufleet.upgrade.models import list_names
 from gpufleet.upgrade.operations.hooks import run_command
 from gpufleet.upgrade.operations.result import StepResult
@@ -177,7 +177,7 @@ def restore_act(run: UpgradeRun, name: str) -> None:
     if result.ok:
         run.write(name, Phase.DONE if run.goes_back else Phase.REVERTED, behind=False)
     elif not _may_succeed(run, name, result):
-        run.write(name, Phase.STUCK, f"{result.reason}; its change: {state.why}")
+        run.write(name, Phase.STUCK, both_reasons(result.reason, state.why))
         leave_behind(run, name)
 
 

@@ -160,7 +160,7 @@ DEVICE_NODES = check(
     "GF740",
     "Device nodes missing",
     "/dev/nvidiactl, /dev/nvidia-uvm and one /dev/nvidiaN per GPU must exist.",
-    "Run `nvidia-modprobe -c0 -u`; if that does not help, reboot.",
+    "Run `nvidia-smi -L && nvidia-modprobe -u -c 0`; if that does not help, reboot.",
 )
 GPU_COUNT = check(
     "GF741",

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from gpufleet.upgrade.host_state import (
+    LONGEST_WHY,
     MAX_STATE_BYTES,
     SCHEMA,
     HostState,
     Phase,
+    both_reasons,
     parse_state,
     state_text,
 )
@@ -68,3 +70,10 @@ def test_what_no_run_writes_is_refused(change: dict[str, Any]) -> None:
 def test_what_is_no_state_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         parse_state(text)
+
+
+def test_a_long_roll_back_leaves_room_for_the_reason_of_the_change() -> None:
+    found = both_reasons("GF340 h: " + "x" * 500, "GF550 h: not built: nv.c:12: error " + "y" * 500)
+    assert len(found) <= LONGEST_WHY
+    assert "…; its change: GF550 h: not built: nv.c:12: error y" in found
+    assert found.endswith("…")
