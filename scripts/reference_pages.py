@@ -183,8 +183,8 @@ def combinations_page() -> str:
         f"{GENERATED} As of {table.as_of}: {len(table.combinations)} entries. `gpufleet plan` and "
         "`gpufleet apply` compare what a run would install, `gpufleet status` and `gpufleet "
         "doctor` what a host has. A version that is not known gives no finding "
-        "([GF746](findings/combinations.md)). `driver-build`: the driver whose modules are still "
-        "to be built for the kernel, from NVIDIA's sources.",
+        "([GF746](findings/combinations.md)). `driver-build`: the driver that DKMS builds for "
+        "the kernel, from NVIDIA's sources.",
         "",
         "| entry | versions | what happens | what to do |",
         "|---|---|---|---|",
@@ -197,7 +197,7 @@ def _combination(entry: Combination) -> str:
         f"{name} {' or '.join(_range(each.since, each.until) for each in ranges)}"
         for name, ranges in entry.versions.items()
     ]
-    where = "; ".join([*found, *entry.traits, " or ".join(entry.distributions)]).rstrip("; ")
+    where = "; ".join([*found, *entry.traits])
     links = " ".join(f"<{url}>" for url in re.findall(r"https://[^\s;,]+", entry.source))
     kind = f"`{entry.id}` ({entry.severity.value})"
     return f"| {kind} | {where} | {entry.happens} {links} | {entry.remedy} |"

@@ -61,7 +61,7 @@ DEPLOY_EPILOG = (
 )
 DETAILED = " With --detailed-exitcode: 0 no changes; 1 as before, or usage error; 2 changes."
 DETAILED_OPTION = click.option(
-    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 where there are changes."
+    "--detailed-exitcode", "detailed", is_flag=True, help="Exit with 2 if there are changes."
 )
 
 INVENTORY_ARGUMENT = click.argument("inventory", type=click.Path())

@@ -23,12 +23,8 @@ def installed_components(facts: NodeFacts, table: Combinations) -> Components:
     found = {**versions, **runtimes, "driver": driver, "kernel": facts.kernel.release}
     if unbuilt := unbuilt_driver(facts):
         found["driver-build"] = unbuilt
-    place = facts.distribution
-    return Components(
-        {name: version for name, version in found.items() if version},
-        frozenset(_traits(facts)),
-        place.code if place else "",
-    )
+    known = {name: version for name, version in found.items() if version}
+    return Components(known, frozenset(_traits(facts)))
 
 
 def components_of_packages(

@@ -22,11 +22,7 @@ def judge_combinations(
 
 def components_after(installed: Components, wanted: Components) -> Components:
     """The components of a host or cluster after the run."""
-    return Components(
-        {**installed.versions, **wanted.versions},
-        installed.traits | wanted.traits,
-        installed.distribution or wanted.distribution,
-    )
+    return Components({**installed.versions, **wanted.versions}, installed.traits | wanted.traits)
 
 
 def _finding(entry: Combination, found: Components) -> Finding:

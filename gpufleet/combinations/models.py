@@ -15,7 +15,7 @@ from gpufleet.core.versions import version_tuple
 
 Component = Literal[
     "driver",
-    "driver-build",  # the driver whose modules are to be built for `kernel`
+    "driver-build",  # the driver that DKMS builds for `kernel`
     "toolkit",
     "libnvidia-container",
     "docker",
@@ -65,21 +65,16 @@ class Combination(Sourced):
     id: str = Field(pattern=r"[a-z0-9.]+(-[a-z0-9.]+)+")
     versions: dict[Component, tuple[VersionRange, ...]] = Field(min_length=1)
     traits: tuple[Trait, ...] = ()  # all of them
-    distributions: tuple[str, ...] = ()  # one of them; (): any
     happens: str  # a sentence
     remedy: str  # sentences
     severity: Literal[Severity.WARNING, Severity.INFO] = Severity.WARNING
 
     def fits(self, found: Components) -> bool:
         """True if every component is known and in a range, and the traits are known."""
-        return (
-            all(
-                any(each.covers(found.versions.get(name, "")) for each in ranges)
-                for name, ranges in self.versions.items()
-            )
-            and found.traits.issuperset(self.traits)
-            and (not self.distributions or found.distribution in self.distributions)
-        )
+        return all(
+            any(each.covers(found.versions.get(name, "")) for each in ranges)
+            for name, ranges in self.versions.items()
+        ) and found.traits.issuperset(self.traits)
 
 
 class Combinations(Entry):
@@ -96,7 +91,6 @@ class Components:
 
     versions: Mapping[Component, str] = field(default_factory=dict)
     traits: frozenset[Trait] = frozenset()
-    distribution: str = ""  # its code: ubuntu2204
 
 
 NO_COMPONENTS = Components()

@@ -24,7 +24,7 @@ PLAN_DIFFERS = blocker(
     "The plan is another one now",
     "planned: {planned}; now: {now}. Nothing was done on any host.",
     "If the plan was made with --limit or --exclude, apply it with the same. Otherwise review the "
-    "plan of now (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
+    "current plan (`gpufleet plan INVENTORY --out FILE`), then apply that file.",
 )
 
 NO_INVENTORY = blocker(

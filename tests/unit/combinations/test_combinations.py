@@ -17,7 +17,6 @@ from gpufleet.combinations.models import (
     VersionRange,
     load_combinations,
 )
-from gpufleet.core.distributions import load_distributions
 from gpufleet.core.versions import version_tuple
 
 pytestmark = pytest.mark.claim("Known-bad combinations of versions are reported.", level=1)
@@ -51,8 +50,7 @@ def hit(entry: Combination, number: int = 0) -> Components:
         name: inside(ranges[min(number, len(ranges) - 1)])
         for name, ranges in entry.versions.items()
     }
-    place = entry.distributions[0] if entry.distributions else "ubuntu2204"
-    return Components(versions, frozenset(entry.traits), place)
+    return Components(versions, frozenset(entry.traits))
 
 
 def near_misses(entry: Combination) -> Iterator[Components]:
@@ -69,8 +67,6 @@ def near_misses(entry: Combination) -> Iterator[Components]:
                     yield replace(found, versions={**found.versions, name: version})
     for trait in entry.traits:
         yield replace(found, traits=found.traits - {trait})
-    if entry.distributions:
-        yield replace(found, distribution="")
 
 
 def ids(installed: Components, wanted: Components = NO_COMPONENTS) -> list[str]:
@@ -96,7 +92,6 @@ def test_is_a_complete_entry(entry: Combination) -> None:
     assert re.search(r"https://\S+ .*\(read 2\d{3}-\d\d-\d\d\)", entry.source), "source and date"
     assert entry.happens.endswith(".")
     assert entry.remedy.endswith(".")
-    assert {*entry.distributions} <= {place.code for place in load_distributions()}
     for ranges in entry.versions.values():
         for each in ranges:
             assert each.since or each.until

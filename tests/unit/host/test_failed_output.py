@@ -135,6 +135,13 @@ def test_a_short_output_without_a_known_cause_is_all_there_is() -> None:
     assert people(*texts) == texts
 
 
+def test_a_step_without_output_has_neither_quote_nor_log(tmp_path: Path) -> None:
+    lines = [OutputLine("stderr", "GF301 gpu-1: no space"), OutputLine("stderr", "  Free some.")]
+    for_people("gpu-1", lines)
+    assert [line.line for line in lines] == ["GF301 gpu-1: no space", "  Free some."]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_only_the_last_lines_are_shown() -> None:
     shown = people(
         "GF322 gpu-1: apt failed.", "  Run again.", *(f"  | said {n}" for n in range(99))
