@@ -38,7 +38,7 @@ from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.inventory import CLUSTERS, as_argument, option_of
 from gpufleet.core.live import is_quiet
 from gpufleet.core.paths import shipped_path
-from gpufleet.core.python import module_code, python_code
+from gpufleet.core.python import python_code
 from gpufleet.verify.findings.hosts import LIMIT_MATCHES_NOTHING
 from gpufleet.verify.inventory import Target, VerifyError, limit_targets, load_targets
 
@@ -48,7 +48,7 @@ UNTIL_STARTED = (
     "import os, signal; signal.signal(signal.SIGINT, "
     "lambda *_: (os.write(2, b'Interrupted.\\n'), os._exit(130))); "
 )
-QUIETLY = "import pyinfra_cli; from gpufleet.run.display import start_quietly; start_quietly()"
+START = "import pyinfra_cli; from gpufleet.run.display import start_pyinfra; start_pyinfra()"
 DRY = "--dry"  # of pyinfra: the run changes nothing
 SUCCESS = {
     "plan": "no host or cluster has a blocker",
@@ -275,7 +275,7 @@ def exec_pyinfra(
 
 
 def _pyinfra() -> list[str]:
-    return python_code(UNTIL_STARTED + (QUIETLY if is_quiet() else module_code("pyinfra")))
+    return python_code(UNTIL_STARTED + START)
 
 
 def deploy_file(name: str) -> Path:

@@ -143,7 +143,7 @@ class Command:
             return ExitStatus.CONVERGED if is_well else ExitStatus.FAILED
         self.steps.subject = open_[0].subject
         fleet = self._planned(open_[0].kind, ends=True)
-        click.echo(upgrade_plan_text(fleet.plan, fleet.work))
+        click.echo(status_text(self.inventory, found))
         return self._carried_out(fleet, question, "abort")
 
     def _planned(self, kind: Kind, *, ends: bool = False, release: bool = False) -> PlannedRun:
@@ -201,7 +201,8 @@ class Command:
         self._say_pins(fleet.plan.subject, targets_in(done))
         if run.given_up:
             raise Stopped(*dict.fromkeys(run.given_up.values()))
-        return ended[0] if ended else _status(run, asked)
+        status = _status(run, asked)
+        return ended[0] if ended and status is not ExitStatus.CONVERGED else status
 
 
 def _status(run: UpgradeRun, asked: str) -> ExitStatus:

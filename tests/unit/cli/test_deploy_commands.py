@@ -15,7 +15,6 @@ from gpufleet.cli import deploy, main, preview
 from gpufleet.cli.deploy import deploy_file, pyinfra_arguments
 from gpufleet.cli.init import DEPLOY_TEXT
 from gpufleet.core.paths import shipped_path
-from gpufleet.core.python import module_code
 from gpufleet.verify.inventory import Target
 
 NODE = Target("gpu-1", ("gpu_nodes",), {})
@@ -83,9 +82,7 @@ def test_the_command_becomes_pyinfra(monkeypatch: pytest.MonkeyPatch) -> None:
     done, (became,) = ended(monkeypatch, "remove", "inv.py", "--yes", "--", "--data", "a=secret")
     assert done.exit_code == 0, done.output
     assert became[:2] == [sys.executable, sys.executable]
-    assert became[became.index("-c") + 1].endswith(
-        f"{deploy.UNTIL_STARTED}{module_code('pyinfra')}"
-    )
+    assert became[became.index("-c") + 1].endswith(deploy.UNTIL_STARTED + deploy.START)
     words = ["-y", "--data", "a=secret", "inv.py", "deploys/remove.py"]
     assert [
         word
