@@ -261,7 +261,7 @@ def exec_pyinfra(
     if how.approved is not None and not dry:
         shown = pyinfra_arguments(inventory, [deploy_file(how.deploy)], limit, options)
         require_plan(how.approved, [*_pyinfra(), *shown], limited=bool(limit))
-    words = pyinfra_arguments(inventory, files, limit, options)
+    words = pyinfra_arguments(inventory, files, limit, options, lists=dry)
     if not is_quiet():
         print_note(f"Running {' and '.join(map(str, files))}")  # options may hold secrets
     if how.detailed or how.out:
@@ -285,10 +285,17 @@ def deploy_file(name: str) -> Path:
 
 
 def pyinfra_arguments(
-    inventory: str, deploys: Sequence[Path], limit: Sequence[str], options: Sequence[str]
+    inventory: str,
+    deploys: Sequence[Path],
+    limit: Sequence[str],
+    options: Sequence[str],
+    *,
+    lists: bool = False,
 ) -> list[str]:
     """pyinfra's arguments for a run without its question. A run's report begins in config.py, so
-    gpufleet's own is used if the working directory has no config.py."""
+    gpufleet's own is used if the working directory has no config.py. `lists`: with --dry, pyinfra
+    lists the operations that would change something."""
     config = [] if Path(CONFIG).is_file() else ["--config", str(shipped_path(CONFIG))]
     chosen = [word for pattern in limit for word in option_of(pattern)]
-    return ["-y", *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]
+    yes = [] if lists else ["-y"]
+    return [*yes, *config, *chosen, *options, as_argument(inventory), *map(str, deploys)]

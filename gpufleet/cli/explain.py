@@ -140,7 +140,8 @@ def _keys() -> dict[str, str]:
             text = textwrap.fill(str(field.description), EXPLAIN_WIDTH)
             values = f"Values: {values_of(field.annotation).replace('`', '')}"
             head = f"{model.prefix}{name}: data key of a host, group or cluster"
-            found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}\nDefault: {default!r}"
+            values += "" if default is None else f"\nDefault: {default!r}"  # the text has the rest
+            found[f"{model.prefix}{name}"] = f"{head}\n\n{text}\n\n{values}"
     return found
 
 

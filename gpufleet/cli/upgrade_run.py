@@ -47,6 +47,7 @@ from gpufleet.upgrade.operations.planning import (
 from gpufleet.upgrade.operations.run import UpgradeRun
 from gpufleet.upgrade.operations.session import Session
 from gpufleet.upgrade.show import (
+    RELEASE_STUCK,
     shown_progress,
     status_dict,
     status_text,
@@ -118,6 +119,8 @@ class Command:
         click.echo(upgrade_plan_text(plan, fleet.work, nodes, fleet.leaving))
         there = targets_there(plan.left_out, self.wanted)
         self._say_pins(plan.subject, {**there, **targets_in(plan.hosts)})
+        if release and not plan.hosts:
+            click.echo(RELEASE_STUCK)
         if only_plan or not plan.hosts:
             self.session.close()
             return ExitStatus.FAILED if plan.blocked else ExitStatus.CONVERGED
@@ -197,6 +200,8 @@ class Command:
             run.report(running=False)
             self.session.close()
         self.say(f"run {name}: {end}", result=True)
+        if any(state.phase is Phase.STUCK for state in run.states.values()):
+            self.say(RELEASE_STUCK, result=True)
         done = {n: state for n, state in run.states.items() if state.phase is Phase.DONE}
         self._say_pins(fleet.plan.subject, targets_in(done))
         if run.given_up:

@@ -16,8 +16,9 @@ from gpufleet.gpu_stack.model import NODE_MARK, our_releases
 from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.builder import OPERATOR, PLUGIN
 from gpufleet.helm.findings.releases import RELEASE_UNREADABLE
-from gpufleet.helm.release import ADOPTED_LABEL, is_our_release
+from gpufleet.helm.release import is_our_release
 from gpufleet.kube.facts import ClusterFacts, HelmRelease, ObjectRef, ReleaseRef
+from gpufleet.kube.helm_releases import ADOPTED_LABEL
 from gpufleet.kube.node_answers import is_gpu
 from gpufleet.monitoring.prometheus_stack import GRAFANA_SECRET
 
@@ -146,6 +147,10 @@ def left_releases(
             yield findings.RELEASE_LEFT(
                 release=ref, chart=chart, name=ref.name, namespace=ref.namespace
             )
+    for ref in sorted({*facts.own_releases} - {*our_releases(settings)}):
+        yield findings.RELEASE_LEFT(
+            release=ref, chart=ref.name, name=ref.name, namespace=ref.namespace
+        )
 
 
 def _disrupted(

@@ -9,6 +9,7 @@ from gpufleet.kube.facts import ClusterFacts, HelmRelease, ReleaseRef, WorkloadK
 from gpufleet.kube.helm_releases import (
     UndecodableRelease,
     decode_release,
+    installed_releases,
     release_histories,
     revision_of,
 )
@@ -29,7 +30,7 @@ from gpufleet.kube.parse import (
 from gpufleet.kube.system_pods import parse_system_pods
 
 WATCHED_KINDS: tuple[WorkloadKind, ...] = ("DaemonSet", "Deployment", "StatefulSet")
-OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services")
+OPTIONAL = ("prometheuses", "cluster_policies", "alertmanagers", "api_services", "own_releases")
 Answers = Mapping[str, Any]
 
 
@@ -52,6 +53,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         nodes=tuple(map(parse_node, found["nodes"])),
         crds=parse_crds(found["crds"], found["resources"]),
         releases=releases,
+        own_releases=installed_releases(found["own_releases"]),
         unreadable=unreadable,
         workloads=(*made, *(pod for pod in lone if pod)),
         namespaces={

@@ -235,6 +235,7 @@ class ClusterFacts:
     nodes: tuple[ClusterNode, ...] = ()
     crds: Mapping[str, Crd] = field(default_factory=dict)  # by name
     releases: tuple[HelmRelease, ...] = ()  # only the requested ones
+    own_releases: tuple[ReleaseRef, ...] = ()  # all with gpufleet's label, if it may list Secrets
     unreadable: Mapping[ReleaseRef, str] = field(default_factory=dict)  # release -> reason
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Namespace] = field(default_factory=dict)  # by name

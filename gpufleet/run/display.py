@@ -218,11 +218,13 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 def start_pyinfra() -> None:
     """Start pyinfra's command for a gpufleet command: the output of deploys, warnings and errors
-    are printed, pyinfra's own lines only if the user wants its details."""
+    are printed. pyinfra's own lines are printed for --verbose, and for --dry without --yes, which
+    lists operations."""
     from pyinfra_cli.main import main  # gevent replaces parts of the standard library
 
     pyinfra.is_cli = True  # as main() does, after the command line was read here
-    if not read_invocation().detail:
+    asked = read_invocation()
+    if not asked.detail and (asked.yes or not asked.dry):
         pyinfra.logger.addFilter(_is_for_users_of_gpufleet)
     main()  # type: ignore[no-untyped-call]
 

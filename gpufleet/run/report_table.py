@@ -76,7 +76,8 @@ def _show_steps(console: Console, word: str, hosts: list[HostReport]) -> None:
                 order.insert(place, step)
             place = order.index(step) + 1
     for step in order:
-        _say(console, word, "green", name_hosts(names[step]), step)
+        text = step.splitlines()[0] if is_quiet() else step  # without the diff of a release
+        _say(console, word, "green", name_hosts(names[step]), text)
 
 
 def _say(console: Console, word: str, style: str, host: str, sentence: str) -> None:

@@ -19,6 +19,14 @@ NOT_OURS = blocker(
     "the inventory, remove it from Flux or any other tool that would change it back, and set "
     "cluster_adopt_releases = True.",
 )
+RELEASE_ELSEWHERE = blocker(
+    "GF813",
+    "Release is in another namespace",
+    "gpufleet installed release {release}; the inventory now wants it in namespace {wanted}. helm "
+    "cannot move a release, and two would do the same work.",
+    "Set {key} = {namespace!r}, or remove the release first: `helm uninstall {name} -n "
+    "{namespace}`. Volumes stay in namespace {namespace}.",
+)
 VALUES_EDITED = warning(
     "GF868",
     "Release values changed outside gpufleet",

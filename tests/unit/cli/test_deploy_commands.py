@@ -62,6 +62,8 @@ def test_files_of_the_working_directory_count_else_those_of_gpufleet(
     assert deploy_file("remove") == shipped_path("deploys") / "remove.py"
     words = pyinfra_arguments("inv.py", [Path("x.py")], ["a", "b"], ["--serial"])
     assert words == ["-y", "--limit", "a", "--limit", "b", "--serial", "inv.py", "x.py"]
+    words = pyinfra_arguments("inv.py", [Path("x.py")], [], ["--dry"], lists=True)
+    assert words == ["--dry", "inv.py", "x.py"], "pyinfra lists changes only without -y"
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[Result, list[list[str]]]:
