@@ -61,7 +61,7 @@ def _machines() -> list[Machine]:
     while True:
         page = _ask(len(rows))
         rows += (found := page.rows("results"))
-        if not found or page.get("next", str) is None:
+        if not found or len(rows) >= page.need("count", int):
             return [_machine(row) for row in rows if row.get("primary_ip", dict)]
 
 
