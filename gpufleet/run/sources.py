@@ -1,7 +1,6 @@
-"""What the inventories of other systems share: asking a program, reading its answer, groups.
+"""Asks a program for machines, and makes the groups of an inventory: for inventories/aws.py etc.
 
-`inventories/aws.py` and its neighbours use it. An error is one line: it names the source, and the
-part of the answer that is missing.
+An error is one line: it names the program or API, and the part of its answer that is wrong.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from gpufleet.core.visible import one_line
 FLEET_TAG = "gpufleet"  # selects a machine; its value, if tags have one, is the group
 MACHINE_GROUPS = (CONTROL_PLANE, "cpu_nodes", NODES_GROUP)
 MAX_ANSWER_SECONDS = 300.0  # `az vm list -d` asks for the network of each machine
-MAX_QUOTED = 200  # letters of others' text in an error
+MAX_QUOTED = 200  # letters of a foreign text in an error
 MAX_DIGITS = 4  # of a number of GPUs
 ADDRESS = re.compile(r"[A-Za-z0-9:][A-Za-z0-9:._-]*")  # of a name in DNS, or IP
 KINDS = {str: "text", int: "a number", list: "a list", dict: "an object", bool: "true or false"}
@@ -64,7 +63,7 @@ class Answer:
         return value
 
     def rows(self, path: str = "", *, needed: bool = True) -> list[Answer]:
-        """The parts of the list at a path. Without `needed`, a missing list has none."""
+        """The parts of the list at a path. Unless it is `needed`, it may be missing."""
         values = self.need(path, list) if needed else self.get(path, list) or []
         return [self.part(f"{path}[{at}]", value) for at, value in enumerate(values)]
 
@@ -127,9 +126,9 @@ def label_tags(tags: Mapping[str, Any], *without: str) -> list[tuple[str, str]]:
 
 
 def ask_program(*command: str, title: str, install: str) -> Answer:
-    """What a program prints, as JSON. `title`: its name in errors; `install`: how to get it.
+    """The JSON that a program prints. `title`: its name in errors; `install`: how to get it.
 
-    Raises SourceError if it is missing, fails, or prints anything else.
+    Raises SourceError if the program is missing, fails, or prints anything else.
     """
     try:
         done = Process(command, timeout=MAX_ANSWER_SECONDS).wait()
@@ -151,19 +150,18 @@ def parse_answer(text: str | bytes, title: str) -> Answer:
 
 
 def group_machines(machines: Iterable[Machine], nothing: str) -> dict[str, Any]:
-    """The groups of an inventory. `nothing`: the error if there is no machine.
+    """The groups of an inventory. `nothing`: the error without machines.
 
-    GPUFLEET_SSH_USER and GPUFLEET_SSH_KEY say how to reach the hosts. With GPUFLEET_KUBECONFIG they
-    form the cluster of the group gpu_cluster.
+    GPUFLEET_SSH_USER and GPUFLEET_SSH_KEY say how to reach the hosts. If GPUFLEET_KUBECONFIG is
+    set, they form the cluster of the group gpu_cluster.
     """
     machines = list(machines)
     if not machines:
         raise SourceError(nothing)
     _refuse_names(machines)
-    login = _login()
     groups: dict[str, Any] = {}
     for machine in machines:
-        hosts, _ = groups.setdefault(machine.group, ([], login))
+        hosts, _ = groups.setdefault(machine.group, ([], _login()))
         hosts.append((machine.name, machine.data()))
     for machine in machines:
         for name in machine.own_groups():
@@ -187,10 +185,10 @@ def _refuse_names(machines: Sequence[Machine]) -> None:
 
 
 def _login() -> dict[str, Any]:
-    """How all hosts are reached, as inventories/hosts_json.py."""
-    user = os.environ.get("GPUFLEET_SSH_USER", "root")
-    key = os.environ.get("GPUFLEET_SSH_KEY")
-    return {"ssh_user": user, "_sudo": user != "root", **({"ssh_key": key} if key else {})}
+    """How hosts are reached. pyinfra adds group_data to it, so each group gets its own."""
+    user, key = os.environ.get("GPUFLEET_SSH_USER"), os.environ.get("GPUFLEET_SSH_KEY")
+    login = {"ssh_user": user, "_sudo": user != "root"} if user else {}
+    return {**login, "ssh_key": key} if key else login
 
 
 def _error_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the tests of inventories share: recorded answers, fakes of programs and of an API."""
+"""Recorded answers, and fakes of the programs and the API that give them."""
 
 from __future__ import annotations
 
@@ -108,6 +108,16 @@ def places(value: Any, *above: str | int) -> Iterator[tuple[str | int, ...]]:
         for key in value if isinstance(value, dict) else range(len(value)):
             yield (*above, key)
             yield from places(value[key], *above, key)
+
+
+def texts(value: Any) -> Iterator[str]:
+    """Every text within groups, and every key."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for each in value:
+            yield from texts(each)
+        yield from texts(list(value.values()) if isinstance(value, dict) else "")
 
 
 def damaged(value: Any, path: tuple[str | int, ...], new: Any) -> Any:

@@ -37,13 +37,14 @@ def test_pyinfra_loads_it_with_settings_that_are_taken(netbox: NetBox) -> None:
 
 
 def test_the_environment_says_how_hosts_are_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert load("azure")["gpu_nodes"][1] == {"ssh_user": "root", "_sudo": False}
+    assert load("azure")["gpu_nodes"][1] == {}
     monkeypatch.setenv("GPUFLEET_SSH_USER", "admin")
     monkeypatch.setenv("GPUFLEET_SSH_KEY", "~/.ssh/fleet")
     monkeypatch.setenv("GPUFLEET_KUBECONFIG", "lab.kubeconfig")
     found = load("azure")
     login = {"ssh_user": "admin", "_sudo": True, "ssh_key": "~/.ssh/fleet"}
     assert (found["gpu_nodes"][1], found["control_plane"][1]) == (login, login)
+    assert found["gpu_nodes"][1] is not found["control_plane"][1]  # pyinfra adds group_data
     assert found["gpu_cluster"] == (["@local"], {"cluster_kubeconfig": "lab.kubeconfig"})
 
 
