@@ -62,6 +62,7 @@ def _chosen(option: str, values: list[str], text: str) -> Callable[[Function], F
     lazy={
         "autoscaling": "gpufleet.cli.autoscaling:autoscaling",
         "charts": "gpufleet.cli.charts:charts",
+        "check": "gpufleet.cli.catalog_check:check",
         "node-problems": "gpufleet.cli.node_problems:node_problems",
     },
 )

@@ -1,0 +1,164 @@
+"""A mirror of the catalog's sources on this machine: laid out as the real ones, with a folder for
+each host, and at first with nothing that the catalog lacks."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+from gpufleet.catalog.models import LiveSource, load_addresses
+from gpufleet.catalog.sources import list_keys, list_sources
+from gpufleet.driver.choice import branches_of, package_set
+from gpufleet.helm.chart_choice import load_charts
+from gpufleet.node.catalog import load_catalog
+from gpufleet.status.support import load_runtimes
+
+SOURCES = list_sources(load_catalog(), load_charts(), load_addresses())
+Packages = dict[str, set[str]]  # name -> versions
+COMPRESSED = "repodata/0123-primary.xml.gz"
+RPM = (
+    '<package type="rpm"><name>{name}</name><version epoch="3" ver="{version}" rel="1"/></package>'
+)
+
+
+class LiveMirror:
+    """Files of the mirror, below a folder. Each method writes one source anew."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.charts = {
+            name: sorted({*chart.installed, *(pick.version for pick in chart.picks)})
+            for name, chart in load_charts().charts.items()
+        }
+        self.kubernetes = {minor: str(end) for minor, end in load_charts().kubernetes.items()}
+        (runtime,) = load_runtimes().runtimes
+        self.containerd = {each.minor: str(each.end_of_life) for each in runtime.minors}
+        self.drivers = {
+            place.code: driver_packages(place.code) for place in load_catalog().distributions
+        }
+        toolkit = load_catalog().toolkit
+        self.toolkit: Packages = {name: {toolkit.newest} for name in toolkit.packages.names}
+        self.kinds = {"580": "lts branch", "595": "production branch"}
+        self.keys: dict[str, bytes] = {}
+
+    def write(self) -> None:
+        for source in SOURCES:
+            self.write_source(source)
+
+    def write_source(self, source: LiveSource) -> None:
+        if source.kind in ("deb", "rpm"):
+            packages = self.drivers[source.about] if source.subject == "drivers" else self.toolkit
+            self.put_packages(source, packages)
+        elif source.kind == "key":
+            self.put(source.url, self.keys.get(source.about, b""))
+        elif source.kind == "index":
+            self.put(source.url, yaml.safe_dump(self._index(source.about)).encode())
+        elif source.kind == "chart":
+            content = {"name": source.about, "version": self.charts[source.about][-1]}
+            self.put(source.url, yaml.safe_dump(content).encode())
+        elif source.kind == "schedule":
+            rows = [{"release": m, "endOfLifeDate": e} for m, e in self.kubernetes.items()]
+            self.put(source.url, yaml.safe_dump({"schedules": rows}).encode())
+        elif source.kind == "releases":
+            kinds = {
+                branch: {"type": kind, "driver_info": []} for branch, kind in self.kinds.items()
+            }
+            self.put(source.url, json.dumps(kinds).encode())
+        else:
+            ends = self.containerd if source.about == "containerd" else self.kubernetes
+            rows = [{"cycle": minor, "eol": end} for minor, end in ends.items()]
+            self.put(source.url, json.dumps(rows).encode())
+
+    def _index(self, repository: str) -> dict[str, object]:
+        entries = {
+            name: [
+                {"version": version.partition(" ")[0], "urls": [f"{name}.tgz"],
+                 "kubeVersion": version.partition(" ")[2]}
+                for version in reversed(self.charts[name])
+            ]
+            for name, chart in load_charts().charts.items()
+            if chart.repository == repository
+        }  # fmt: skip
+        return {"apiVersion": "v1", "entries": entries}
+
+    def put_packages(self, source: LiveSource, packages: Packages) -> None:
+        pairs = [(name, each) for name, versions in packages.items() for each in sorted(versions)]
+        if source.kind == "deb":
+            lines = [f"Package: {name}\nVersion: {version}-1ubuntu1\n" for name, version in pairs]
+            self.put(source.url, "\n".join(lines).encode())
+            return
+        rows = [RPM.format(name=name, version=version) for name, version in pairs]
+        primary = gzip.compress(f"<metadata>{''.join(rows)}</metadata>".encode())
+        digest = hashlib.sha256(primary).hexdigest()
+        repomd = (
+            f'<repomd><data type="primary"><checksum type="sha256">{digest}</checksum>'
+            f'<location href="{COMPRESSED}"/></data></repomd>'
+        )
+        self.put(source.url, repomd.encode())
+        self.put(source.url.replace("repodata/repomd.xml", COMPRESSED), primary)
+
+    def put(self, url: str, data: bytes) -> None:
+        path = self.path(url)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    def path(self, url: str) -> Path:
+        parts = urlsplit(url)
+        return self.root / parts.netloc / parts.path.lstrip("/")
+
+
+def driver_packages(code: str) -> Packages:
+    """The packages of every branch of a distribution, at the newest version of each."""
+    catalog = load_catalog()
+    place = catalog.distribution(code)
+    assert place is not None
+    found: Packages = {}
+    for branch in catalog.branches.branches:
+        packages = package_set(catalog, place, "nvidia", "dkms", branch.branch)
+        if packages is None or not branch.newest or not branches_of(place).covers(branch.branch):
+            continue
+        for group in packages.groups:
+            if group.covers(branch.branch) and group.modules in (None, *branch.modules):
+                for name in group.names:
+                    name = name.replace("{branch}", str(branch.branch))
+                    found.setdefault(name, set()).add(branch.newest)
+    return found
+
+
+def source_of(about: str, subject: str = "", kind: str = "") -> LiveSource:
+    return next(
+        each for each in SOURCES
+        if each.about == about and subject in ("", each.subject) and kind in ("", each.kind)
+    )  # fmt: skip
+
+
+def key_names() -> list[str]:
+    return list(list_keys(load_catalog()))
+
+
+@contextmanager
+def served(root: Path) -> Iterator[str]:
+    """Serve a folder on loopback."""
+    handler = partial(QuietHandler, directory=str(root))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
