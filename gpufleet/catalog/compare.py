@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufleet.catalog import findings
 from gpufleet.catalog.compare_drivers import compare_drivers
-from gpufleet.catalog.models import Cycles, Edit, Gap, KeyEnds, PackageVersions, Reading
+from gpufleet.catalog.models import Cycles, DataEdit, Gap, KeyEnds, PackageVersions, Reading
 from gpufleet.catalog.sources import list_keys
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_models import Chart, ChartCatalog
@@ -87,7 +87,7 @@ def compare_toolkit(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[
         )
         entry = {"version": newest, "source": f"{where.url} (read {known.read})"}
         file = "toolkit/toolkit"
-        edits = (Edit(file, ("newest",), newest), Edit(file, ("versions",), entry, "add"))
+        edits = (DataEdit(file, ("newest",), newest), DataEdit(file, ("versions",), entry, "add"))
         yield Gap("toolkit", finding, where.url, edits)
 
 
@@ -172,8 +172,8 @@ def compare_kubernetes(
         value: Any = end.isoformat() if before else {minor: end.isoformat()}
         said = f"  # {url} (read {known.read})"
         edits = (
-            Edit("helm/charts", place, value, "set" if before else "add"),
-            Edit("helm/charts", ("kubernetes", minor), said, "append"),
+            DataEdit("helm/charts", place, value, "set" if before else "add"),
+            DataEdit("helm/charts", ("kubernetes", minor), said, "append"),
         )
         yield Gap("kubernetes", finding, url, edits)
 
@@ -208,12 +208,12 @@ def _of_runtime(
         f"{runtime.name} {minor}", end, entry.end_of_life if entry else None, "runtime_support.yaml"
     )
     new = {"minor": minor, "end_of_life": end.isoformat(), "source": f"{url} (read {known.read})"}
-    edits: tuple[Edit, ...] = (Edit(file, place, new, "add"),)
+    edits: tuple[DataEdit, ...] = (DataEdit(file, place, new, "add"),)
     if entry:
         said = f"; end of life in {url} (read {known.read})"
         at = (*place, ("minor", minor))
         edits = (
-            Edit(file, (*at, "end_of_life"), end.isoformat()),
-            Edit(file, (*at, "source"), said, "append"),
+            DataEdit(file, (*at, "end_of_life"), end.isoformat()),
+            DataEdit(file, (*at, "source"), said, "append"),
         )
     yield Gap("runtimes", finding, url, edits)

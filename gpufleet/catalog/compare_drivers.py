@@ -10,7 +10,7 @@ from datetime import date
 from difflib import get_close_matches
 
 from gpufleet.catalog import findings
-from gpufleet.catalog.models import DriverKinds, Edit, Gap, PackageVersions, Reading
+from gpufleet.catalog.models import DataEdit, DriverKinds, Gap, PackageVersions, Reading
 from gpufleet.core.distributions import Distribution
 from gpufleet.core.entries import Modules
 from gpufleet.core.versions import branch_of, version_tuple
@@ -99,7 +99,7 @@ def _missing(
         "source": f"{url} (read {read})",
     }
     finding = findings.ENTRY_MISSING(what=what, file="branches.yaml")
-    return Gap("drivers", finding, url, (Edit(FILE, ("branches",), entry, "add"),))
+    return Gap("drivers", finding, url, (DataEdit(FILE, ("branches",), entry, "add"),))
 
 
 def _flavours(catalog: Catalog, version: str, offers: Iterable[Offered]) -> tuple[Modules, ...]:
@@ -124,11 +124,11 @@ def _newer(branch: int, version: str, known: str, offers: Sequence[Offered], rea
         file="branches.yaml",
     )
     entry, url = ("branches", ("branch", str(branch))), offers[0].url
-    edits = [Edit(FILE, (*entry, "newest"), version)]
+    edits = [DataEdit(FILE, (*entry, "newest"), version)]
     if known:
-        edits.append(Edit(FILE, (*entry, "versions"), known, "add"))
+        edits.append(DataEdit(FILE, (*entry, "versions"), known, "add"))
     said = f"; {version} in {url} (read {read})"
-    edits.append(Edit(FILE, (*entry, "source"), said, "append"))
+    edits.append(DataEdit(FILE, (*entry, "source"), said, "append"))
     return Gap("drivers", finding, url, tuple(edits))
 
 

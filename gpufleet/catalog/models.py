@@ -11,7 +11,14 @@ from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
 
 Subject = Literal["drivers", "toolkit", "keys", "charts", "kubernetes", "runtimes"]
-SUBJECTS: tuple[Subject, ...] = ("drivers", "toolkit", "keys", "charts", "kubernetes", "runtimes")
+CATALOG_SUBJECTS: tuple[Subject, ...] = (
+    "drivers",
+    "toolkit",
+    "keys",
+    "charts",
+    "kubernetes",
+    "runtimes",
+)
 SourceKind = Literal["deb", "rpm", "key", "index", "chart", "schedule", "cycles", "releases"]
 
 
@@ -73,7 +80,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
+class DataEdit:
     """A change of one data file, ROOM/NAME.
 
     `path`: keys; a pair (key, value) selects the entry of a list. `value`: a scalar replaces the
@@ -95,4 +102,4 @@ class Gap:
     subject: Subject
     finding: Finding
     url: str
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[DataEdit, ...] = ()

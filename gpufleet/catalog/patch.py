@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from gpufleet.catalog.models import Edit
+from gpufleet.catalog.models import DataEdit
 
 _PLAIN = re.compile(r"[A-Za-z0-9][^,\[\]{}#\"']*")  # texts that need no quotes in a flow
 ROOT = "gpufleet"  # folder of the data files in a checkout
@@ -20,7 +20,7 @@ class NoPlace(LookupError):
     """The data file does not have the place of an edit."""
 
 
-def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[DataEdit]) -> str:
     """The text with all edits. Raises NoPlace."""
     for edit in edits:
         text = _applied(text, edit)
@@ -47,7 +47,7 @@ def unified_patch(changed: Mapping[str, tuple[str, str]]) -> str:
     return "".join(parts)
 
 
-def _applied(text: str, edit: Edit) -> str:
+def _applied(text: str, edit: DataEdit) -> str:
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     *parents, last = edit.path
     if edit.action == "set":

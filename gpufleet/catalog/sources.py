@@ -13,7 +13,7 @@ from gpufleet.helm.chart_models import ChartCatalog
 from gpufleet.node.catalog import Catalog
 from gpufleet.packages.catalog import Key
 
-STYLES: tuple[Style, ...] = ("deb", "rpm")
+LIST_STYLES: tuple[Style, ...] = ("deb", "rpm")
 LISTS: dict[Style, str] = {"deb": "Packages", "rpm": "repodata/repomd.xml"}
 
 
@@ -59,7 +59,7 @@ def _drivers(catalog: Catalog, addresses: SourceAddresses) -> Iterator[LiveSourc
 def _toolkit(catalog: Catalog) -> Iterator[LiveSource]:
     toolkit = catalog.toolkit
     for architecture, folders in toolkit.architectures.items():
-        for style in STYLES:
+        for style in LIST_STYLES:
             path = toolkit.repository.paths[style].format(architecture=folders[style])
             url = f"{toolkit.repository.base}/{path}{LISTS[style]}"
             title = f"container toolkit, {style} ({architecture})"

@@ -15,7 +15,14 @@ from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
 from gpufleet.catalog.compare import KnownFacts, compare_all
-from gpufleet.catalog.models import SUBJECTS, Gap, LiveSource, Reading, Subject, load_addresses
+from gpufleet.catalog.models import (
+    CATALOG_SUBJECTS,
+    Gap,
+    LiveSource,
+    Reading,
+    Subject,
+    load_addresses,
+)
 from gpufleet.catalog.operations.read import SourceReader
 from gpufleet.catalog.operations.write import make_patch
 from gpufleet.catalog.sources import list_sources
@@ -61,7 +68,10 @@ class CatalogCheck:
     "something is missing.",
 )
 @click.option(
-    "--only", multiple=True, type=click.Choice(SUBJECTS), help="Only this subject; repeatable."
+    "--only",
+    multiple=True,
+    type=click.Choice(CATALOG_SUBJECTS),
+    help="Only this subject; repeatable.",
 )
 @click.option("--write", "patch", metavar="FILE", help="Write a patch of the data files.")
 @click.option(

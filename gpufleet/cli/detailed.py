@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.stopped import Stopped
 
 OPTION_BY_PARAMETER = {"drift": "--drift", "detailed": "--detailed-exitcode"}  # parameter -> option
 
@@ -51,6 +52,10 @@ def _usage_failed(*, wanted: bool) -> Iterator[None]:
     except click.UsageError as error:
         if wanted:
             raise UsageFailed(error.format_message(), error.ctx) from error
+        raise
+    except Stopped as stopped:
+        if wanted:
+            raise UsageFailed("\n".join(map(str, stopped.findings))) from stopped
         raise
     except SystemExit as ended:
         if wanted and ended.code == ExitStatus.USAGE:

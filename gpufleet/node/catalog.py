@@ -7,6 +7,7 @@ from functools import lru_cache
 from gpufleet.containerd.models import ContainerdCatalog
 from gpufleet.core.data import read_data
 from gpufleet.core.distributions import load_distributions
+from gpufleet.core.entries import validate_data
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.kubernetes.models import KubernetesCatalog
 
@@ -15,23 +16,29 @@ class Catalog(KubernetesCatalog, ExporterCatalog, ContainerdCatalog):
     """The catalog for all roles of a node."""
 
 
+DATA_FILES = {  # of the catalog, each from one data file
+    "branches": "driver/branches",
+    "gpus": "driver/gpus",
+    "packages": "driver/packages",
+    "containerd": "containerd/containerd",
+    "toolkit": "toolkit/toolkit",
+    "runtimes": "toolkit/runtimes",
+    "exporter": "exporter/exporter",
+    "kubernetes": "kubernetes/kubernetes",
+}
+
+
 @lru_cache(maxsize=1)
 def load_catalog() -> Catalog:
-    """The catalog shipped with this version of gpufleet.
+    """The catalog of this version of gpufleet, with the entries of catalog.d/.
 
-    Raises pydantic.ValidationError if a file does not match its type.
+    Raises Stopped for a wrong entry of catalog.d/, and pydantic.ValidationError if a file of
+    gpufleet does not match its type.
     """
-    return Catalog.model_validate(
-        {
-            "distributions": load_distributions(),
-            **read_data("packages/repositories"),
-            "branches": read_data("driver/branches"),
-            "gpus": read_data("driver/gpus"),
-            "packages": read_data("driver/packages"),
-            "containerd": read_data("containerd/containerd"),
-            "toolkit": read_data("toolkit/toolkit"),
-            "runtimes": read_data("toolkit/runtimes"),
-            "exporter": read_data("exporter/exporter"),
-            "kubernetes": read_data("kubernetes/kubernetes"),
-        }
-    )
+    repositories = "packages/repositories"
+    data = {
+        "distributions": load_distributions(),
+        **read_data(repositories),
+        **{key: read_data(name) for key, name in DATA_FILES.items()},
+    }
+    return validate_data(Catalog, DATA_FILES, data, repositories)

@@ -28,7 +28,7 @@ SOURCE_LIMIT = Limit("a source of the catalog", 64 * MIB, 120)
 UNPACKED_LIST = 256 * MIB  # of a compressed list of packages
 READERS = 8  # sources that are read at the same time
 HASHES = {40: "sha1", 128: "sha512"}  # digits of a checksum -> its algorithm
-FAILURES = (DownloadFailed, BrokenSource)
+READ_FAILURES = (DownloadFailed, BrokenSource)
 
 
 class SourceReader:
@@ -66,7 +66,7 @@ class SourceReader:
         url = mirrored_url(source.url, self.mirror)
         try:
             return Reading(source, self._content(source, url))
-        except FAILURES as error:
+        except READ_FAILURES as error:
             reason = quote_field(plain_urls(str(error)))
             return source, SOURCE_UNREAD(title=source.title, url=url, reason=reason)
 

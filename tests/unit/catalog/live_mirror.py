@@ -32,7 +32,7 @@ RPM = (
 
 
 class LiveMirror:
-    """Files of the mirror, below a folder. Each method writes one source anew."""
+    """Files of the mirror, below a folder. Each method writes one source again."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
