@@ -33,6 +33,7 @@ class Offered:
     architecture: str
     url: str
     versions: Mapping[str, frozenset[str]]  # version -> names of packages
+    content: PackageVersions  # of the whole repository
 
 
 def compare_drivers(
@@ -66,7 +67,7 @@ def _offered(catalog: Catalog, reading: Reading) -> Offered:
         version: frozenset(names) for version, names in found.items() if len(names) >= MIN_PACKAGES
     }
     source = reading.source
-    return Offered(place, source.architecture, source.url, kept)
+    return Offered(place, source.architecture, source.url, kept, content)
 
 
 def _newest(offers: Iterable[Offered]) -> dict[int, str]:
@@ -160,7 +161,8 @@ def _gone_packages(catalog: Catalog, offer: Offered, today: date) -> Iterator[tu
             continue
         there = offer.versions[version]
         modules = known.modules if known else _flavours(catalog, version, [offer])
-        others = there - _all_names(packages, branch)
+        known_names = _all_names(packages, branch)
+        others = {name for name, each in offer.content.items() if version in each} - known_names
         for name in _absent(packages, modules, branch, offer, there):
             yield name, version, next(iter(get_close_matches(name, others, n=1)), "")
 

@@ -24,6 +24,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.status.support import load_runtimes
 
 SOURCES = list_sources(load_catalog(), load_charts(), load_addresses())
+KEY_NAMES = list(list_keys(load_catalog()))
 Packages = dict[str, set[str]]  # name -> versions
 COMPRESSED = "repodata/0123-primary.xml.gz"
 RPM = (
@@ -140,10 +141,6 @@ def source_of(about: str, subject: str = "", kind: str = "") -> LiveSource:
         each for each in SOURCES
         if each.about == about and subject in ("", each.subject) and kind in ("", each.kind)
     )  # fmt: skip
-
-
-def key_names() -> list[str]:
-    return list(list_keys(load_catalog()))
 
 
 @contextmanager
