@@ -89,12 +89,14 @@ def _places(offers: Iterable[Offered]) -> str:
 def _missing(
     catalog: Catalog, version: str, offers: Sequence[Offered], kinds: DriverKinds, read: str
 ) -> Gap:
+    """The gap of a new branch. Its kind is left to a person: a long-term or production branch would
+    become the choice of every distribution, also of those whose repository does not have it."""
     branch, url = branch_of(version), offers[0].url
-    where = _places(offers)
-    what = f"driver branch {branch} ({version}, in {where})"
+    said = f", a {kinds[branch]} branch by NVIDIA's list of releases" if branch in kinds else ""
+    what = f"driver branch {branch} ({version}, in {_places(offers)}{said})"
     entry = {
         "branch": branch,
-        "kind": kinds.get(branch, "unknown"),
+        "kind": "unknown",
         "newest": version,
         "modules": list(_flavours(catalog, version, offers)),
         "source": f"{url} (read {read})",

@@ -3,11 +3,12 @@ each host, and at first with nothing that the catalog lacks."""
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from gpufleet.catalog.models import LiveSource, load_addresses
+from gpufleet.catalog.models import CATALOG_SUBJECTS, LiveSource, load_addresses
 from gpufleet.catalog.sources import list_keys, list_sources
 from gpufleet.driver.choice import branches_of, package_set
 from gpufleet.helm.chart_choice import load_charts
@@ -24,6 +25,7 @@ from gpufleet.node.catalog import load_catalog
 from gpufleet.status.support import load_runtimes
 
 SOURCES = list_sources(load_catalog(), load_charts(), load_addresses())
+MakeKey = Callable[[str], tuple[str, bytes]]  # takes the validity; returns fingerprint and key
 KEY_NAMES = list(list_keys(load_catalog()))
 Packages = dict[str, set[str]]  # name -> versions
 COMPRESSED = "repodata/0123-primary.xml.gz"
@@ -52,9 +54,10 @@ class LiveMirror:
         self.kinds = {"580": "lts branch", "595": "production branch"}
         self.keys: dict[str, bytes] = {}
 
-    def write(self) -> None:
+    def write(self, subjects: Collection[str] = CATALOG_SUBJECTS) -> None:
         for source in SOURCES:
-            self.write_source(source)
+            if source.subject in subjects:
+                self.write_source(source)
 
     def write_source(self, source: LiveSource) -> None:
         if source.kind in ("deb", "rpm"):
@@ -144,10 +147,21 @@ def source_of(about: str, subject: str = "", kind: str = "") -> LiveSource:
 
 
 @contextmanager
-def served(root: Path) -> Iterator[str]:
-    """Serve a folder on loopback."""
-    handler = partial(QuietHandler, directory=str(root))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def served(root: Path, login: str = "") -> Iterator[str]:
+    """Serve a folder on loopback. `login`: name and password that every request must have."""
+    expected = f"Basic {base64.b64encode(login.encode()).decode()}" if login else ""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            if self.headers.get("Authorization", "") == expected:
+                super().do_GET()
+            else:
+                self.send_error(401)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(root)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"
@@ -156,6 +170,50 @@ def served(root: Path) -> Iterator[str]:
         server.server_close()
 
 
-class QuietHandler(SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        pass
+def change_everything(
+    mirror: LiveMirror, make_key: MakeKey
+) -> tuple[LiveMirror, list[tuple[str, str]]]:
+    """Change the mirror; returns it, and code and a part of the message of each gap."""
+    for code in ("ubuntu2404", "rhel9"):
+        for versions in mirror.drivers[code].values():
+            if "615.71.09" in versions:
+                versions.add("625.10.01")
+    for versions in mirror.drivers["ubuntu2204"].values():
+        if "580.178.04" in versions:
+            versions.add("580.200.01")
+    for versions in mirror.drivers["rhel10"].values():
+        if "615.71.09" in versions:
+            versions.add("620.20.02")
+    mirror.kinds["625"] = "production branch"
+    renamed = mirror.drivers["debian13"]
+    renamed["nvidia-persistence"] = {"595.91.07"}
+    renamed["nvidia-persistenced"].remove("595.91.07")
+    for versions in mirror.toolkit.values():
+        versions.add("1.21.0")
+    changed, mirror.keys["container toolkit"] = make_key("never")
+    expiring, mirror.keys["Docker, debian"] = make_key("60d")
+    mirror.charts["gpu-operator"].append("v27.1.0 >= 1.31.0-0")
+    mirror.charts["dcgm-exporter"].remove("3.1.5")
+    mirror.charts["node-problem-detector"].append("2.5.0")
+    mirror.kubernetes |= {"1.38": "2028-02-28", "1.36": "2027-07-28"}
+    mirror.containerd |= {"2.4": "2028-11-06", "2.2": "2026-12-31"}
+    return [
+        ("GF681", "driver branch 625 (625.10.01, in rhel9, ubuntu2404, a production branch by"),
+        ("GF680", "Driver 580 580.200.01 is available in ubuntu2204"),
+        (
+            "GF680",
+            "Driver 620 620.20.02 is available in rhel10; the newest in the catalog is not known",
+        ),
+        ("GF683", "nvidia-persistenced 595.91.07 is not in the repository of debian13; it has"),
+        ("GF680", "Container toolkit 1.21.0"),
+        ("GF685", f"The key of container toolkit is {changed}"),
+        ("GF685", f"The key of Docker, debian is {expiring}"),
+        ("GF686", f"The key {expiring} of Docker, debian expires on 20"),
+        ("GF682", "gpu-operator v27.1.0 is available, for Kubernetes >= 1.31.0-0"),
+        ("GF684", "dcgm-exporter 3.1.5"),
+        ("GF682", "node-problem-detector 2.5.0"),
+        ("GF681", "Kubernetes 1.38 (end of life 2028-02-28)"),
+        ("GF687", "Kubernetes 1.36 is 2027-07-28; the catalog has 2027-06-28"),
+        ("GF681", "containerd 2.4 (end of life 2028-11-06)"),
+        ("GF687", "containerd 2.2 is 2026-12-31; the catalog has 2026-11-06"),
+    ]
