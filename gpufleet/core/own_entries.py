@@ -46,7 +46,7 @@ def _entries(shipped: Any, own: Any, place: str) -> Iterator[str]:
         names = [entry_name(entry, IDENTITIES[key]) for entry in shipped or ()]
         for entry in own:
             name = entry_name(entry, IDENTITIES[key])
-            shown = f"{name:#06x}" if key == "gpus" and isinstance(name, int) else name
-            yield f"{place}[{str(shown)[:SHOWN_CHARS]}]{'' if name in names else ' (new)'}"
+            shown = f"{name:#06x}" if key == "gpus" and isinstance(name, int) else str(name)
+            yield f"{place}[{shown[:SHOWN_CHARS]}]{'' if name in names else ' (new)'}"
     else:
         yield place if shipped is not None else f"{place} (new)"
