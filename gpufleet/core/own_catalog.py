@@ -60,7 +60,7 @@ class OwnCatalog:
     problems: tuple[Finding, ...] = ()
 
 
-class _Refused(ValueError):
+class OwnFileRefused(ValueError):
     """A file that cannot be used. The text says why, as the end of a sentence."""
 
 
@@ -90,26 +90,26 @@ def _read(folder: Path) -> OwnCatalog:
         try:
             if content := _content(path):
                 files[OWN_FILES[path.name]] = content
-        except _Refused as error:
+        except OwnFileRefused as error:
             problems.append(OWN_FILE_UNREAD(file=f"{OWN_FOLDER}/{path.name}", why=error))
     return OwnCatalog(files, tuple(problems))
 
 
 def _content(path: Path) -> dict[str, Any]:
-    """The entries of a file. Raises _Refused."""
+    """The entries of a file. Raises OwnFileRefused."""
     if path.name not in OWN_FILES:
         near = get_close_matches(path.name, OWN_FILES, n=1)
         hint = f"did you mean {near[0]}" if near else f"the names are {', '.join(OWN_FILES)}"
-        raise _Refused(f"the catalog has no file of that name that can be changed; {hint}")
+        raise OwnFileRefused(f"the catalog has no file of that name that can be changed; {hint}")
     try:
         if not path.is_file():  # a pipe would never end
-            raise _Refused("it is not a regular file")
+            raise OwnFileRefused("it is not a regular file")
         with path.open("rb") as source:
             data = source.read(MAX_OWN_BYTES + 1)
     except OSError as error:
-        raise _Refused(error.strerror or str(error)) from error
+        raise OwnFileRefused(error.strerror or str(error)) from error
     if len(data) > MAX_OWN_BYTES:
-        raise _Refused(f"it has more than {MAX_OWN_BYTES} bytes")
+        raise OwnFileRefused(f"it has more than {MAX_OWN_BYTES} bytes")
     return _parsed(data)
 
 
@@ -118,23 +118,23 @@ def _parsed(data: bytes) -> dict[str, Any]:
         text = data.decode("utf-8")
         for event in parse_yaml_events(text):
             if isinstance(event, yaml.AliasEvent):
-                raise _Refused("it has an alias (*name), which gpufleet does not read here")
+                raise OwnFileRefused("it has an alias (*name), which gpufleet does not read here")
         if twice := next(_duplicates(yaml.compose(text, Loader=LOADER)), ""):
-            raise _Refused(f"it has the key {twice[:SHOWN_CHARS]} twice")
+            raise OwnFileRefused(f"it has the key {twice[:SHOWN_CHARS]} twice")
         found = yaml.load(text, Loader=LOADER)
     except UnicodeDecodeError:
-        raise _Refused("it is not UTF-8") from None
-    except _Refused:
+        raise OwnFileRefused("it is not UTF-8") from None
+    except OwnFileRefused:
         raise
     except yaml.MarkedYAMLError as error:  # its text quotes the file, which may have a password
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise _Refused(f"it is not YAML: {error.problem}{line}") from None
+        raise OwnFileRefused(f"it is not YAML: {error.problem}{line}") from None
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError):
-        raise _Refused("it is not YAML, or has a value that cannot be read") from None
+        raise OwnFileRefused("it is not YAML, or has a value that cannot be read") from None
     if found is not None and not isinstance(found, dict):
-        raise _Refused("it must be a mapping, as the catalog's file is")
+        raise OwnFileRefused("it must be a mapping, as the catalog's file is")
     if any(_LOGIN.search(text) for text in _texts(found)):
-        raise _Refused(
+        raise OwnFileRefused(
             "it has a login in a URL; the settings driver_repo_logins, "
             "toolkit_repo_logins and cluster_chart_logins name files with logins"
         )
