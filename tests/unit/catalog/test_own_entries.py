@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -241,3 +242,14 @@ def test_a_check_of_the_catalog_ends_with_1(own_folder: Path) -> None:
     (own_folder / "branches.yaml").write_text("- a\n")
     result = catalog("check")
     assert (result.exit_code, "GF209" in result.output) == (1, True)
+
+
+def test_the_examples_of_the_page_are_valid(own_folder: Path) -> None:
+    page = Path(__file__).resolve().parents[3] / "docs/how-to/catalog.md"
+    examples = re.findall(r"```yaml\n# catalog\.d/([\w.]+)(.*?)```", page.read_text(), re.DOTALL)
+    for name, text in examples:
+        (own_folder / name).write_text(f"#{text}")
+    require_own_catalog()
+    known = load_catalog().branch(625)
+    assert (len(examples), known is not None) == (3, True)
+    assert len(load_catalog().kubernetes.repository.key.fingerprints) == 2
