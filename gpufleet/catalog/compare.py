@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 from gpufleet.catalog import findings
 from gpufleet.catalog.compare_drivers import compare_drivers
-from gpufleet.catalog.models import Cycles, DataEdit, Gap, KeyEnds, PackageVersions, Reading
+from gpufleet.catalog.models import (
+    ChartRelease,
+    ChartReleases,
+    Cycles,
+    DataEdit,
+    DriverKinds,
+    Gap,
+    KeyEnds,
+    PackageVersions,
+    Reading,
+)
 from gpufleet.catalog.sources import list_keys
+from gpufleet.core.findings import Finding
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_models import Chart, ChartCatalog
 from gpufleet.node.catalog import Catalog
 from gpufleet.status.support import MaintainedRuntime, MaintainedRuntimes
 
 EXPIRY_NOTICE = timedelta(days=90)  # before a key expires
+MAIN_PACKAGE = "nvidia-container-toolkit"
 FILE_OF_KEY = {"container toolkit": "toolkit.yaml", "Kubernetes": "kubernetes.yaml"}
 
 
@@ -41,11 +52,12 @@ def compare_all(known: KnownFacts, readings: Sequence[Reading]) -> list[Gap]:
     for reading in readings:
         kind = "packages" if reading.source.kind in ("deb", "rpm") else reading.source.kind
         by_kind.setdefault(f"{reading.source.subject} {kind}", []).append(reading)
-    kinds = next(iter(by_kind.get("drivers releases", [])), None)
-    drivers: Any = kinds.content if kinds else {}
+    kinds: DriverKinds = next(
+        (reading.content for reading in by_kind.get("drivers releases", [])), {}
+    )
     repositories = by_kind.get("drivers packages", [])
     return [
-        *compare_drivers(known.catalog, repositories, drivers, known.today, known.read),
+        *compare_drivers(known.catalog, repositories, kinds, known.today),
         *compare_toolkit(known, by_kind.get("toolkit packages", [])),
         *compare_keys(known, by_kind.get("keys key", [])),
         *compare_charts(
@@ -60,42 +72,43 @@ def compare_all(known: KnownFacts, readings: Sequence[Reading]) -> list[Gap]:
 
 def compare_toolkit(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[Gap]:
     """A newer toolkit, and packages of the toolkit with another name."""
-    toolkit, newest, where = known.catalog.toolkit, "", None
+    toolkit, newest, url = known.catalog.toolkit, "", ""
     for reading in readings:
-        packages: PackageVersions = reading.content  # type: ignore[assignment]
-        versions = packages.get("nvidia-container-toolkit", frozenset())
+        packages: PackageVersions = reading.content
+        versions = packages.get(MAIN_PACKAGE, frozenset())
         version = max(versions, key=version_tuple, default="")
-        for name in toolkit.packages.names:
+        expected = toolkit.packages.names if version else (MAIN_PACKAGE,)
+        for name in expected:
             if version not in packages.get(name, ()):
-                finding = findings.PACKAGE_GONE(
-                    package=name,
-                    version=version,
-                    place=reading.source.title,
-                    near="",
-                    file="toolkit.yaml",
-                )
-                yield Gap("toolkit", finding, reading.source.url)
+                yield _gone_toolkit(name, version, reading)
         if version_tuple(version) > version_tuple(newest):
-            newest, where = version, reading.source
-    if where and version_tuple(newest) > version_tuple(toolkit.newest):
+            newest, url = version, reading.source.url
+    if version_tuple(newest) > version_tuple(toolkit.newest):
+        what, file = "Container toolkit", "toolkit/toolkit"
         finding = findings.VERSION_NEWER(
-            what="Container toolkit",
-            version=newest,
-            known=toolkit.newest,
-            places=where.url,
-            file="toolkit.yaml",
+            what=what, version=newest, known=toolkit.newest, places=url, file="toolkit.yaml"
         )
-        entry = {"version": newest, "source": f"{where.url} (read {known.read})"}
-        file = "toolkit/toolkit"
+        entry = {"version": newest, "source": f"{url} (read {known.read})"}
         edits = (DataEdit(file, ("newest",), newest), DataEdit(file, ("versions",), entry, "add"))
-        yield Gap("toolkit", finding, where.url, edits)
+        yield Gap("toolkit", finding, url, edits)
+
+
+def _gone_toolkit(name: str, version: str, reading: Reading) -> Gap:
+    finding = findings.PACKAGE_GONE(
+        package=name,
+        version=version or "of any version",
+        place=reading.source.title,
+        near="",
+        file="toolkit.yaml",
+    )
+    return Gap("toolkit", finding, reading.source.url)
 
 
 def compare_keys(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[Gap]:
     """Keys with another fingerprint, and keys that expire soon or have expired."""
     keys = list_keys(known.catalog)
     for reading in readings:
-        ends: KeyEnds = reading.content  # type: ignore[assignment]
+        ends: KeyEnds = reading.content
         name = reading.source.about
         key, url = keys[name][0], reading.source.url
         file = FILE_OF_KEY.get(name, "repositories.yaml")
@@ -118,7 +131,7 @@ def compare_keys(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[Gap
 def compare_charts(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[Gap]:
     """Charts that are newer than those of the catalog, and choices that are gone."""
     for reading in readings:
-        releases: Mapping[str, Any] = reading.content  # type: ignore[assignment]
+        releases: ChartReleases = reading.content
         for name, found in releases.items():
             chart, url = known.charts.charts[name], reading.source.url
             yield from _newer_chart(name, chart, found, url)
@@ -126,7 +139,7 @@ def compare_charts(known: KnownFacts, readings: Iterable[Reading]) -> Iterator[G
                 yield from _gone_charts(name, chart, found, url)
 
 
-def _newer_chart(name: str, chart: Chart, found: Sequence[Any], url: str) -> Iterator[Gap]:
+def _newer_chart(name: str, chart: Chart, found: Sequence[ChartRelease], url: str) -> Iterator[Gap]:
     known = max((*chart.installed, *(pick.version for pick in chart.picks)), key=version_tuple)
     newest = max(found, key=lambda each: version_tuple(each.version), default=None)
     if newest and version_tuple(newest.version) > version_tuple(known):
@@ -140,7 +153,7 @@ def _newer_chart(name: str, chart: Chart, found: Sequence[Any], url: str) -> Ite
         yield Gap("charts", finding, url)
 
 
-def _gone_charts(name: str, chart: Chart, found: Sequence[Any], url: str) -> Iterator[Gap]:
+def _gone_charts(name: str, chart: Chart, found: Sequence[ChartRelease], url: str) -> Iterator[Gap]:
     there = {each.version.removeprefix("v") for each in found}
     for pick in chart.picks:
         if pick.version.removeprefix("v") not in there:
@@ -157,7 +170,7 @@ def compare_kubernetes(
     schedule takes precedence."""
     merged: dict[str, tuple[date, str]] = {}
     for reading in (*others, *schedules):
-        cycles: Cycles = reading.content  # type: ignore[assignment]
+        cycles: Cycles = reading.content
         ends = ((minor, end) for minor, end in cycles.items() if end)
         merged |= {minor: (end, reading.source.url) for minor, end in ends}
     minors = known.charts.kubernetes
@@ -169,7 +182,7 @@ def compare_kubernetes(
         what = f"Kubernetes {minor}"
         finding = _end(what, end, before, "charts.yaml")
         place: tuple[str, ...] = ("kubernetes", minor) if before else ("kubernetes",)
-        value: Any = end.isoformat() if before else {minor: end.isoformat()}
+        value = end.isoformat() if before else {minor: end.isoformat()}
         said = f"  # {url} (read {known.read})"
         edits = (
             DataEdit("helm/charts", place, value, "set" if before else "add"),
@@ -178,7 +191,7 @@ def compare_kubernetes(
         yield Gap("kubernetes", finding, url, edits)
 
 
-def _end(what: str, end: date, known: date | None, file: str) -> Any:
+def _end(what: str, end: date, known: date | None, file: str) -> Finding:
     if known is None:
         return findings.ENTRY_MISSING(what=f"{what} (end of life {end})", file=file)
     return findings.END_DIFFERS(what=what, date=end, known=known, file=file)
@@ -188,7 +201,7 @@ def compare_runtimes(known: KnownFacts, readings: Iterable[Reading]) -> Iterator
     """Minors of container runtimes that the catalog lacks, and other ends of life."""
     runtimes = {runtime.name: runtime for runtime in known.runtimes.runtimes}
     for reading in readings:
-        cycles: Cycles = reading.content  # type: ignore[assignment]
+        cycles: Cycles = reading.content
         runtime = runtimes[reading.source.about]
         for minor, end in sorted(cycles.items(), key=lambda each: version_tuple(each[0])):
             if end:

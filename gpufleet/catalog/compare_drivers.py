@@ -37,9 +37,10 @@ class Offered:
 
 
 def compare_drivers(
-    catalog: Catalog, packages: Sequence[Reading], kinds: DriverKinds, today: date, read: str
+    catalog: Catalog, packages: Sequence[Reading], kinds: DriverKinds, today: date
 ) -> Iterator[Gap]:
-    """The gaps of branches.yaml and packages.yaml. `read`: the day of the sources, for a patch."""
+    """The gaps of branches.yaml and packages.yaml."""
+    read = today.isoformat()
     offers = [_offered(catalog, reading) for reading in packages]
     newest = _newest(offers)
     for branch, version in sorted(newest.items()):
@@ -56,7 +57,7 @@ def _offered(catalog: Catalog, reading: Reading) -> Offered:
     place = catalog.distribution(reading.source.about)
     assert place is not None
     found: dict[str, set[str]] = defaultdict(set)
-    content: PackageVersions = reading.content  # type: ignore[assignment]
+    content: PackageVersions = reading.content
     patterns = [re.compile(each) for each in catalog.family(place.style).patterns]
     for name, versions in content.items():
         if any(pattern.fullmatch(name) for pattern in patterns):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from gpufleet.core.entries import Entry, Sourced, entry_loader
 from gpufleet.core.findings import Finding
@@ -68,15 +68,14 @@ class ChartRelease:
 
 ChartReleases = Mapping[str, Sequence[ChartRelease]]  # chart -> its versions
 DriverKinds = Mapping[int, str]  # branch -> kind, as in branches.yaml
-Content = PackageVersions | KeyEnds | Cycles | ChartReleases | DriverKinds
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A source that was read."""
+    """A source that was read. `content`: one of the types above, by the source's kind."""
 
     source: LiveSource
-    content: Content
+    content: Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ class BrokenSource(ValueError):
 
 
 def parse_deb_packages(data: bytes) -> PackageVersions:
-    """The packages of a `Packages` file of apt. Raises BrokenSource if it has none."""
+    """The packages of a `Packages` file of apt. Raises BrokenSource for an empty list."""
     text = data.decode("utf-8", "replace")
     pairs = []
     for stanza in re.split(r"\n\s*\n", text):
@@ -82,7 +82,7 @@ def find_primary(data: bytes) -> tuple[str, str]:
 
 
 def parse_rpm_packages(data: bytes) -> PackageVersions:
-    """The packages of a primary.xml. Raises BrokenSource if it has none."""
+    """The packages of a primary.xml. Raises BrokenSource for an empty list."""
     pairs: list[tuple[str, str]] = []
     name = text = ""
 
@@ -136,7 +136,7 @@ def _packages(pairs: Iterable[tuple[str, str]], otherwise: str) -> PackageVersio
 
 
 def parse_key(data: bytes) -> KeyEnds:
-    """The keys of a key file. Raises BrokenSource if it has none."""
+    """The keys of a key file. Raises BrokenSource for a file without keys."""
     try:
         found = key_expiries(data)
     except OpenPgpError as error:

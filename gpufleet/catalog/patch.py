@@ -121,7 +121,7 @@ def _with_item(text: str, node: Any, value: object) -> str:
 
 
 def _with_line(text: str, end: int, line: str) -> str:
-    """Add a line behind the one that has this place."""
+    """Add a line after the line of this place."""
     at = text.find("\n", end)
     at = len(text) if at < 0 else at
     return f"{text[:at]}\n{line}{text[at:]}"

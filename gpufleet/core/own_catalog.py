@@ -205,7 +205,7 @@ def _merged_list(shipped: Sequence[Any], own: Sequence[Any], identity: str) -> l
 
 
 def entry_name(entry: Any, identity: str) -> Any:
-    """The value that names an entry of a list: the entry itself if it is no mapping."""
+    """The value that names an entry of a list. A text names itself."""
     return entry.get(identity) if isinstance(entry, dict) else entry
 
 

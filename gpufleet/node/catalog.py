@@ -8,6 +8,7 @@ from gpufleet.containerd.models import ContainerdCatalog
 from gpufleet.core.data import read_data
 from gpufleet.core.distributions import load_distributions
 from gpufleet.core.entries import validate_data
+from gpufleet.core.own_catalog import OWN_FILES
 from gpufleet.exporter.models import ExporterCatalog
 from gpufleet.kubernetes.models import KubernetesCatalog
 
@@ -16,16 +17,8 @@ class Catalog(KubernetesCatalog, ExporterCatalog, ContainerdCatalog):
     """The catalog for all roles of a node."""
 
 
-DATA_FILES = {  # of the catalog, each from one data file
-    "branches": "driver/branches",
-    "gpus": "driver/gpus",
-    "packages": "driver/packages",
-    "containerd": "containerd/containerd",
-    "toolkit": "toolkit/toolkit",
-    "runtimes": "toolkit/runtimes",
-    "exporter": "exporter/exporter",
-    "kubernetes": "kubernetes/kubernetes",
-}
+# part of the catalog -> its data file, ROOM/NAME, if catalog.d/ can change it
+CHANGEABLE = {name.partition("/")[2]: name for name in OWN_FILES.values()}
 
 
 @lru_cache(maxsize=1)
@@ -35,10 +28,16 @@ def load_catalog() -> Catalog:
     Raises Stopped for a wrong entry of catalog.d/, and pydantic.ValidationError if a file of
     gpufleet does not match its type.
     """
-    repositories = "packages/repositories"
     data = {
         "distributions": load_distributions(),
-        **read_data(repositories),
-        **{key: read_data(name) for key, name in DATA_FILES.items()},
+        **read_data("packages/repositories"),
+        "branches": read_data("driver/branches"),
+        "gpus": read_data("driver/gpus"),
+        "packages": read_data("driver/packages"),
+        "containerd": read_data("containerd/containerd"),
+        "toolkit": read_data("toolkit/toolkit"),
+        "runtimes": read_data("toolkit/runtimes"),
+        "exporter": read_data("exporter/exporter"),
+        "kubernetes": read_data("kubernetes/kubernetes"),
     }
-    return validate_data(Catalog, DATA_FILES, data, repositories)
+    return validate_data(Catalog, CHANGEABLE, data, OWN_FILES["repositories.yaml"])

@@ -33,7 +33,7 @@ OWN = (
 
 
 def parse_catalog_source(data: bytes) -> None:
-    """Every parser of a source: each one rejects the others' formats."""
+    """Run every parser of a source. All but one reject the input."""
     for reader in (
         parse.parse_deb_packages,
         parse.find_primary,

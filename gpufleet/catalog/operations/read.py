@@ -8,11 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
+from typing import Any
 from urllib.parse import urljoin
 
 from gpufleet.catalog import parse
 from gpufleet.catalog.findings import SOURCE_UNREAD
-from gpufleet.catalog.models import Content, LiveSource, Reading
+from gpufleet.catalog.models import LiveSource, Reading
 from gpufleet.catalog.parse import BrokenSource
 from gpufleet.catalog.sources import mirrored_url
 from gpufleet.core.findings import Finding
@@ -63,14 +64,17 @@ class SourceReader:
             done()
 
     def _read(self, source: LiveSource) -> Reading | tuple[LiveSource, Finding]:
-        url = mirrored_url(source.url, self.mirror)
+        url = source.url
         try:
+            url = mirrored_url(source.url, self.mirror)
             return Reading(source, self._content(source, url))
-        except READ_FAILURES as error:
-            reason = quote_field(plain_urls(str(error)))
+        except Exception as error:  # noqa: BLE001 the boundary of one source
+            known = isinstance(error, READ_FAILURES)
+            why = str(error) if known else f"{type(error).__name__}: {error}"
+            reason = quote_field(plain_urls(why))
             return source, SOURCE_UNREAD(title=source.title, url=url, reason=reason)
 
-    def _content(self, source: LiveSource, url: str) -> Content:
+    def _content(self, source: LiveSource, url: str) -> Any:
         data = self._get(url)
         if source.kind == "rpm":
             return self._rpm(url, data)
@@ -85,7 +89,7 @@ class SourceReader:
             return {source.about: parse.parse_chart_file(data)}
         return PARSERS[source.kind](data)
 
-    def _rpm(self, url: str, data: bytes) -> Content:
+    def _rpm(self, url: str, data: bytes) -> Any:
         place, digest = parse.find_primary(data)
         packed = self._get(urljoin(url.removesuffix("repodata/repomd.xml"), place))
         if digest != hashlib.new(HASHES.get(len(digest), "sha256"), packed).hexdigest():
@@ -97,7 +101,7 @@ class SourceReader:
         return download_url(url, SOURCE_LIMIT, login)
 
 
-PARSERS: dict[str, Callable[[bytes], Content]] = {
+PARSERS: dict[str, Callable[[bytes], Any]] = {
     "deb": parse.parse_deb_packages,
     "key": parse.parse_key,
     "schedule": parse.parse_schedule,

@@ -34,6 +34,10 @@ def test_a_mirror_that_the_catalog_knows_has_no_gap(mirror: LiveMirror) -> None:
     assert status == 0
 
 
+@pytest.mark.claim(
+    "gpufleet catalog check finds new versions, keys, package names, charts and ends of life.",
+    level=1,
+)
 @pytest.mark.usefixtures("known_keys")
 def test_every_change_is_found(mirror: LiveMirror, make_key: MakeKey) -> None:
     expected = change_everything(mirror, make_key)

@@ -81,6 +81,7 @@ def copy(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.claim("A patch of gpufleet catalog check passes the catalog's own tests.", level=1)
 def test_the_patched_copy_passes_its_catalog_tests(patch: Path, copy: Path) -> None:
     before = {path: path.read_text() for path in copy.glob("gpufleet/*/data/*.yaml")}
     run("git", "apply", str(patch), cwd=copy)
