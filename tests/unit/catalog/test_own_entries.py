@@ -47,8 +47,8 @@ kubernetes: {"1.99": 2040-01-01}
 charts:
   gpu-operator:
     picks:
-      - {from: "1.34", version: v27.9.0, why: tried by us}
-      - {from: "1.33", version: v27.8.0, why: tried}
+      - {from: "1.36", version: v27.9.0, why: tried by us}
+      - {from: "1.34", version: v27.8.0, why: tried}
 """
 RUNTIMES = """
 runtimes:
@@ -90,16 +90,22 @@ def test_entries_are_added_and_corrected() -> None:
     assert (known.toolkit.newest, known.toolkit.versions[-1].version) == ("1.29.0", "1.29.0")
     assert load_runtimes().runtimes[0].minor_of("2.9.1") is not None
     chosen = [
-        choose_charts(load_charts(), each)["gpu-operator"] for each in ("1.32", "1.33", "1.99")
+        choose_charts(load_charts(), each)["gpu-operator"] for each in ("1.33", "1.35", "1.99")
     ]
-    assert [each.version for each in chosen] == ["v26.3.3", "v27.8.0", "v27.9.0"]
+    assert [each.version for each in chosen] == ["v26.7.0", "v27.8.0", "v27.9.0"]
 
 
 @pytest.mark.usefixtures("all_entries")
 def test_a_command_of_the_catalog_names_them_and_uses_them() -> None:
     result = catalog("driver", "--distro", "ubuntu2404", "--gpu", "T4", "--json")
     assert '"branch": "700"' in result.stdout
-    for text in ("GF211 info", "branches[700] (new)", "branches[580],", "gpus[0x2bb5]", "[1.33]"):
+    for text in (
+        "GF211 info",
+        "branches[700] (new)",
+        "branches[580],",
+        "gpus[0x2bb5]",
+        "[1.34] (new)",
+    ):
         assert text in result.stderr
     assert "GF211" not in result.stdout
 
