@@ -173,6 +173,8 @@ def compare_kubernetes(
         cycles: Cycles = reading.content
         ends = ((minor, end) for minor, end in cycles.items() if end)
         merged |= {minor: (end, reading.source.url) for minor, end in ends}
+    for reading in schedules:
+        yield from _newer_kubernetes(known, reading)
     minors = known.charts.kubernetes
     oldest = version_tuple(next(iter(minors)))
     for minor, (end, url) in sorted(merged.items(), key=lambda each: version_tuple(each[0])):
@@ -189,6 +191,14 @@ def compare_kubernetes(
             DataEdit("helm/charts", ("kubernetes", minor), said, "append"),
         )
         yield Gap("kubernetes", finding, url, edits)
+
+
+def _newer_kubernetes(known: KnownFacts, schedule: Reading) -> Iterator[Gap]:
+    """A released minor that kubeadm of the catalog does not have. The schedule has no others."""
+    newest, packaged = max(schedule.content, key=version_tuple), known.catalog.kubernetes.newest
+    if version_tuple(newest) > version_tuple(packaged):
+        finding = findings.KUBERNETES_NEWER(version=newest, known=packaged)
+        yield Gap("kubernetes", finding, schedule.source.url)
 
 
 def _end(what: str, end: date, known: date | None, file: str) -> Finding:

@@ -67,6 +67,14 @@ END_DIFFERS = warning(
     "Correct it in {file}. `gpufleet catalog check --write FILE` writes a patch.",
 )
 
+KUBERNETES_NEWER = warning(
+    "GF689",
+    "Newer Kubernetes than kubeadm's in the catalog",
+    "Kubernetes {version} is released; the newest that the catalog has for kubeadm is {known}.",
+    "Create a cluster of that minor, then change kubernetes.yaml: newest, pause, and what the minor "
+    "requires of hosts. A patch does not contain it, because it must be tried.",
+)
+
 SOURCE_UNREAD = warning(
     "GF688",
     "Source of the catalog was not read",
