@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from urllib.parse import urlsplit
 
 from gpufleet.catalog import findings
 from gpufleet.catalog.compare_drivers import compare_drivers
@@ -18,9 +19,11 @@ from gpufleet.catalog.models import (
     KeyEnds,
     PackageVersions,
     Reading,
+    Unread,
 )
 from gpufleet.catalog.sources import list_keys
 from gpufleet.core.findings import Finding
+from gpufleet.core.names import count_noun
 from gpufleet.core.versions import version_tuple
 from gpufleet.helm.chart_models import Chart, ChartCatalog
 from gpufleet.node.catalog import Catalog
@@ -199,6 +202,23 @@ def _newer_kubernetes(known: KnownFacts, schedule: Reading) -> Iterator[Gap]:
     if version_tuple(newest) > version_tuple(packaged):
         finding = findings.KUBERNETES_NEWER(version=newest, known=packaged)
         yield Gap("kubernetes", finding, schedule.source.url)
+
+
+def unread_findings(unread: Iterable[Unread]) -> list[Finding]:
+    """A finding for each host and reason: without a network, every source fails alike."""
+    groups: dict[tuple[str, str], list[Unread]] = {}
+    for each in unread:
+        groups.setdefault((urlsplit(each.url).netloc, each.reason), []).append(each)
+    found = []
+    for (_, reason), alike in groups.items():
+        first, *others = alike
+        more = f" and {count_noun(len(others), 'other source')} of this host" if others else ""
+        found.append(
+            findings.SOURCE_UNREAD(
+                title=f"{first.source.title}{more}", url=first.url, reason=reason
+            )
+        )
+    return found
 
 
 def _end(what: str, end: date, known: date | None, file: str) -> Finding:

@@ -71,8 +71,8 @@ KUBERNETES_NEWER = warning(
     "GF689",
     "Newer Kubernetes than kubeadm's in the catalog",
     "Kubernetes {version} is released; the newest that the catalog has for kubeadm is {known}.",
-    "Create a cluster of that minor, then change kubernetes.yaml: newest, pause, and what the minor "
-    "requires of hosts. A patch does not contain it, because it must be tried.",
+    "Create a cluster of that minor, then change kubernetes.yaml: newest, pause, requirements. A "
+    "patch does not contain it, because it must be tried.",
 )
 
 SOURCE_UNREAD = warning(

@@ -79,6 +79,15 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Unread:
+    """A source that was not read. `url`: the address that was asked, on the mirror or its own."""
+
+    source: LiveSource
+    url: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DataEdit:
     """A change of one data file, ROOM/NAME.
 

@@ -14,13 +14,14 @@ import click
 from urllib3.exceptions import LocationParseError
 from urllib3.util import parse_url
 
-from gpufleet.catalog.compare import KnownFacts, compare_all
+from gpufleet.catalog.compare import KnownFacts, compare_all, unread_findings
 from gpufleet.catalog.models import (
     CATALOG_SUBJECTS,
     Gap,
     LiveSource,
     Reading,
     Subject,
+    Unread,
     load_addresses,
 )
 from gpufleet.catalog.operations.read import SourceReader
@@ -30,7 +31,6 @@ from gpufleet.cli.detailed import CheckCommand
 from gpufleet.cli.output import prepare_output, print_note
 from gpufleet.core.console import print_finding, result_console
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import Finding
 from gpufleet.core.live import LiveProgress, is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.secrets import register_secret
@@ -50,7 +50,7 @@ class CatalogCheck:
     """The result of a check."""
 
     sources: Sequence[LiveSource]
-    unread: Sequence[tuple[LiveSource, Finding]]
+    unread: Sequence[Unread]
     gaps: Sequence[Gap]
     patch: str
     written: Sequence[Gap]  # the gaps that the patch closes
@@ -93,7 +93,7 @@ def check(only: tuple[Subject, ...], patch: str | None, mirror: str, as_json: bo
     known = KnownFacts(load_catalog(), charts, load_runtimes(), date.today())
     sources = list_sources(known.catalog, charts, load_addresses(), only)
     results = _read(SourceReader(charts, place, login), sources)
-    unread = [result for result in results if not isinstance(result, Reading)]
+    unread = [result for result in results if isinstance(result, Unread)]
     gaps = compare_all(known, [result for result in results if isinstance(result, Reading)])
     found = CatalogCheck(sources, unread, gaps, *(make_patch(gaps) if file else ("", ())))
     if as_json:
@@ -125,9 +125,7 @@ def split_mirror(url: str) -> tuple[str, RepositoryLogin | None]:
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), login
 
 
-def _read(
-    reader: SourceReader, sources: Sequence[LiveSource]
-) -> list[Reading | tuple[LiveSource, Finding]]:
+def _read(reader: SourceReader, sources: Sequence[LiveSource]) -> list[Reading | Unread]:
     """Read every source, with progress on standard error. In the order of `sources`."""
     done, started, total = [0], time.monotonic(), count_noun(len(sources), "source")
 
@@ -146,9 +144,7 @@ def _read(
     finally:
         live.stop()
     order = {source: number for number, source in enumerate(sources)}
-    return sorted(
-        results, key=lambda each: order[each.source if isinstance(each, Reading) else each[0]]
-    )
+    return sorted(results, key=lambda each: order[each.source])
 
 
 def _write(file: Path, found: CatalogCheck) -> bool:
@@ -167,7 +163,7 @@ def _show(found: CatalogCheck) -> None:
     console = result_console()
     for gap in found.gaps:
         print_finding(console, gap.finding)
-    for _, finding in found.unread:
+    for finding in unread_findings(found.unread):
         print_finding(console, finding)
     read = len(found.sources) - len(found.unread)
     line = f"{read} of {count_noun(len(found.sources), 'source')} read: "
@@ -177,7 +173,7 @@ def _show(found: CatalogCheck) -> None:
 
 def _data(found: CatalogCheck) -> dict[str, object]:
     """`{"sources": […], "gaps": […]}`."""
-    reasons = dict(found.unread)
+    reasons = {each.source: unread_findings([each])[0] for each in found.unread}
     return {
         "sources": [
             {

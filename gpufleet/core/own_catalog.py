@@ -18,6 +18,7 @@ import yaml
 
 from gpufleet.core.findings import Finding
 from gpufleet.core.findings.own_catalog import OWN_ENTRY_WRONG, OWN_FILE_UNREAD
+from gpufleet.core.limits import MIB
 from gpufleet.core.load_settings import problem_of
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.yaml_events import LOADER, parse_yaml_events
@@ -44,7 +45,7 @@ IDENTITIES = {  # lists that are merged: their key -> the key of an entry that n
     "runtimes": "name",
     "versions": "version",
 }
-MAX_OWN_BYTES = 1 << 20  # of one file
+MAX_OWN_BYTES = MIB  # of one file
 PROBLEMS = {"missing": "is missing", "extra_forbidden": "is not a key of the catalog"}
 SHOWN_CHARS = 60  # of a key in a message
 _LOGIN = re.compile(r"//[^/\s]*@")  # in a URL
@@ -109,7 +110,7 @@ def _content(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise OwnFileRefused(error.strerror or str(error)) from error
     if len(data) > MAX_OWN_BYTES:
-        raise OwnFileRefused(f"it has more than {MAX_OWN_BYTES} bytes")
+        raise OwnFileRefused(f"it has more than {MAX_OWN_BYTES // MIB} MiB")
     return _parsed(data)
 
 

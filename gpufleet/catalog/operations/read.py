@@ -12,11 +12,9 @@ from typing import Any
 from urllib.parse import urljoin
 
 from gpufleet.catalog import parse
-from gpufleet.catalog.findings import SOURCE_UNREAD
-from gpufleet.catalog.models import LiveSource, Reading
+from gpufleet.catalog.models import LiveSource, Reading, Unread
 from gpufleet.catalog.parse import BrokenSource
 from gpufleet.catalog.sources import mirrored_url
-from gpufleet.core.findings import Finding
 from gpufleet.core.limits import MIB, Limit
 from gpufleet.core.quoting import quote_field
 from gpufleet.core.secrets import plain_urls
@@ -42,13 +40,13 @@ class SourceReader:
 
     def read_all(
         self, sources: Sequence[LiveSource], done: Callable[[], None]
-    ) -> Iterator[Reading | tuple[LiveSource, Finding]]:
+    ) -> Iterator[Reading | Unread]:
         """Each source's content, or why it was not read. `done`: called after each source.
 
         Daemon threads read, so that Ctrl+C does not wait for a server.
         """
         waiting: SimpleQueue[LiveSource] = SimpleQueue()
-        results: SimpleQueue[Reading | tuple[LiveSource, Finding]] = SimpleQueue()
+        results: SimpleQueue[Reading | Unread] = SimpleQueue()
         for source in sources:
             waiting.put(source)
 
@@ -63,7 +61,7 @@ class SourceReader:
             yield results.get()
             done()
 
-    def _read(self, source: LiveSource) -> Reading | tuple[LiveSource, Finding]:
+    def _read(self, source: LiveSource) -> Reading | Unread:
         url = source.url
         try:
             url = mirrored_url(source.url, self.mirror)
@@ -72,7 +70,7 @@ class SourceReader:
             known = isinstance(error, READ_FAILURES)
             why = str(error) if known else f"{type(error).__name__}: {error}"
             reason = quote_field(plain_urls(why))
-            return source, SOURCE_UNREAD(title=source.title, url=url, reason=reason)
+            return Unread(source, url, reason)
 
     def _content(self, source: LiveSource, url: str) -> Any:
         data = self._get(url)

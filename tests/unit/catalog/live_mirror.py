@@ -19,6 +19,7 @@ import yaml
 
 from gpufleet.catalog.models import CATALOG_SUBJECTS, LiveSource, load_addresses
 from gpufleet.catalog.sources import list_keys, list_sources
+from gpufleet.core.versions import version_tuple
 from gpufleet.driver.choice import branches_of, package_set
 from gpufleet.helm.chart_choice import load_charts
 from gpufleet.node.catalog import load_catalog
@@ -26,6 +27,11 @@ from gpufleet.status.support import load_runtimes
 
 SOURCES = list_sources(load_catalog(), load_charts(), load_addresses())
 MakeKey = Callable[[str], tuple[str, bytes]]  # takes the validity; returns fingerprint and key
+PLANNED = {  # minors that the catalog has for charts, but not for kubeadm
+    minor
+    for minor in load_charts().kubernetes
+    if version_tuple(minor) > version_tuple(load_catalog().kubernetes.newest)
+}
 KEY_NAMES = list(list_keys(load_catalog()))
 Packages = dict[str, set[str]]  # name -> versions
 COMPRESSED = "repodata/0123-primary.xml.gz"
@@ -71,7 +77,11 @@ class LiveMirror:
             content = {"name": source.about, "version": self.charts[source.about][-1]}
             self.put(source.url, yaml.safe_dump(content).encode())
         elif source.kind == "schedule":
-            rows = [{"release": m, "endOfLifeDate": e} for m, e in self.kubernetes.items()]
+            rows = [
+                {"release": minor, "endOfLifeDate": end}
+                for minor, end in self.kubernetes.items()
+                if minor not in PLANNED
+            ]
             self.put(source.url, yaml.safe_dump({"schedules": rows}).encode())
         elif source.kind == "releases":
             kinds = {
@@ -212,6 +222,7 @@ def change_everything(
         ("GF682", "gpu-operator v27.1.0 is available, for Kubernetes >= 1.31.0-0"),
         ("GF684", "dcgm-exporter 3.1.5"),
         ("GF682", "node-problem-detector 2.5.0"),
+        ("GF689", "Kubernetes 1.38 is released"),
         ("GF681", "Kubernetes 1.38 (end of life 2028-02-28)"),
         ("GF687", "Kubernetes 1.36 is 2027-07-28; the catalog has 2027-06-28"),
         ("GF681", "containerd 2.4 (end of life 2028-11-06)"),

@@ -129,3 +129,11 @@ def test_a_list_that_unpacks_to_too_much_is_refused(
         words = ["catalog", "check", "--mirror", place, "--only", "toolkit"]
         result = CliRunner().invoke(main, words)
     assert (result.exit_code, "unpacks to too much" in result.output) == (1, True)
+
+
+def test_a_host_without_an_answer_is_named_once(mirror: LiveMirror) -> None:
+    with served(mirror.root) as place:
+        words = ["catalog", "check", "--mirror", place, "--only", "charts"]
+        result = CliRunner().invoke(main, words)
+    assert (result.exit_code, result.output.count("GF688")) == (1, 1)
+    assert "and 5 other sources of this host" in result.output

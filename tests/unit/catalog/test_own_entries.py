@@ -153,7 +153,7 @@ UNREAD: dict[str, tuple[bytes, str]] = {
     "a key that is a list": (b"? [a, b]\n: 1\n", "it is not YAML"),
     "an unknown tag": (b"branches: !!python/object:os.system {}\n", "it is not YAML"),
     "deep": (b"a: " + b"[" * 5000, "cannot be read"),
-    "large": (b"# " + b"x" * (1 << 20), "more than 1048576 bytes"),
+    "large": (b"# " + b"x" * (1 << 20), "more than 1 MiB"),
     "escapes": (b"a: \x1b[31m\n", "it is not YAML"),
     "a login": (b"cuda: {base: 'https://me:geheim@mirror.example.com'}\n", "a login in a URL"),
     "a login, and an error": (b"x: https://me:geheim@a.example.com\n  y: [\n", "it is not YAML"),
