@@ -21,6 +21,7 @@ from gpufleet.cli.output import (
     verbose_option,
     with_verbose,
 )
+from gpufleet.cli.own_catalog import require_own_catalog
 from gpufleet.cli.preview import (
     NO_OPTIONS,
     PLAN_FILE,
@@ -223,7 +224,9 @@ def targets_of(inventory: str, limit: Sequence[str]) -> list[Target]:
 
 def choose_targets(inventory: str, limit: Sequence[str]) -> tuple[list[Target], list[Target]]:
     """All targets of the inventory, and those that the limit names. Ends the process with the
-    reason if the inventory cannot be loaded or a limit matches nothing."""
+    reason if the inventory cannot be loaded or a limit matches nothing. Raises Stopped for a wrong
+    entry of catalog.d/."""
+    require_own_catalog()
     try:
         targets = load_targets(inventory)
         return targets, limit_targets(targets, limit, inventory)

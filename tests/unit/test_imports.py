@@ -85,6 +85,15 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "upgrade",
     ),
+    "catalog": (
+        "packages",
+        "driver",
+        "toolkit",
+        "containerd",
+        "helm",
+        "node",
+        "status",
+    ),
     "verify": (),
     "cli": (
         "run",
@@ -102,6 +111,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "upgrade",
         "status",
+        "catalog",
         "verify",
     ),
 }

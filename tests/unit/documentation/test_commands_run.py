@@ -20,7 +20,7 @@ from gpufleet.cli.completion import SHELLS
 from gpufleet.core.findings import KNOWN_KINDS
 from scripts.finding_codes import codes
 
-QUERIES = re.compile(r"^gpufleet (catalog .*)$")
+QUERIES = re.compile(r"^gpufleet (catalog (?!check\b).*)$")  # `check` asks the internet
 
 
 def queries() -> list[tuple[str, int]]:
