@@ -31,7 +31,7 @@ from gpufleet.doctor.export import (
 )
 from gpufleet.doctor.fleet import JudgedFleet, judge_fleet, judge_states
 from gpufleet.doctor.judge import choose_checks
-from gpufleet.doctor.models import Check, Verdict, load_checks
+from gpufleet.doctor.models import DoctorCheck, Verdict, load_checks
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.run.report_file import JUNIT, write_file
@@ -128,7 +128,7 @@ def doctor(
 
 
 def _judge(
-    inventory: str, limit: Sequence[str], checks: Sequence[Check], now: int, *, plan: bool
+    inventory: str, limit: Sequence[str], checks: Sequence[DoctorCheck], now: int, *, plan: bool
 ) -> JudgedFleet:
     """Read and judge. Without `plan`, only hosts are read, and no progress is printed."""
     if not plan:

@@ -13,8 +13,8 @@ from gpufleet.core.visible import one_line
 from gpufleet.doctor.fleet import JudgedFleet
 from gpufleet.doctor.models import (
     RANKS,
-    CheckResult,
-    Step,
+    CheckOutcome,
+    NextStep,
     SubjectVerdict,
     Verdict,
     load_steps,
@@ -25,12 +25,12 @@ DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
 UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it is not known
 
 
-def next_steps(result: CheckResult) -> list[tuple[str, Step]]:
+def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
     """The next steps of a result, by id."""
     return [(name, load_steps().steps[name]) for name in result.steps]
 
 
-def step_command(step: Step, inventory: str, host: str, result: CheckResult) -> str:
+def step_command(step: NextStep, inventory: str, host: str, result: CheckOutcome) -> str:
     """The command of a step, to copy into a shell."""
     found = {"inventory": inventory, "host": host, "gpu": result.gpu, "unit": result.unit}
     words = {
@@ -62,7 +62,7 @@ def _verdict(found: SubjectVerdict, inventory: str) -> dict[str, Any]:
     }
 
 
-def _cause(cause: CheckResult, found: SubjectVerdict, inventory: str) -> dict[str, Any]:
+def _cause(cause: CheckOutcome, found: SubjectVerdict, inventory: str) -> dict[str, Any]:
     return {
         **_check(cause),
         "remedy": cause.remedy or None,
@@ -80,7 +80,7 @@ def _cause(cause: CheckResult, found: SubjectVerdict, inventory: str) -> dict[st
     }
 
 
-def _check(result: CheckResult) -> dict[str, Any]:
+def _check(result: CheckOutcome) -> dict[str, Any]:
     return {
         "check": result.check,
         "verdict": result.verdict.value,

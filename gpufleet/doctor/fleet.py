@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufleet.doctor.judge import judge_cluster, judge_host, judge_state
-from gpufleet.doctor.models import Check, SubjectVerdict, Verdict, worst_verdict
+from gpufleet.doctor.judge import judge_cluster_state, judge_host, judge_state
+from gpufleet.doctor.models import DoctorCheck, SubjectVerdict, Verdict, worst_verdict
 from gpufleet.node.catalog import Catalog
-from gpufleet.status.clusters import Part, cluster_findings, cluster_rows
+from gpufleet.status.clusters import Part, cluster_rows, findings_of_cluster
 from gpufleet.status.detail import Detail, host_details
 from gpufleet.status.models import SeenHost
 from gpufleet.status.rows import fleet_of
@@ -37,7 +37,7 @@ def judge_fleet(
     inventory: str,
     hosts: Sequence[SeenHost],
     clusters: Mapping[str, Part | None],
-    checks: Sequence[Check],
+    checks: Sequence[DoctorCheck],
     catalog: Catalog,
     now: int,
 ) -> JudgedFleet:
@@ -50,12 +50,14 @@ def judge_fleet(
     )
     parts = {name: part for name, part in clusters.items() if part}
     of_clusters = (
-        judge_cluster(row, cluster_findings(clusters[row.name]), checks)
+        judge_cluster_state(row, findings_of_cluster(clusters[row.name]), checks)
         for row in cluster_rows(clusters, parts)
     )
     return JudgedFleet(inventory, tuple(verdicts), tuple(details), tuple(of_clusters))
 
 
-def judge_states(inventory: str, hosts: Sequence[SeenHost], checks: Sequence[Check]) -> JudgedFleet:
+def judge_states(
+    inventory: str, hosts: Sequence[SeenHost], checks: Sequence[DoctorCheck]
+) -> JudgedFleet:
     """The verdicts on hosts by their state alone: without catalog, plan and other hosts."""
     return JudgedFleet(inventory, tuple(judge_state(host, checks) for host in hosts))

@@ -40,7 +40,7 @@ def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     return found if found.fails else Verdict.PASS
 
 
-class Step(Entry):
+class NextStep(Entry):
     """One next step. steps.yaml explains the fields."""
 
     does: str
@@ -50,13 +50,13 @@ class Step(Entry):
     source: str = ""
 
 
-class Steps(Entry):
+class NextSteps(Entry):
     """steps.yaml"""
 
-    steps: dict[str, Step]
+    steps: dict[str, NextStep]
 
 
-class Check(Sourced):
+class DoctorCheck(Sourced):
     """One check. checks.yaml explains the fields."""
 
     id: str = Field(pattern=r"(host|gpu|chain|cluster)\.[a-z0-9_]+")
@@ -71,14 +71,14 @@ class Check(Sourced):
     steps: tuple[str, ...]
 
 
-class Checks(Entry):
+class DoctorChecks(Entry):
     """checks.yaml"""
 
     about_changes: dict[str, str]
-    checks: tuple[Check, ...]
+    checks: tuple[DoctorCheck, ...]
 
     @model_validator(mode="after")
-    def _check(self) -> Checks:
+    def _check(self) -> DoctorChecks:
         known: set[str] = set()
         for check in self.checks:
             if check.id in known or not known.issuperset(check.after):
@@ -89,8 +89,8 @@ class Checks(Entry):
         return self
 
 
-load_steps = entry_loader(Steps, "doctor/steps")
-load_checks = entry_loader(Checks, "doctor/checks")
+load_steps = entry_loader(NextSteps, "doctor/steps")
+load_checks = entry_loader(DoctorChecks, "doctor/checks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckOutcome:
     """The outcome of one check on a host or on one of its GPUs."""
 
     check: str
@@ -124,14 +124,14 @@ class SubjectVerdict:
     """The verdict on a host or a cluster, with all its results."""
 
     name: str
-    results: tuple[CheckResult, ...]
+    results: tuple[CheckOutcome, ...]
 
     @property
     def verdict(self) -> Verdict:
         return worst_verdict(result.verdict for result in self.results)
 
     @property
-    def causes(self) -> tuple[CheckResult, ...]:
+    def causes(self) -> tuple[CheckOutcome, ...]:
         """The failed checks that follow from no other one, the worst first. A cause is as bad as
         the worst of its consequences."""
         found = (
@@ -141,10 +141,10 @@ class SubjectVerdict:
         )
         return tuple(sorted(found, key=lambda each: -each.verdict.rank))
 
-    def _consequences(self, cause: CheckResult) -> list[Verdict]:
+    def _consequences(self, cause: CheckOutcome) -> list[Verdict]:
         return [each.verdict for each in self.results if each.follows == cause.check]
 
-    def consequences_of(self, cause: CheckResult) -> tuple[str, ...]:
+    def consequences_of(self, cause: CheckOutcome) -> tuple[str, ...]:
         """The checks that fail because of a cause, each once."""
         found = (each.check for each in self.results if each.follows == cause.check)
         return tuple(dict.fromkeys(found))

@@ -12,7 +12,7 @@ from gpufleet.core.names import count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
 from gpufleet.doctor.fleet import JudgedFleet
-from gpufleet.doctor.models import CheckResult, SubjectVerdict, Verdict, load_checks
+from gpufleet.doctor.models import CheckOutcome, SubjectVerdict, Verdict, load_checks
 from gpufleet.status.detail import Detail
 from gpufleet.status.detail_text import show_topics
 from gpufleet.status.text import show_findings, topic_table
@@ -57,7 +57,7 @@ def _heading(verdict: Verdict, text: str) -> Text:
 
 
 def _show_cause(
-    console: Console, cause: CheckResult, found: SubjectVerdict, inventory: str
+    console: Console, cause: CheckOutcome, found: SubjectVerdict, inventory: str
 ) -> None:
     code = f" ({cause.code})" if cause.code else ""
     gpu = f" {cause.gpu}" if cause.gpu else ""
@@ -76,7 +76,7 @@ def _show_cause(
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
 
 
-def _check_line(result: CheckResult) -> str:
+def _check_line(result: CheckOutcome) -> str:
     gpu = f" {result.gpu}" if result.gpu else ""
     follows = f", follows from {result.follows}" if result.follows else ""
     return f"{result.verdict.value} {result.check}{gpu}: {one_line(result.read)}{follows}"
@@ -109,7 +109,7 @@ def _groups(found: Sequence[SubjectVerdict]) -> list[tuple[Verdict, list[Subject
     return [(verdict, members) for (verdict, _), members in ordered]
 
 
-def _common(causes: Sequence[CheckResult]) -> str:
+def _common(causes: Sequence[CheckOutcome]) -> str:
     """The cause that all have, or what the check says if the details differ by host."""
     first = causes[0]
     if len({each.cause for each in causes}) == 1:
@@ -119,7 +119,7 @@ def _common(causes: Sequence[CheckResult]) -> str:
 
 
 def _next_lines(
-    members: Sequence[SubjectVerdict], causes: Sequence[CheckResult], inventory: str
+    members: Sequence[SubjectVerdict], causes: Sequence[CheckOutcome], inventory: str
 ) -> Iterator[str]:
     """The command to go on with: the next step of the only host, or a look at one of several."""
     if not causes:
