@@ -1,1 +1,1 @@
-"""Judges hosts and clusters: what is wrong, and which command comes next. Pure."""
+"""Judges hosts and clusters: a verdict, its cause, and the next command. Pure."""

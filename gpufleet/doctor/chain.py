@@ -13,10 +13,10 @@ from gpufleet.doctor.models import Reading, Verdict
 from gpufleet.driver.files import RIVALS, own_gpus
 from gpufleet.facts.model import NodeFacts, Service
 
-OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # where the GPU Operator's container has the toolkit
+OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
 RUNTIME_PROGRAM = "nvidia-container-runtime"
 TOOLKIT_PACKAGES = ("nvidia-container-toolkit", "nvidia-container-toolkit-base", "nvidia-docker2")
-CONFIG_FOLDERS = {  # runtime -> where its files are, besides the one that its unit names
+CONFIG_FOLDERS = {  # runtime -> folders of its files, besides the file that its unit names
     "docker": ("/etc/docker/",),
     "containerd": ("/etc/containerd/", "/var/lib/rancher/"),
     "crio": ("/etc/crio/",),
@@ -122,7 +122,7 @@ def _read_bound(facts: NodeFacts) -> Reading | None:
 
 
 def _read_nodes(facts: NodeFacts) -> Reading | None:
-    """Nodes are created at the first use of a GPU, so a missing one alone is no fault."""
+    """The first use of a GPU creates its nodes, so a missing node alone is not a fault."""
     bound = [gpu for gpu in facts.gpus if gpu.driver == "nvidia"]
     if not bound or facts.operator_driver:
         return None
@@ -187,7 +187,7 @@ def _read_runtime(facts: NodeFacts) -> Reading | None:
 
 
 def _read_nvidia_runtime(facts: NodeFacts) -> Reading | None:
-    """Of a node of Kubernetes: a docker with the toolkit needs no runtime for `--gpus`."""
+    """Only nodes of Kubernetes: docker with the toolkit needs no runtime for `--gpus`."""
     toolkit = any(name in facts.packages for name in TOOLKIT_PACKAGES)
     names = [name for name in facts.runtimes if name != "docker" and facts.runtimes[name].running]
     if not (facts.kubelet and toolkit and names):
@@ -236,7 +236,7 @@ def _names_program(facts: NodeFacts, runtime: str) -> bool:
 def _service_reading(
     facts: NodeFacts, names: tuple[str, ...], effect: str, *, failed: Verdict | None = None
 ) -> Reading | None:
-    """The units of a link that exist. A unit that is disabled and does not run is no fault.
+    """Read the units of a link that exist. A disabled unit that does not run is not a fault.
     `failed`: verdict of a unit that has failed, if not the severity of the check."""
     there = [facts.services[name] for name in names if name in facts.services]
     if not there:
@@ -285,6 +285,6 @@ OF_THE_DRIVER = tuple(READERS)[: tuple(READERS).index("chain.toolkit")]  # need 
 
 
 def read_chain(facts: NodeFacts) -> Mapping[str, Reading | None]:
-    """The links of a host's chain. A host without GPUs of its own has none of the driver's."""
+    """Read the links of a host's chain; those of the driver only if the host uses a GPU itself."""
     skipped = () if own_gpus(facts) or facts.taken else OF_THE_DRIVER
     return {name: None if name in skipped else read(facts) for name, read in READERS.items()}

@@ -92,7 +92,7 @@ def _judge(
 def _results(
     check: DoctorCheck, readings: Readings, findings: Iterable[Finding], known: Collection[str]
 ) -> Iterator[CheckOutcome]:
-    """The results of one check: a failure for each of its findings, or what it read."""
+    """The results of one check: a failure for each of its findings, or the reading."""
     reading = readings.get(check.id)
     found = [each for each in findings if _belongs(each, check, known)]
     if found:

@@ -13,7 +13,7 @@ from gpufleet.core.entries import Entry, Sourced, entry_loader
 
 
 class Verdict(str, Enum):
-    """What a check or a machine comes out as. UNKNOWN: it could not be read, which is no PASS."""
+    """The result of a check or a machine. UNKNOWN: it could not be read, so it does not pass."""
 
     PASS = "PASS"
     INFO = "INFO"  # of a check: something to know; its machine passes
@@ -95,7 +95,7 @@ load_checks = entry_loader(DoctorChecks, "doctor/checks")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a check read. `fault`: a sentence if it is not as it should be, else ""."""
+    """The reading of a check. `fault`: a sentence, or "" if all is well."""
 
     read: str
     fault: str = ""

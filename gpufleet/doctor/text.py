@@ -110,7 +110,7 @@ def _groups(found: Sequence[SubjectVerdict]) -> list[tuple[Verdict, list[Subject
 
 
 def _common(causes: Sequence[CheckOutcome]) -> str:
-    """The cause that all have, or what the check says if the details differ by host."""
+    """The cause that all hosts have, or the check's own sentence if the details differ."""
     first = causes[0]
     if len({each.cause for each in causes}) == 1:
         return f"{first.check}: {each_line(first.cause)}"
@@ -121,7 +121,7 @@ def _common(causes: Sequence[CheckOutcome]) -> str:
 def _next_lines(
     members: Sequence[SubjectVerdict], causes: Sequence[CheckOutcome], inventory: str
 ) -> Iterator[str]:
-    """The command to go on with: the next step of the only host, or a look at one of several."""
+    """The next command: the next step of the only host, or a look at one of several."""
     if not causes:
         return
     more = max(len(member.causes) for member in members) - 1
