@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.sections import split_records
-from gpufleet.facts.sections.readings import MAX_TEXT, pci_slot, read_gpus
+from gpufleet.facts.sections.readings import MAX_READING, pci_slot, read_gpus
 
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[-\w]+)\)")
 _LINK = re.compile(r"Link \d+: *(?:(\d+(?:\.\d+)?) GB/s|<?inactive>?)", re.IGNORECASE)
@@ -25,9 +25,9 @@ _EVENT = re.compile(
 )
 _SEVERITY = re.compile(r"(Non-fatal|Fatal)\b", re.IGNORECASE)
 _SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|no devices)", re.I)
-LATE = 100  # seconds: the log that begins later does not reach back to the boot
-TIMED_OUT = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
-NO_ANSWER = "it did not answer within 20 s"
+LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
+TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
+SMI_SILENT = "it did not answer within 20 s"
 
 
 def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
@@ -48,7 +48,7 @@ def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
         error=_error(lines, records.get("exit", "")) if "asked" in records else None,
         events=tuple(event for event in events if event),
         log_since=None if boot is None or since is None else boot + since,
-        log_complete=since is not None and since < LATE,
+        log_complete=since is not None and since < LATE_LOG,
     )
 
 
@@ -61,10 +61,10 @@ def _error(lines: Iterable[str], code: str) -> str:
     """What nvidia-smi says of its failure."""
     if code == "0":
         return ""
-    if code in TIMED_OUT:
-        return NO_ANSWER
+    if code in TIMEOUT_CODES:
+        return SMI_SILENT
     said = [line.strip() for line in lines if _SMI_ERROR.match(line.strip())]
-    return said[0][:MAX_TEXT] if said else f"it ended with status {code[:4]}"
+    return said[0][:MAX_READING] if said else f"it ended with status {code[:4]}"
 
 
 def _event(text: str, boot: int | None) -> KernelEvent | None:
@@ -82,7 +82,7 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
         code=int(match["code"]),
         slot=pci_slot(match["slot"]),
         time=boot + int(time) if boot is not None and time else None,
-        text=match["text"][:MAX_TEXT],
+        text=match["text"][:MAX_READING],
         gpu_instance=int(instance) if instance else None,
         fatal=severity[1].lower() == "fatal" if kind == "sxid" and severity else None,
     )

@@ -13,7 +13,7 @@ from gpufleet.facts.health import GpuHealth
 
 # The elements below <gpu> of each reading: the first that is there, because they differ by driver.
 # Their names are from output of drivers 418 to 580.
-TEXTS = {
+TEXT_READINGS = {
     "model": ("product_name",),
     "uuid": ("uuid",),
     "vbios": ("vbios_version",),
@@ -27,7 +27,7 @@ TEXTS = {
     "fabric_status": ("fabric/status",),
     "fabric_bandwidth": ("fabric/health/bandwidth",),
 }
-FLAGS = {
+FLAG_READINGS = {
     "sram_threshold_exceeded": ("ecc_errors/aggregate/sram_threshold_exceeded",),
     "memory_unrepairable": ("ecc_errors/unrepairable_memory",),
     "channel_repair_pending": ("ecc_errors/channel_repair_pending",),
@@ -40,7 +40,7 @@ FLAGS = {
 }
 _HISTOGRAM = "remapped_rows/row_remapper_histogram/row_remapper_histogram"
 _PCIE = "pci/pci_gpu_link_info"
-NUMBERS = {
+NUMBER_READINGS = {
     "remapped_corrected": ("remapped_rows/remapped_row_corr",),
     "remapped_uncorrected": ("remapped_rows/remapped_row_unc",),
     "remap_banks_exhausted": (f"{_HISTOGRAM}_none",),
@@ -64,12 +64,12 @@ NUMBERS = {
     "pcie_replays": ("pci/replay_counter",),
     "memory_mib": ("fb_memory_usage/total",),
 }
-RETIRED = (
+RETIRED_PAGES = (
     "retired_pages/multiple_single_bit_retirement/retired_count",
     "retired_pages/double_bit_retirement/retired_count",
 )
 # Counters of errors: on Ampere and newer, or else on older GPUs.
-COUNTERS = {
+ECC_COUNTERS = {
     "corrected": (("sram_correctable", "dram_correctable"), ("single_bit/total",)),
     "uncorrected": (
         ("sram_uncorrectable", "sram_uncorrectable_parity", "sram_uncorrectable_secded",
@@ -78,7 +78,7 @@ COUNTERS = {
     ),
 }  # fmt: skip
 # Temperature and its limit; or else the margin to a limit, and the limit as a margin.
-MARGINS = {
+TEMPERATURE_MARGINS = {
     "temperature_margin": (
         ("temperature/gpu_temp_slow_threshold", "temperature/gpu_temp"),
         ("temperature/gpu_temp_tlimit", "temperature/gpu_temp_slow_tlimit_threshold"),
@@ -87,7 +87,7 @@ MARGINS = {
         ("temperature/gpu_temp_max_mem_threshold", "temperature/memory_temp"),
     ),
 }
-REASONS = (
+SLOWDOWN_NAMES = (
     "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown",
     "sw_power_cap", "sync_boost",
 )  # fmt: skip
@@ -95,7 +95,7 @@ SLOWDOWNS = {
     reason: [  # the second is that of drivers before 535
         f"clocks_{word}_reasons/clocks_{word}_reason_{reason}" for word in ("event", "throttle")
     ]
-    for reason in REASONS
+    for reason in SLOWDOWN_NAMES
 }
 
 _ELEMENT = re.compile(r"<(/?)(\w+)([^<>]*)>(?:([^<]*)</\2>)?")
@@ -112,17 +112,17 @@ _UNREADABLE = re.compile(
     rf"Unable to determine the device handle for gpu.*?({_SLOT.pattern}): *(.+)", re.IGNORECASE
 )
 _TRUE, _FALSE = ("yes", "true"), ("no", "false")
-MAX_TEXT = 200  # characters of a text from a host
+MAX_READING = 200  # characters of a text from a host
 Elements = Mapping[str, str]  # path below <gpu>, joined by / -> text
 
 
 def element_names() -> str:
     """The names of the elements that are read, as alternatives of a regular expression."""
-    tables = (TEXTS, FLAGS, NUMBERS)
+    tables = (TEXT_READINGS, FLAG_READINGS, NUMBER_READINGS)
     paths = [path for table in tables for several in table.values() for path in several]
-    paths += [*RETIRED, "ecc_errors/volatile", "ecc_errors/aggregate", "gpu"]
-    paths += [path for groups in COUNTERS.values() for group in groups for path in group]
-    paths += [path for pairs in MARGINS.values() for pair in pairs for path in pair]
+    paths += [*RETIRED_PAGES, "ecc_errors/volatile", "ecc_errors/aggregate", "gpu"]
+    paths += [path for groups in ECC_COUNTERS.values() for group in groups for path in group]
+    paths += [path for pairs in TEMPERATURE_MARGINS.values() for pair in pairs for path in pair]
     paths += [path for several in SLOWDOWNS.values() for path in several]
     return "|".join(sorted({name for path in paths for name in path.split("/")}))
 
@@ -132,7 +132,7 @@ def read_gpus(lines: Iterable[str]) -> tuple[GpuHealth, ...]:
     gpus: dict[str, GpuHealth] = {}
     for line in (lines := list(lines)):
         if match := _UNREADABLE.match(line.strip()):
-            gpus[pci_slot(match[1])] = GpuHealth(pci_slot(match[1]), trouble=match[2][:MAX_TEXT])
+            gpus[pci_slot(match[1])] = GpuHealth(pci_slot(match[1]), trouble=match[2][:MAX_READING])
     for name, elements in _elements(lines):
         if _SLOT.fullmatch(name):
             gpus[pci_slot(name)] = _gpu(pci_slot(name), elements)
@@ -170,20 +170,20 @@ def _elements(lines: Iterable[str]) -> Iterator[tuple[str, Elements]]:
 def _gpu(slot: str, elements: Elements) -> GpuHealth:
     """The readings of one GPU."""
     values: dict[str, Any] = {}
-    values |= {field: _first(elements, paths) for field, paths in TEXTS.items()}
-    values |= {field: _flag(_first(elements, paths)) for field, paths in FLAGS.items()}
-    values |= {field: _number(_first(elements, paths)) for field, paths in NUMBERS.items()}
-    values |= {field: _margin(elements, pairs) for field, pairs in MARGINS.items()}
+    values |= {field: _first(elements, paths) for field, paths in TEXT_READINGS.items()}
+    values |= {field: _flag(_first(elements, paths)) for field, paths in FLAG_READINGS.items()}
+    values |= {field: _number(_first(elements, paths)) for field, paths in NUMBER_READINGS.items()}
+    values |= {field: _margin(elements, pairs) for field, pairs in TEMPERATURE_MARGINS.items()}
     for span in ("volatile", "aggregate"):
-        for kind, groups in COUNTERS.items():
+        for kind, groups in ECC_COUNTERS.items():
             of_span = [[f"ecc_errors/{span}/{path}" for path in group] for group in groups]
             sums = (_sum(elements, paths) for paths in of_span)
             values[f"ecc_{span}_{kind}"] = next((each for each in sums if each is not None), None)
     lost = next(filter(None, map(_LOST.match, elements.values())), None)
     return GpuHealth(
         slot=slot,
-        trouble=lost.string[:MAX_TEXT] if lost else "",
-        retired_pages=_sum(elements, RETIRED),
+        trouble=lost.string[:MAX_READING] if lost else "",
+        retired_pages=_sum(elements, RETIRED_PAGES),
         slowdowns=_slowdowns(elements),
         **values,
     )
@@ -192,7 +192,7 @@ def _gpu(slot: str, elements: Elements) -> GpuHealth:
 def _first(elements: Elements, paths: Iterable[str]) -> str | None:
     """The text of the first element that is there and has one."""
     texts = (elements.get(path, "") for path in paths)
-    return next((text[:MAX_TEXT] for text in texts if not _MISSING.fullmatch(text)), None)
+    return next((text[:MAX_READING] for text in texts if not _MISSING.fullmatch(text)), None)
 
 
 def _flag(text: str | None) -> bool | None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.facts.parse import parse_node_facts
-from gpufleet.facts.sections.health import NO_ANSWER, parse_health
+from gpufleet.facts.sections.health import SMI_SILENT, parse_health
 from gpufleet.facts.sections.readings import element_names
 
 SAMPLES = Path(__file__).parent / "health"
@@ -127,8 +127,8 @@ def test_a_gpu_that_is_lost_in_its_readings() -> None:
     ("lines", "error"),
     [
         ([], None),
-        (["asked"], NO_ANSWER),
-        (["asked", "exit 124"], NO_ANSWER),
+        (["asked"], SMI_SILENT),
+        (["asked", "exit 124"], SMI_SILENT),
         (["asked", "exit 9"], "it ended with status 9"),
         (["asked", "Failed to initialize NVML: Driver/library version mismatch", "exit 18"],
          "Failed to initialize NVML: Driver/library version mismatch"),
