@@ -133,7 +133,7 @@ def _judge(
     """Read and judge. Without `plan`, only hosts are read, and no progress is printed."""
     if not plan:
         os.environ[QUIET] = "1"
-    hosts, names = read_hosts_and_clusters(inventory, limit)
+    hosts, names = read_hosts_and_clusters(inventory, limit, health=True)
     if not plan:
         return judge_states(inventory, hosts, checks)
     parts = read_clusters(inventory, names)

@@ -187,9 +187,14 @@ def _read_runtime(facts: NodeFacts) -> Reading | None:
 
 
 def _read_nvidia_runtime(facts: NodeFacts) -> Reading | None:
-    """Only nodes of Kubernetes: docker with the toolkit needs no runtime for `--gpus`."""
+    """Only nodes of Kubernetes: docker with the toolkit needs no runtime for `--gpus`. Finding GF447
+    is about k3s and RKE2."""
     toolkit = any(name in facts.packages for name in TOOLKIT_PACKAGES)
-    names = [name for name in facts.runtimes if name != "docker" and facts.runtimes[name].running]
+    names = [
+        name
+        for name, runtime in facts.runtimes.items()
+        if runtime.name != "docker" and runtime.running and runtime.unit not in KUBELET_UNITS
+    ]
     if not (facts.kubelet and toolkit and names):
         return None
     without = [name for name in names if not _names_program(facts, name)]

@@ -39,7 +39,7 @@ class Full:
 
 def ends(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     for module in (status, doctor):
-        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words: (HOSTS, []))
+        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words, **more: (HOSTS, []))
     with pytest.raises(SystemExit) as ended:
         main.main(words)
     return ended.value.code
