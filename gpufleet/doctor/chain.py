@@ -46,6 +46,12 @@ class _Unit:
     state: str
 
 
+def _read_packages(facts: NodeFacts) -> Reading:
+    if not facts.broken:
+        return Reading("in order")
+    return Reading(facts.broken, f"A transaction of packages was interrupted: {facts.broken}.")
+
+
 def _read_gpus(facts: NodeFacts) -> Reading:
     return Reading(f"{len(facts.gpus)} on the PCI bus")
 
@@ -100,9 +106,8 @@ def _read_nouveau(facts: NodeFacts) -> Reading:
 def _read_loaded(facts: NodeFacts) -> Reading:
     if "nvidia" in facts.modules:
         return Reading(f"nvidia {facts.loaded_driver or ''}".strip())
-    if not facts.operator_driver:
-        return Reading("not loaded")  # finding GF150 says if it should be
-    return Reading("not loaded", "The GPU Operator's driver container has not loaded the module.")
+    by = " by the GPU Operator's driver container" if facts.operator_driver else ""
+    return Reading("not loaded", f"The nvidia module is not loaded{by}.")
 
 
 def _read_version(facts: NodeFacts) -> Reading | None:
@@ -266,6 +271,7 @@ def _down(service: Service) -> _Unit | None:
 
 Reader = Callable[[NodeFacts], Reading | None]
 READERS: dict[str, Reader] = {
+    "host.packages": _read_packages,
     "chain.gpus": _read_gpus,
     "chain.driver": _read_driver,
     "chain.headers": _read_headers,
@@ -286,7 +292,7 @@ READERS: dict[str, Reader] = {
     "chain.kubelet": _read_kubelet,
     "chain.exporter": _read_exporter,
 }
-OF_THE_DRIVER = tuple(READERS)[: tuple(READERS).index("chain.toolkit")]  # need a GPU
+OF_THE_DRIVER = tuple(READERS)[1 : tuple(READERS).index("chain.toolkit")]  # need a GPU
 
 
 def read_chain(facts: NodeFacts) -> Mapping[str, Reading | None]:

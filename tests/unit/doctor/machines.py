@@ -97,7 +97,9 @@ def machine(version: str = NEWEST, **changes: Any) -> NodeFacts:
 
 
 def on_containerd(facts: NodeFacts, text: str = CONTAINERD) -> NodeFacts:
-    """The machine as a node of kubeadm with containerd."""
+    """The machine as a node of kubeadm with containerd, if it is not a node yet."""
+    if facts.kubelet:
+        return facts
     facts = without(facts, "docker")
     facts = with_file(facts, "/etc/containerd/config.toml", text)
     facts = replace(facts, services={"nvidia-persistenced.service": service(PERSISTENCED)})
