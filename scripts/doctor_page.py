@@ -20,18 +20,22 @@ HEAD = (
     "but that one: [doctor.md](../how-to/doctor.md).",
     "",
     "- *fails*: with the verdict in brackets. INFO passes. A blocker among the findings is "
-    "CRITICAL. \u201cAfter\u201d: if one of these checks fails, it is the cause, and this failure follows "
+    "CRITICAL. *After*: if one of these checks fails, it is the cause, and this failure follows "
     "from it.",
     "- *findings*: codes of the plan or of the state that fail the check.",
     "- *steps*: see [the next steps](#next-steps).",
 )
+ABOUT = (
+    "These blockers say what gpufleet may not change on a host, and nothing about its state. The "
+    "doctor counts them as INFO:"
+)
 STEPS_HEAD = (
     "## Next steps",
     "",
-    "A step interrupts less than the steps after it. gpufleet makes none of them without a request. Names in "
-    "braces are filled in: `{inventory}` and `{host}` as they were typed, `{gpu}` is the PCI address "
-    "of the GPU, `{unit}` the systemd unit that the check names. A name in capitals, such as `GPU`, "
-    "is yours to fill in.",
+    "A step interrupts less than the steps after it. gpufleet makes none of them without a "
+    "request. Names in braces are filled in: `{inventory}` and `{host}` as they were typed, "
+    "`{gpu}` is the PCI address of the GPU, `{unit}` the systemd unit that the check names. A name "
+    "in capitals, such as `GPU`, is yours to fill in.",
     "",
     "| step | what it does | command | interrupts |",
     "|---|---|---|---|",
@@ -48,8 +52,7 @@ def doctor_checks_page() -> str:
         own = (each for each in load_checks().checks if each.id.startswith(f"{subject}."))
         lines += [_row(check, rooms) for check in own]
     about = load_checks().about_changes
-    lines += ["", "These blockers say what gpufleet may not change on a host, and nothing about its "
-              "state. The doctor counts them as INFO:", ""]  # fmt: skip
+    lines += ["", ABOUT, ""]
     lines += [f"- {_link(code, rooms)}: {text}" for code, text in about.items()]
     return "\n".join([*lines, "", *STEPS_HEAD, *_steps()]) + "\n"
 
