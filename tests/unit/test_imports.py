@@ -85,6 +85,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "upgrade",
     ),
+    "doctor": ("facts", "host", "driver", "node", "status"),
     "verify": (),
     "cli": (
         "run",
@@ -102,6 +103,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "upgrade",
         "status",
+        "doctor",
         "verify",
     ),
 }

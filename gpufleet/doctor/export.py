@@ -1,0 +1,145 @@
+"""Verdicts as JSON (doctor.schema.json), JUnit XML, metrics and one line. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+from xml.etree import ElementTree
+
+from gpufleet.core.metrics import gauges_text
+from gpufleet.core.secrets import hide_secrets
+from gpufleet.core.visible import one_line
+from gpufleet.doctor.fleet import JudgedFleet
+from gpufleet.doctor.models import (
+    RANKS,
+    CheckOutcome,
+    NextStep,
+    SubjectVerdict,
+    Verdict,
+    load_steps,
+)
+from gpufleet.status.export import document_head
+
+DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
+UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it is not known
+
+
+def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
+    """The next steps of a result, by id."""
+    return [(name, load_steps().steps[name]) for name in result.steps]
+
+
+def step_command(step: NextStep, inventory: str, host: str, result: CheckOutcome) -> str:
+    """The command of a step, to copy into a shell."""
+    found = {"inventory": inventory, "host": host, "gpu": result.gpu, "unit": result.unit}
+    words = {
+        name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
+        for name, value in found.items()
+    }
+    return step.command.format(**words)
+
+
+def doctor_json(judged: JudgedFleet, now: int) -> dict[str, Any]:
+    """The document of `gpufleet doctor --json`: every host in depth, with its verdict."""
+    return {
+        **document_head(judged.inventory, now),
+        "verdict": judged.verdict.value,
+        "hosts": {
+            found.name: {**_verdict(found, judged.inventory), **detail.as_dict()}
+            for found, detail in zip(judged.hosts, judged.details, strict=True)
+        },
+        "clusters": {found.name: _verdict(found, judged.inventory) for found in judged.clusters},
+    }
+
+
+def _verdict(found: SubjectVerdict, inventory: str) -> dict[str, Any]:
+    """The keys of a host or cluster: its verdict, the causes with next steps, every check."""
+    return {
+        "verdict": found.verdict.value,
+        "causes": [_cause(each, found, inventory) for each in found.causes],
+        "checks": [_check(each) for each in found.results],
+    }
+
+
+def _cause(cause: CheckOutcome, found: SubjectVerdict, inventory: str) -> dict[str, Any]:
+    return {
+        **_check(cause),
+        "remedy": cause.remedy or None,
+        "consequences": list(found.consequences_of(cause)),
+        "steps": [
+            {
+                "id": name,
+                "does": step.does,
+                "command": step_command(step, inventory, found.name, cause),
+                "runs_on": step.runs_on,
+                "interrupts": step.interrupts,
+            }
+            for name, step in next_steps(cause)
+        ],
+    }
+
+
+def _check(result: CheckOutcome) -> dict[str, Any]:
+    return {
+        "check": result.check,
+        "verdict": result.verdict.value,
+        "gpu": result.gpu or None,
+        "read": result.read,
+        "cause": result.cause or None,
+        "code": result.code or None,
+        "follows": result.follows or None,
+    }
+
+
+def doctor_junit(found: Iterable[SubjectVerdict]) -> str:
+    """JUnit XML: a suite for each host or cluster, a case for each check. Infos pass."""
+    root = ElementTree.Element("testsuites")
+    for subject in found:
+        failed = sum(result.verdict.fails for result in subject.results)
+        counts = {"tests": str(len(subject.results)), "failures": str(failed)}
+        words = {"name": one_line(subject.name), **counts, "errors": "0", "skipped": "0"}
+        suite = ElementTree.SubElement(root, "testsuite", words)
+        for result in subject.results:
+            name = " ".join(filter(None, [result.check, result.gpu]))
+            case = {"classname": one_line(subject.name), "name": one_line(name)}
+            place = ElementTree.SubElement(suite, "testcase", case)
+            if result.verdict.fails:
+                follows = f" (follows from {result.follows})" if result.follows else ""
+                text = f"{result.verdict.value}: {one_line(result.cause)}{follows}"
+                ElementTree.SubElement(place, "failure", message=text).text = result.remedy
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def prolog_line(judged: JudgedFleet) -> str:
+    """One line for the log of a batch system: the verdict, and the worst cause of each host."""
+    causes = [(each.name, each.causes[0]) for each in judged.hosts if each.causes]
+    parts = [f"; {one_line(f'{name}: {cause.check} {cause.cause}')}" for name, cause in causes]
+    return hide_secrets(f"gpufleet {judged.verdict.value}{''.join(parts)}")
+
+
+def doctor_metrics_text(judged: JudgedFleet, now: int) -> str:
+    """Metrics for node_exporter's textfile collector. `now`: seconds since 1970."""
+    verdicts = [
+        ({"host": each.name, "verdict": verdict.value}, float(each.verdict is verdict))
+        for each in judged.every
+        for verdict in RANKS
+        if verdict is not Verdict.INFO
+    ]
+    checks = [
+        ({"host": each.name, "check": result.check, "gpu": result.gpu,
+          "cause": "false" if result.follows else "true"}, float(result.verdict.rank))
+        for each in judged.every
+        for result in each.results
+    ]  # fmt: skip
+    ranks = ", ".join(f"{verdict.rank} {verdict.value}" for verdict in RANKS)
+    text = gauges_text(
+        DOCTOR_METRICS_PREFIX,
+        [
+            ("verdict", "Whether the host or cluster has the verdict.", verdicts),
+            ("check", f"Outcome of a check: {ranks}.", checks),
+            ("timestamp_seconds", "When gpufleet doctor read the hosts.",
+             [({"inventory": judged.inventory}, float(now))]),
+        ],
+    )  # fmt: skip
+    return hide_secrets(text)
