@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+BUSY_STATES = (0, 1, 2)  # performance states of a GPU that computes
+
 
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
@@ -61,6 +63,16 @@ class GpuHealth:
     nvlinks_inactive: int | None = None
     nvlink_errors: int | None = None  # replays, and checksums
     nvlink_recoveries: int | None = None
+
+    @property
+    def busy(self) -> bool:
+        """True if it works at a high clock: an idle GPU slows its PCIe link down."""
+        return bool(self.utilization) and self.performance_state in BUSY_STATES
+
+    @property
+    def in_fabric(self) -> bool:
+        """True if it belongs to a fabric of NVSwitches, from Hopper on."""
+        return self.fabric_state is not None
 
 
 @dataclass(frozen=True, slots=True)

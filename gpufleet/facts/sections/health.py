@@ -25,6 +25,7 @@ _EVENT = re.compile(
 )
 _SEVERITY = re.compile(r"(Non-fatal|Fatal)\b", re.IGNORECASE)
 _SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|no devices)", re.I)
+LAST_TIME = 253_402_300_799  # the last second of the year 9999
 LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
 TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
 SMI_SILENT = "it did not answer within 20 s"
@@ -76,12 +77,13 @@ def _event(text: str, boot: int | None) -> KernelEvent | None:
     severity = _SEVERITY.match(match["text"])
     if kind == "sxid" and severity is None:
         return None
-    time, instance = match["time"], match["instance"]
+    instance = match["instance"]
+    time = boot + int(match["time"]) if boot is not None and match["time"] else None
     return KernelEvent(
         kind=kind,
         code=int(match["code"]),
         slot=pci_slot(match["slot"]),
-        time=boot + int(time) if boot is not None and time else None,
+        time=time if time is not None and 0 <= time <= LAST_TIME else None,
         text=match["text"][:MAX_READING],
         gpu_instance=int(instance) if instance else None,
         fatal=severity[1].lower() == "fatal" if kind == "sxid" and severity else None,
