@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -18,22 +15,16 @@ from gpufleet.cli.output import (
     prepare_output,
     store_metrics,
 )
-from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
-from gpufleet.core.console import result_console
+from gpufleet.cli.prolog import judge_states
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.live import QUIET, is_quiet
 from gpufleet.doctor.export import (
     DOCTOR_METRICS_PREFIX,
-    doctor_json,
     doctor_junit,
     doctor_metrics_text,
     prolog_line,
 )
-from gpufleet.doctor.fleet import JudgedFleet, judge_fleet, judge_states
-from gpufleet.doctor.judge import choose_checks
-from gpufleet.doctor.models import DoctorCheck, Verdict, load_checks
-from gpufleet.doctor.text import show_verdicts
-from gpufleet.node.catalog import load_catalog
+from gpufleet.doctor.models import Verdict
+from gpufleet.doctor.table import all_checks, choose_checks
 from gpufleet.run.report_file import JUNIT, write_file
 
 DOCTOR_EPILOG = (
@@ -54,7 +45,7 @@ def known_checks(
 ) -> tuple[str, ...]:
     """The checks that an option names. Raises click.BadParameter for an unknown one."""
     ids = [name.strip() for each in given for name in each.split(",")]
-    known = {check.id for check in load_checks().checks}
+    known = {check.id for check in all_checks()}
     if unknown := [name for name in ids if name not in known]:
         page = "docs/reference/doctor-checks.md lists all checks"
         raise click.BadParameter(f"There is no check {unknown[0]!r}; {page}.", context)
@@ -113,29 +104,19 @@ def doctor(
         raise click.UsageError("--for and --json exclude each other.")
     xml = prepare_output(junit, "--junit", JUNIT)
     checks, now = choose_checks(only, skip), int(time.time())
-    judged = _judge(inventory, limit, checks, now, plan=not purpose)
+    if purpose:
+        judged = judge_states(inventory, limit, checks)
+    else:
+        # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
+        from gpufleet.cli.diagnosis import judge_inventory, print_verdicts
+
+        judged = judge_inventory(inventory, limit, checks, now)
     written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
     metrics = partial(doctor_metrics_text, judged, now)
     written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written
     if purpose:
         click.echo(prolog_line(judged))
-    elif as_json_:
-        click.echo(json.dumps(doctor_json(judged, now), indent=2))
-    elif not (is_quiet() and judged.verdict is Verdict.PASS):
-        show_verdicts(result_console(), judged)
+    else:
+        print_verdicts(judged, now, as_json=as_json_)
     status = STATUS_OF_VERDICT[judged.verdict]
     click.get_current_context().exit(status if written else max(status, ExitStatus.FAILED))
-
-
-def _judge(
-    inventory: str, limit: Sequence[str], checks: Sequence[DoctorCheck], now: int, *, plan: bool
-) -> JudgedFleet:
-    """Read and judge. Without `plan`, only hosts are read, and no progress is printed."""
-    if not plan:
-        os.environ[QUIET] = "1"
-    hosts, names = read_hosts_and_clusters(inventory, limit, health=True)
-    if not plan:
-        return judge_states(inventory, hosts, checks)
-    parts = read_clusters(inventory, names)
-    clusters = {name: parts.get(name) for name in names}
-    return judge_fleet(inventory, hosts, clusters, checks, load_catalog(), now)

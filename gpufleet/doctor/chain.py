@@ -27,6 +27,8 @@ READERS: dict[str, Reader] = {
     "chain.bound": driver_links.read_bound,
     "chain.nodes": driver_links.read_nodes,
     "chain.nvml": driver_links.read_nvml,
+    "host.readings": driver_links.read_readings,
+    "host.log": driver_links.read_log,
     "chain.persistence": driver_links.read_persistence,
     "chain.fabric": driver_links.read_fabric,
     "chain.toolkit": container_links.read_toolkit,

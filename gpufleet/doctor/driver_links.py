@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 from gpufleet.core.names import count_noun
 from gpufleet.doctor.models import Reading, Verdict
 from gpufleet.doctor.units import read_units
@@ -115,6 +117,30 @@ def read_nvml(facts: NodeFacts) -> Reading | None:
     if error is None:
         return None
     return Reading(error or "works", error and f"nvidia-smi fails: {error}.")
+
+
+def read_readings(facts: NodeFacts) -> Reading | None:
+    """The readings of nvidia-smi. If it fails, chain.nvml says so."""
+    bound = any(gpu.driver == "nvidia" for gpu in facts.gpus)
+    if facts.health is None or not bound:
+        return None
+    if facts.health.error is not None:
+        return Reading(f"{count_noun(len(facts.health.gpus), 'GPU')}")
+    fault = "There is no nvidia-smi on the host, so the state of its GPUs is not known."
+    return Reading("nvidia-smi is missing", fault)
+
+
+def read_log(facts: NodeFacts) -> Reading | None:
+    """The range of the kernel log. A log with an overwritten start is normal."""
+    health = facts.health
+    if health is None or "nvidia" not in facts.modules:
+        return None
+    if health.log_since is None:
+        fault = "The kernel log cannot be read, so errors of GPUs (XID) are not known."
+        return Reading("not readable", fault)
+    since = datetime.fromtimestamp(health.log_since, timezone.utc)
+    whole = "" if health.log_complete else "; its start was overwritten"
+    return Reading(f"since {since:%Y-%m-%d %H:%M} UTC{whole}")
 
 
 def read_persistence(facts: NodeFacts) -> Reading | None:

@@ -29,6 +29,7 @@ class HardwareRow(Sourced):
     title: str
     severity: Literal["warning", "critical"]
     meaning: str
+    after: tuple[str, ...] = ()
     steps: tuple[str, ...]
 
     @model_validator(mode="after")
@@ -126,7 +127,8 @@ def _judge_gpu(gpu: GpuHealth, others: Sequence[GpuHealth]) -> Iterator[Hardware
         value = _value(check, gpu)
         if value is None:
             continue
-        values = [found for each in alike if (found := _value(check, each)) is not None]
+        compared = alike if check.peers or check.shared else ()
+        values = [found for each in compared if (found := _value(check, each)) is not None]
         read = _compare_peers(check, value, values) if check.peers else _fail(check, value, gpu)
         if read and not (check.shared and _common(values, least=1) == value):
             yield _problem(check, gpu.slot, read)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from gpufleet.core.findings import Finding
 from gpufleet.doctor.chain import read_chain
+from gpufleet.doctor.gpus import judge_gpus
 from gpufleet.doctor.models import (
     CheckOutcome,
     DoctorCheck,
@@ -17,9 +19,9 @@ from gpufleet.doctor.models import (
     load_checks,
 )
 from gpufleet.driver.health import assess_gpu_health
+from gpufleet.facts.health import GpuHealth
 from gpufleet.facts.model import NodeFacts
 from gpufleet.host.findings import NOT_ROOT
-from gpufleet.status.models import ClusterRow, SeenHost
 
 ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
 OF_CLUSTERS = "cluster."
@@ -30,48 +32,31 @@ def judge_host(
     facts: NodeFacts | None,
     findings: Collection[Finding],
     checks: Sequence[DoctorCheck],
-    hardware: Iterable[CheckOutcome] = (),
+    peers: Sequence[GpuHealth] = (),
 ) -> SubjectVerdict:
     """The verdict on a host. `facts`: None if it was not read; `findings`: of its state and plan;
-    `checks`: those that count; `hardware`: results of its GPUs."""
-    own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
+    `checks`: those that count; `peers`: GPUs of other hosts."""
     if facts is None or not facts.privileged:
-        return _unread(name, findings, "host", "The host was not read.")
-    results = _judge(own, read_chain(facts), findings)
-    return SubjectVerdict(name, tuple(fold_consequences([*results, *hardware], own)))
+        return unread_verdict(name, findings, "host", "The host was not read.")
+    own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
+    of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
+    found = [*of_gpus, *judge_checks(own, read_chain(facts), findings)]
+    return SubjectVerdict(name, tuple(fold_consequences(found, own)))
 
 
-def judge_state(host: SeenHost, checks: Sequence[DoctorCheck]) -> SubjectVerdict:
-    """The verdict on a host by its state alone: no catalog, no plan, no other host."""
-    facts, found = host.facts, [host.problem] if host.problem else []
-    if facts and not facts.privileged:
-        found = [NOT_ROOT()]
-    elif facts:
-        expected = host.settings.host.gpus if host.settings else None
-        found = list(assess_gpu_health(facts, expected, repairs=False).all)
-    return judge_host(host.name, facts, found, checks)
-
-
-def judge_cluster_state(
-    row: ClusterRow, found: Collection[Finding], checks: Sequence[DoctorCheck]
+def judge_state(
+    name: str, facts: NodeFacts | Finding, expected: int | None, checks: Sequence[DoctorCheck]
 ) -> SubjectVerdict:
-    """The verdict on a cluster, by the findings of its plan."""
-    own = [check for check in checks if check.id.startswith(OF_CLUSTERS)]
-    if not row.reached:
-        return _unread(row.name, found, "cluster", "The cluster was not read.")
-    return SubjectVerdict(row.name, tuple(fold_consequences(_judge(own, {}, found), own)))
+    """The verdict on a host by its state alone: no catalog, no plan, no other host. `facts`: or why
+    there are none; `expected`: number of GPUs that the inventory names."""
+    if isinstance(facts, Finding):
+        return judge_host(name, None, [facts], checks)
+    if not facts.privileged:
+        return judge_host(name, None, [NOT_ROOT()], checks)
+    return judge_host(name, facts, assess_gpu_health(facts, expected, repairs=False).all, checks)
 
 
-def choose_checks(only: Collection[str], skipped: Collection[str]) -> tuple[DoctorCheck, ...]:
-    """The checks that count: those of `only`, or all, without those of `skipped`."""
-    return tuple(
-        check
-        for check in load_checks().checks
-        if (not only or check.id in only) and check.id not in skipped
-    )
-
-
-def _unread(name: str, findings: Iterable[Finding], kind: str, text: str) -> SubjectVerdict:
+def unread_verdict(name: str, findings: Iterable[Finding], kind: str, text: str) -> SubjectVerdict:
     """The verdict on a host or cluster that was not read, whichever checks count."""
     check = next(each for each in load_checks().checks if each.id == kind + ANSWERS)
     why = next((each for each in findings if each.blocks), None)
@@ -82,7 +67,7 @@ def _unread(name: str, findings: Iterable[Finding], kind: str, text: str) -> Sub
     return SubjectVerdict(name, (result,))
 
 
-def _judge(
+def judge_checks(
     checks: Iterable[DoctorCheck], readings: Readings, findings: Collection[Finding]
 ) -> list[CheckOutcome]:
     known = {code for check in load_checks().checks for code in check.codes}
@@ -133,19 +118,27 @@ def _of_reading(check: DoctorCheck, reading: Reading) -> CheckOutcome:
 
 
 def fold_consequences(
-    results: Sequence[CheckOutcome], checks: Sequence[DoctorCheck]
+    outcomes: Sequence[CheckOutcome], checks: Sequence[DoctorCheck]
 ) -> list[CheckOutcome]:
-    """The results. A failure follows from the first failed check that its check comes after, also
+    """The outcomes. A failure follows from the first failed check that its check comes after, also
     through checks that read nothing, but not through one that passes."""
-    failed = {each.check for each in results if each.verdict.fails}
-    passed = {each.check for each in results} - failed
-    roots: dict[str, str] = {}
-    for check in checks:  # each comes after those that it names
-        broken = failed | (roots.keys() - passed)
-        first = next((each for each in check.after if each in broken), "")
-        if first:
-            roots[check.id] = roots.get(first, first)
+    after = {check.id: check.after for check in checks}
+    passed = {each.check for each in outcomes if not each.verdict.fails}
+    failed: dict[str, set[str]] = defaultdict(set)  # check -> GPUs, "" for the host
+    for each in outcomes:
+        if each.verdict.fails:
+            failed[each.check].add(each.gpu)
+
+    def cause_of(check: str, gpu: str) -> str:
+        for earlier in after.get(check, ()):
+            broken = failed.get(earlier, set())
+            if broken and (not gpu or broken & {gpu, ""}):
+                return cause_of(earlier, gpu) or earlier
+            if not broken and earlier not in passed and (first := cause_of(earlier, gpu)):
+                return first
+        return ""
+
     return [
-        replace(each, follows=roots.get(each.check, "")) if each.verdict.fails else each
-        for each in results
+        replace(each, follows=cause_of(each.check, each.gpu)) if each.verdict.fails else each
+        for each in outcomes
     ]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gpufleet.core.entries import Entry, Sourced, entry_loader
+
+if TYPE_CHECKING:  # the prolog of a batch system has no use for plans
+    from gpufleet.status.detail import Detail
 
 
 class Verdict(str, Enum):
@@ -64,7 +67,7 @@ class DoctorCheck(Sourced):
     reads: str
     fails: str
     threshold: str = ""
-    severity: Literal[Verdict.INFO, Verdict.WARNING, Verdict.UNKNOWN, Verdict.CRITICAL]
+    severity: Verdict
     since: str = ""
     after: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
@@ -76,17 +79,6 @@ class DoctorChecks(Entry):
 
     about_changes: dict[str, str]
     checks: tuple[DoctorCheck, ...]
-
-    @model_validator(mode="after")
-    def _check(self) -> DoctorChecks:
-        known: set[str] = set()
-        for check in self.checks:
-            if check.id in known or not known.issuperset(check.after):
-                raise ValueError(f"{check.id} is there twice, or comes before a check of `after`")
-            if unknown := set(check.steps) - load_steps().steps.keys():
-                raise ValueError(f"{check.id} names unknown steps: {', '.join(sorted(unknown))}")
-            known.add(check.id)
-        return self
 
 
 load_steps = entry_loader(NextSteps, "doctor/steps")
@@ -135,23 +127,41 @@ class SubjectVerdict:
         """The failed checks that follow from no other one, the worst first. A cause is as bad as
         the worst of its consequences."""
         found = (
-            replace(each, verdict=worst_verdict([each.verdict, *self._consequences(each)]))
+            replace(
+                each,
+                verdict=worst_verdict(found.verdict for found in (each, *self._consequences(each))),
+            )
             for each in self.results
             if each.verdict.fails and not each.follows
         )
         return tuple(sorted(found, key=lambda each: -each.verdict.rank))
 
-    def _consequences(self, cause: CheckOutcome) -> list[Verdict]:
-        return [each.verdict for each in self.results if each.follows == cause.check]
+    def _consequences(self, cause: CheckOutcome) -> list[CheckOutcome]:
+        found = [each for each in self.results if each.follows == cause.check]
+        return [each for each in found if not (cause.gpu and each.gpu) or each.gpu == cause.gpu]
 
     def consequences_of(self, cause: CheckOutcome) -> tuple[str, ...]:
         """The checks that fail because of a cause, each once."""
-        found = (each.check for each in self.results if each.follows == cause.check)
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(each.check for each in self._consequences(cause)))
 
-    def of_gpu(self, slot: str) -> Verdict:
-        """The verdict on one GPU."""
-        return worst_verdict(each.verdict for each in self.results if each.gpu == slot)
+
+@dataclass(frozen=True, slots=True)
+class JudgedFleet:
+    """The verdicts on hosts and clusters. `details`: the hosts in depth, () without a plan."""
+
+    inventory: str
+    hosts: tuple[SubjectVerdict, ...]
+    details: tuple[Detail, ...] = ()
+    clusters: tuple[SubjectVerdict, ...] = ()
+
+    @property
+    def every(self) -> tuple[SubjectVerdict, ...]:
+        return (*self.hosts, *self.clusters)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all."""
+        return worst_verdict(each.verdict for each in self.every)
 
 
 Readings = Mapping[str, Reading | None]  # check -> what it read, None if it does not apply

@@ -11,8 +11,7 @@ from rich.text import Text
 from gpufleet.core.names import count_noun, name_hosts
 from gpufleet.core.visible import each_line, one_line
 from gpufleet.doctor.export import next_steps, step_command
-from gpufleet.doctor.fleet import JudgedFleet
-from gpufleet.doctor.models import CheckOutcome, SubjectVerdict, Verdict, load_checks
+from gpufleet.doctor.models import CheckOutcome, JudgedFleet, SubjectVerdict, Verdict, load_checks
 from gpufleet.status.detail import Detail
 from gpufleet.status.detail_text import show_topics
 from gpufleet.status.text import show_findings, topic_table

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gpufleet.doctor.fleet import JudgedFleet, judge_fleet
-from gpufleet.doctor.judge import choose_checks
+from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.models import JudgedFleet
+from gpufleet.doctor.table import choose_checks
 from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.node.catalog import load_catalog

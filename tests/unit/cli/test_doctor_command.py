@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import gpufleet
-from gpufleet.cli import doctor, main
+from gpufleet.cli import diagnosis, doctor, main, reading
 from gpufleet.core.live import QUIET
 from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS
@@ -44,8 +44,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
             assert health
             return list(hosts), list(clusters)
 
-        monkeypatch.setattr(doctor, "read_hosts_and_clusters", read)
-        monkeypatch.setattr(doctor, "read_clusters", lambda inventory, names: clusters)
+        for module in (reading, diagnosis):
+            monkeypatch.setattr(module, "read_hosts_and_clusters", read)
+        monkeypatch.setattr(diagnosis, "read_clusters", lambda inventory, names: clusters)
         return CliRunner().invoke(main, ["doctor", "inv.py", *words])
 
     return runs

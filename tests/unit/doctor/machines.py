@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpufleet.doctor.fleet import JudgedFleet, judge_fleet
-from gpufleet.doctor.judge import choose_checks
-from gpufleet.doctor.models import SubjectVerdict
+from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.models import JudgedFleet, SubjectVerdict
+from gpufleet.doctor.table import choose_checks
 from gpufleet.facts.gpu import CdiSpec, Listed
 from gpufleet.facts.health import GpuHealth, HostHealth
 from gpufleet.facts.model import (

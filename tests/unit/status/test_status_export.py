@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 
 import gpufleet
-from gpufleet.doctor.export import doctor_json
+from gpufleet.doctor.document import doctor_json
 from gpufleet.doctor.fleet import judge_fleet
-from gpufleet.doctor.judge import choose_checks
+from gpufleet.doctor.table import choose_checks
 from gpufleet.node.catalog import load_catalog
 from gpufleet.status.export import COLUMNS, as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES
