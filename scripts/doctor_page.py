@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 
 from gpufleet.doctor.models import DoctorCheck, load_checks, load_steps
+from gpufleet.doctor.table import all_checks
 from scripts.finding_codes import codes
 
 SUBJECTS = {  # subject of a check -> its heading
     "host": "The machine",
+    "gpu": "GPUs",
     "chain": "The software chain",
     "cluster": "Clusters",
 }
@@ -22,6 +24,8 @@ HEAD = (
     "- *fails*: with the verdict in brackets. INFO passes. A blocker among the findings is "
     "CRITICAL. *After*: if one of these checks fails, it is the cause, and this failure follows "
     "from it.",
+    "- *reads*: of a GPU, the name of its reading, which nvidia-smi shows too. A reading that the "
+    "driver does not have fails no check. Peers are GPUs of the same model in the inventory.",
     "- *findings*: codes of the plan or of the state that fail the check.",
     "- *steps*: see [the next steps](#next-steps).",
 )
@@ -49,7 +53,7 @@ def doctor_checks_page() -> str:
     for subject, heading in SUBJECTS.items():
         lines += ["", f"## {heading}", "", "| check | reads | fails | findings | steps | source |",
                   "|---|---|---|---|---|---|"]  # fmt: skip
-        own = (each for each in load_checks().checks if each.id.startswith(f"{subject}."))
+        own = (each for each in all_checks() if each.id.startswith(f"{subject}."))
         lines += [_row(check, rooms) for check in own]
     about = load_checks().about_changes
     lines += ["", ABOUT, ""]
@@ -59,9 +63,9 @@ def doctor_checks_page() -> str:
 
 def _row(check: DoctorCheck, rooms: dict[str, str]) -> str:
     threshold = f"; threshold: {check.threshold}" if check.threshold else ""
-    since = f"; since driver {check.since}" if check.since else ""
+    since = f"; since driver branch {check.since}" if check.since else ""
     after = f" After {', '.join(f'`{each}`' for each in check.after)}." if check.after else ""
-    fails = f"{check.fails} ({check.severity.value}).{after}"
+    fails = f"{check.fails.rstrip('.')} ({check.severity.value}).{after}"
     findings = ", ".join(_link(code, rooms) for code in check.codes) or "-"
     steps = ", ".join(f"`{step}`" for step in check.steps)
     urls = re.findall(r"https://[^\s;,]+", check.source)
