@@ -47,8 +47,8 @@ def judge_host(
 def judge_state(
     name: str, facts: NodeFacts | Finding, expected: int | None, checks: Sequence[DoctorCheck]
 ) -> SubjectVerdict:
-    """The verdict on a host by its state alone: no catalog, no plan, no other host. `facts`: or why
-    there are none; `expected`: number of GPUs that the inventory names."""
+    """The verdict on a host by its state alone: no catalog, no plan, no other host. `facts`: or the
+    reason why it was not read; `expected`: number of GPUs that the inventory names."""
     if isinstance(facts, Finding):
         return judge_host(name, None, [facts], checks)
     if not facts.privileged:
