@@ -16,6 +16,7 @@ from gpufleet.status.detail import Detail
 from gpufleet.status.detail_text import show_topics
 from gpufleet.status.text import show_findings, topic_table
 
+ABOUT_GPUS, OF_THE_CHAIN = ("gpu.", "host.sxid"), "chain."  # beginnings of checks
 STYLES_OF_VERDICTS = {
     Verdict.PASS: "green",
     Verdict.INFO: "cyan",
@@ -39,10 +40,8 @@ def _show_host(console: Console, found: SubjectVerdict, detail: Detail, inventor
     for cause in found.causes:
         _show_cause(console, cause, found, inventory)
     console.print()
-    checks = [each for each in found.results if each.read]
-    if checks:
-        lines = [_check_line(each) for each in checks]
-        console.print(topic_table([("checks", lines)], "none"))
+    if found.results and detail.has:
+        console.print(topic_table(_results(found), "-"))
     show_topics(console, detail)
     codes = {cause.code for cause in found.causes}
     show_findings(
@@ -75,10 +74,23 @@ def _show_cause(
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
 
 
+def _results(found: SubjectVerdict) -> Iterator[tuple[str, list[str]]]:
+    """The checks by topic. Of GPUs, only those that fail, and the number of the others."""
+    of_gpus = [each for each in found.results if each.check.startswith(ABOUT_GPUS)]
+    chain = [each for each in found.results if each.check.startswith(OF_THE_CHAIN)]
+    rest = [each for each in found.results if each not in of_gpus and each not in chain]
+    passed = sum(not each.verdict.fails for each in of_gpus)
+    failed = [_check_line(each) for each in of_gpus if each.verdict.fails]
+    yield "GPU checks", [*failed, *([f"{passed} of GPUs and NVSwitches pass"] if passed else [])]
+    yield "chain", [_check_line(each) for each in chain]
+    yield "host", [_check_line(each) for each in rest]
+
+
 def _check_line(result: CheckOutcome) -> str:
     gpu = f" {result.gpu}" if result.gpu else ""
+    read = f": {one_line(result.read)}" if result.read else ""
     follows = f", follows from {result.follows}" if result.follows else ""
-    return f"{result.verdict.value} {result.check}{gpu}: {one_line(result.read)}{follows}"
+    return f"{result.verdict.value} {result.check}{gpu}{read}{follows}"
 
 
 def _show_fleet(console: Console, judged: JudgedFleet) -> None:
