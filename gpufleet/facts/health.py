@@ -89,6 +89,7 @@ class HostHealth:
 
     gpus: tuple[GpuHealth, ...] = ()
     error: str | None = None  # of nvidia-smi: "" if it succeeded, None if it did not run
-    events: tuple[KernelEvent, ...] = ()  # the newest of this boot, oldest first
+    # the newest since the boot or the last load of the driver, oldest first
+    events: tuple[KernelEvent, ...] = ()
     log_since: int | None = None  # time of its first line, if it is readable
     log_complete: bool = False  # the log reaches back to the boot
