@@ -17,7 +17,7 @@ from gpufleet.doctor.models import CheckOutcome, Verdict
 from gpufleet.facts.health import GpuHealth, HostHealth
 
 OF_A_GPU = "gpu."
-MAX_PEERS = 64  # of one model, with which a GPU is compared
+MAX_PEERS = 64  # limit of the GPUs of one model to compare with
 
 
 def judge_gpus(
@@ -52,7 +52,7 @@ def _failure(problem: HardwareProblem) -> CheckOutcome:
 
 
 def _read(check: HardwareCheck | EventCheck, health: HostHealth) -> str:
-    """The reading of a check that passes, "" without one."""
+    """The reading of a check that passes, "" if it read nothing."""
     if isinstance(check, EventCheck):
         return "none in the kernel log" if health.log_since is not None else ""
     read = [gpu for gpu in health.gpus if getattr(gpu, check.reads) is not None]

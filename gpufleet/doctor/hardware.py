@@ -23,7 +23,7 @@ Value = bool | int | str
 
 
 class HardwareRow(Sourced):
-    """A check of readings or events. hardware.yaml explains the fields."""
+    """The fields of a check and of an event. hardware.yaml explains them."""
 
     id: str = Field(pattern=r"(gpu|host)\.[a-z0-9_]+")
     title: str
@@ -142,7 +142,7 @@ def _value(check: HardwareCheck, gpu: GpuHealth) -> Any:
 
 
 def _common(values: Collection[Value], least: int) -> Value | None:
-    """The value of more than half of the peers, if there are at least `least` peers."""
+    """The value of more than half of the peers, if there are `least` of them."""
     if len(values) < least:
         return None
     value, count = Counter(values).most_common(1)[0]
@@ -150,7 +150,7 @@ def _common(values: Collection[Value], least: int) -> Value | None:
 
 
 def _compare_peers(check: HardwareCheck, value: Any, values: Collection[Value]) -> str:
-    """The reading if it fails, else ""."""
+    """The reading as text if the check fails, else ""."""
     common: Any = _common(values, LEAST_PEERS)
     if common is None or (value == common if check.peers == "differ" else value >= common):
         return ""
@@ -158,7 +158,7 @@ def _compare_peers(check: HardwareCheck, value: Any, values: Collection[Value]) 
 
 
 def _fail(check: HardwareCheck, value: Any, gpu: GpuHealth) -> str:
-    """The reading if it fails, else ""."""
+    """The reading as text if the check fails, else ""."""
     if check.has:
         return check.has if check.has in value else ""
     if check.matches:
@@ -170,7 +170,7 @@ def _fail(check: HardwareCheck, value: Any, gpu: GpuHealth) -> str:
 
 
 def _fail_bound(check: HardwareCheck, value: Any, gpu: GpuHealth) -> str:
-    """The reading if a number or another reading forbids it, else ""."""
+    """The reading, if a number or another reading makes it a failure, else ""."""
     wrong: Callable[[Any], bool]
     if check.above is not None:
         bound, wrong = check.above, lambda limit: value > limit

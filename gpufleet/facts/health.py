@@ -1,4 +1,4 @@
-"""The health of a host's GPUs: what nvidia-smi reads, and their errors in the kernel's log."""
+"""The health of a host's GPUs: readings of nvidia-smi, and errors in the kernel's log."""
 
 from __future__ import annotations
 
@@ -69,11 +69,6 @@ class GpuHealth:
         """True if it works at a high clock: an idle GPU slows its PCIe link down."""
         return bool(self.utilization) and self.performance_state in BUSY_STATES
 
-    @property
-    def in_fabric(self) -> bool:
-        """True if it belongs to a fabric of NVSwitches, from Hopper on."""
-        return self.fabric_state is not None
-
 
 @dataclass(frozen=True, slots=True)
 class KernelEvent:
@@ -82,7 +77,7 @@ class KernelEvent:
     kind: Literal["xid", "sxid"]
     code: int
     slot: str  # 0000:17:00.0
-    time: int | None = None  # seconds since 1970; None if the log has no times
+    time: int | None = None  # seconds since 1970, if the log has times
     text: str = ""  # the rest of the line
     gpu_instance: int | None = None  # of MIG
     fatal: bool | None = None  # of an SXid
@@ -94,6 +89,7 @@ class HostHealth:
 
     gpus: tuple[GpuHealth, ...] = ()
     error: str | None = None  # of nvidia-smi: "" if it succeeded, None if it did not run
-    events: tuple[KernelEvent, ...] = ()  # the newest of this boot, oldest first
-    log_since: int | None = None  # of the first line, seconds since 1970; None: not readable
+    # the newest since the boot or the last load of the driver, oldest first
+    events: tuple[KernelEvent, ...] = ()
+    log_since: int | None = None  # time of its first line, if it is readable
     log_complete: bool = False  # the log reaches back to the boot

@@ -85,7 +85,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "upgrade",
     ),
-    "doctor": ("facts", "host", "driver", "node", "status"),
+    "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
     "verify": (),
     "cli": (
         "run",

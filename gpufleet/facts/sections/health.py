@@ -33,7 +33,7 @@ SMI_SILENT = "it did not answer within 20 s"
 
 def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
     """The health of a host. `clock`: the time of the host, in seconds since 1970. Raises nothing:
-    what it does not understand is not available."""
+    a text that it does not understand is not available."""
     records: dict[str, str] = {}
     logged = []
     for word, rest in split_records(lines):
@@ -59,7 +59,7 @@ def _seconds(text: str | None) -> int | None:
 
 
 def _error(lines: Iterable[str], code: str) -> str:
-    """What nvidia-smi says of its failure."""
+    """The error of nvidia-smi."""
     if code == "0":
         return ""
     if code in TIMEOUT_CODES:
@@ -69,7 +69,7 @@ def _error(lines: Iterable[str], code: str) -> str:
 
 
 def _event(text: str, boot: int | None) -> KernelEvent | None:
-    """An XID, or the line of an SXid that says how severe it is; None for other lines."""
+    """An XID, or an SXid with its severity. Other lines are no events."""
     match = _EVENT.match(text)
     if match is None:
         return None

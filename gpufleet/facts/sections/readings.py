@@ -11,7 +11,7 @@ from typing import Any
 
 from gpufleet.facts.health import GpuHealth
 
-# The elements below <gpu> of each reading: the first that is there, because they differ by driver.
+# The elements below <gpu> of each reading, whose names differ by driver. The first one counts.
 # Their names are from output of drivers 418 to 580.
 TEXT_READINGS = {
     "model": ("product_name",),
@@ -190,7 +190,7 @@ def _gpu(slot: str, elements: Elements) -> GpuHealth:
 
 
 def _first(elements: Elements, paths: Iterable[str]) -> str | None:
-    """The text of the first element that is there and has one."""
+    """The first text of these elements that is available."""
     texts = (elements.get(path, "") for path in paths)
     return next((text[:MAX_READING] for text in texts if not _MISSING.fullmatch(text)), None)
 

@@ -23,6 +23,7 @@ UPTIME = 500_000
 BOOT = CLOCK - UPTIME
 LINKS = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-11111111-2222-3333-4444-555555555555)\n"
 XID = "NVRM: Xid (PCI:0000:18:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+SXID_LINE = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up"
 SXID = "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, {}, Link 30 LTSSM Fault Up"
 
 
@@ -268,6 +269,16 @@ def test_the_newest_events_are_kept(gpu_host: FakeHost, shell: tuple[str, ...]) 
     health = parse_node_facts(gpu_host.gather(shell, health=True)).health
     assert health is not None
     assert [event.code for event in health.events] == list(range(101, 301))
+
+
+def test_errors_before_the_driver_was_loaded_again_are_past(
+    gpu_host: FakeHost, shell: tuple[str, ...]
+) -> None:
+    loads = "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.95.05"
+    gpu_host.says("dmesg", f"[ 1.0] {loads}\n[ 2.0] {XID}\n[ 9.0] {loads}\n[ 9.5] {SXID_LINE}\n")
+    health = parse_node_facts(gpu_host.gather(shell, health=True)).health
+    assert health is not None
+    assert [event.code for event in health.events] == [20034]
 
 
 def test_the_driver_of_the_operator_is_asked(gpu_host: FakeHost, shell: tuple[str, ...]) -> None:
