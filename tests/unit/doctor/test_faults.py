@@ -17,6 +17,11 @@ from tests.unit.doctor.faults import FAULTS, OLDER
 from tests.unit.doctor.machines import judged, machine, on_containerd, verdict_on, with_file
 from tests.unit.status.fleets import seen
 
+pytestmark = pytest.mark.claim(
+    "`gpufleet doctor` names the first broken link of a host's software chain as the cause.",
+    level=1,
+)
+
 # two faults -> the checks that name the causes
 PAIRS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("docker failed", "not loaded"): ("chain.loaded", "chain.runtime"),

@@ -33,6 +33,11 @@ from tests.unit.doctor.machines import (
 from tests.unit.hosts import KERNEL, NVSWITCH
 from tests.unit.status.fleets import NEWEST, NOW, bare
 
+pytestmark = pytest.mark.claim(
+    "`gpufleet doctor` passes healthy hosts of twenty kinds.",
+    level=1,
+)
+
 CAPTURES = Path(__file__).parents[1] / "facts" / "captures"
 RANCHER = "[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.'nvidia']\n"
 RANCHER = f"version = 3\n{RANCHER}runtime_type = 'io.containerd.runc.v2'\n"
