@@ -80,7 +80,7 @@ def known_checks(
 @click.option("--junit", metavar="FILE", help="Also write the checks as JUnit XML.")
 @metrics_option(
     DOCTOR_METRICS_PREFIX,
-    "Also write metrics for node_exporter's textfile collector (*.prom).",
+    "Also write the verdicts as metrics for Prometheus (*.prom).",
     "--textfile",
 )
 @output_options

@@ -231,7 +231,7 @@ def _read_events(events: Sequence[KernelEvent]) -> str:
     name = "XID" if events[0].kind == "xid" else "SXid"
     counts = Counter(event.code for event in events)
     parts = [
-        f"{name} {code}{f' {count} times' if count > 1 else ''}"
+        f"{name} {code}{f' x{count}' if count > 1 else ''}"
         + (f" ({meaning})" if (meaning := catalog.meaning(code)) else "")
         for code, count in counts.items()
     ]

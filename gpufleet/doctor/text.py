@@ -81,7 +81,7 @@ def _results(found: SubjectVerdict) -> Iterator[tuple[str, list[str]]]:
     rest = [each for each in found.results if each not in of_gpus and each not in chain]
     passed = sum(not each.verdict.fails for each in of_gpus)
     failed = [_check_line(each) for each in of_gpus if each.verdict.fails]
-    yield "GPU checks", [*failed, *([f"{passed} of GPUs and NVSwitches pass"] if passed else [])]
+    yield "GPU checks", [*failed, *([f"passed: {passed}"] if passed else [])]
     yield "chain", [_check_line(each) for each in chain]
     yield "host", [_check_line(each) for each in rest]
 

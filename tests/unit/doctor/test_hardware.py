@@ -257,7 +257,7 @@ def test_errors_of_a_gpu_are_one_problem() -> None:
     events = (xid(119, time=1_795_928_000), xid(119), xid(62, time=1_795_928_400), xid(79))
     reset, reboot = judge(events=events)
     assert (reset.check, reboot.check) == ("gpu.xid_reset", "gpu.xid_reboot")
-    assert reset.read.startswith("XID 119 2 times (")
+    assert reset.read.startswith("XID 119 x2 (")
     assert "XID 62 (" in reset.read
     assert reset.read.endswith("; last at 2026-11-29 05:00 UTC")
     assert reboot.read == "XID 79 (the GPU fell off the bus)"
