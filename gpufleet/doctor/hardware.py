@@ -51,7 +51,7 @@ class HardwareCheck(HardwareRow):
     below: int | str | None = None
     differs_from: str = ""
     peers: Literal["", "below", "differ"] = ""
-    when: str = ""
+    when: tuple[str, ...] = ()
     shared: bool = False
     since: int | None = None
 
@@ -136,9 +136,7 @@ def _judge_gpu(gpu: GpuHealth, others: Sequence[GpuHealth]) -> Iterator[Hardware
 
 def _value(check: HardwareCheck, gpu: GpuHealth) -> Any:
     """The reading of a check, or None if it is not available or does not count now."""
-    if check.when and not getattr(gpu, check.when):
-        return None
-    return getattr(gpu, check.reads)
+    return getattr(gpu, check.reads) if all(getattr(gpu, when) for when in check.when) else None
 
 
 def _common(values: Collection[Value], least: int) -> Value | None:

@@ -59,4 +59,4 @@ def _condition(check: HardwareCheck) -> str:
     found = [f"{word} {value}" for word, value in words.items() if value]
     if check.peers:
         found.append("below most of its peers" if check.peers == "below" else "unlike its peers")
-    return f"{found[0]}, while {check.when}" if check.when else found[0]
+    return f"{found[0]}, while {' and '.join(check.when)}" if check.when else found[0]

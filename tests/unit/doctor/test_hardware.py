@@ -131,8 +131,9 @@ def test_a_healthy_gpu_fails_nothing(gpu: GpuHealth, busy: dict[str, Any]) -> No
                 remap_pending=None, remap_failed=None),
         replace(H100, fabric_state=None, fabric_status=None, fabric_bandwidth=None,
                 nvlinks_active=12, nvlinks_inactive=6),  # H100 NVL, bridged
+        replace(H100, nvlinks_active=0, nvlinks_inactive=18),  # the only one of a virtual machine
     ],
-    ids=["idle-t4", "busy-t4", "unknown", "mig", "bridged"],
+    ids=["idle-t4", "busy-t4", "unknown", "mig", "bridged", "partition"],
 )  # fmt: skip
 def test_other_healthy_gpus(gpu: GpuHealth) -> None:
     assert failed(gpu) == []
