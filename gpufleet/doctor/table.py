@@ -29,6 +29,7 @@ def _of_row(row: HardwareRow) -> DoctorCheck:
     reads, threshold, since = "", "", None
     if isinstance(row, EventCheck):
         reads = f"{'XID' if row.kind == 'xid' else 'SXid'} in the kernel log of this boot"
+        threshold = f"in the last {row.days} days" if row.days else ""
     elif isinstance(row, HardwareCheck):
         reads, since, threshold = row.reads, row.since, _condition(row)
     return DoctorCheck(

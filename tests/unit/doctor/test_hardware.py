@@ -264,6 +264,14 @@ def test_errors_of_a_gpu_are_one_problem() -> None:
     assert reboot.read == "XID 79 (the GPU fell off the bus)"
 
 
+@pytest.mark.parametrize(("code", "counts"), [(92, False), (119, True), (79, True)])
+def test_an_old_error_of_a_gpu_that_works_is_past(code: int, counts: bool) -> None:
+    old, new = (xid(code, time=1_795_000_000 - 86_400 * days) for days in (8, 6))
+    for event, expected in ((old, counts), (new, True)):
+        health = HostHealth(events=(event,), read_at=1_795_000_000)
+        assert bool(judge_gpu_health(health, ())) is expected
+
+
 @pytest.mark.parametrize(
     ("event", "check"),
     [
