@@ -16,6 +16,7 @@ from gpufleet.doctor.models import load_steps
 from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
 from gpufleet.monitoring.xids import load_sxids, load_xids
 
+DAY = 86_400  # seconds
 LEAST_PEERS = 2  # GPUs that an outlier is compared with
 RECOVERY_XID = 154  # its line ends with the action that the driver asks for now
 _RECOVERY = re.compile(r" to 0x[0-9a-f]+ \(([\w ]+)\)", re.IGNORECASE)
@@ -51,7 +52,7 @@ class HardwareCheck(HardwareRow):
     below: int | str | None = None
     differs_from: str = ""
     peers: Literal["", "below", "differ"] = ""
-    when: str = ""
+    when: tuple[str, ...] = ()
     shared: bool = False
     since: int | None = None
 
@@ -72,6 +73,7 @@ class EventCheck(HardwareRow):
     now: tuple[str, ...] = ()
     classes: tuple[str, ...] = ()
     other: bool = False
+    days: int | None = None
     settled: bool = False
 
 
@@ -106,7 +108,7 @@ def judge_gpu_health(health: HostHealth, peers: Sequence[GpuHealth]) -> tuple[Ha
         for gpu in gpus
         for problem in _judge_gpu(gpu, [*(each for each in gpus if each is not gpu), *peers])
     )
-    return (*of_readings, *_judge_events(health.events, gpus))
+    return (*of_readings, *_judge_events(health, gpus))
 
 
 def _with_recovery(gpu: GpuHealth, events: Iterable[KernelEvent]) -> GpuHealth:
@@ -136,9 +138,7 @@ def _judge_gpu(gpu: GpuHealth, others: Sequence[GpuHealth]) -> Iterator[Hardware
 
 def _value(check: HardwareCheck, gpu: GpuHealth) -> Any:
     """The reading of a check, or None if it is not available or does not count now."""
-    if check.when and not getattr(gpu, check.when):
-        return None
-    return getattr(gpu, check.reads)
+    return getattr(gpu, check.reads) if all(getattr(gpu, when) for when in check.when) else None
 
 
 def _common(values: Collection[Value], least: int) -> Value | None:
@@ -194,14 +194,12 @@ def _problem(check: HardwareRow, slot: str, read: str) -> HardwareProblem:
     )
 
 
-def _judge_events(
-    events: Iterable[KernelEvent], gpus: Iterable[GpuHealth]
-) -> Iterator[HardwareProblem]:
+def _judge_events(health: HostHealth, gpus: Iterable[GpuHealth]) -> Iterator[HardwareProblem]:
     """One problem for each check and each GPU or NVSwitch, with all of its errors."""
     found: dict[tuple[str, str], list[KernelEvent]] = {}
     checks = {check.id: check for check in load_hardware().events}
-    for event in events:
-        if check := _check_of(event):
+    for event in health.events:
+        if (check := _check_of(event)) and not _is_past(event, check, health.read_at):
             found.setdefault((check.id, event.slot), []).append(event)
     settled = {gpu.slot for gpu in gpus if gpu.recovery_action == "None"}
     for (name, slot), of_slot in found.items():
@@ -209,6 +207,13 @@ def _judge_events(
         if checks[name].settled and slot in settled:
             problem = replace(problem, severity="warning")
         yield problem
+
+
+def _is_past(event: KernelEvent, check: EventCheck, now: int | None) -> bool:
+    """True if an event is older than the days that count for its check."""
+    if check.days is None or event.time is None or now is None:
+        return False
+    return now - event.time > check.days * DAY
 
 
 def _check_of(event: KernelEvent) -> EventCheck | None:

@@ -29,6 +29,7 @@ def _of_row(row: HardwareRow) -> DoctorCheck:
     reads, threshold, since = "", "", None
     if isinstance(row, EventCheck):
         reads = f"{'XID' if row.kind == 'xid' else 'SXid'} in the kernel log of this boot"
+        threshold = f"in the last {row.days} days" if row.days else ""
     elif isinstance(row, HardwareCheck):
         reads, since, threshold = row.reads, row.since, _condition(row)
     return DoctorCheck(
@@ -59,4 +60,4 @@ def _condition(check: HardwareCheck) -> str:
     found = [f"{word} {value}" for word, value in words.items() if value]
     if check.peers:
         found.append("below most of its peers" if check.peers == "below" else "unlike its peers")
-    return f"{found[0]}, while {check.when}" if check.when else found[0]
+    return f"{found[0]}, while {' and '.join(check.when)}" if check.when else found[0]

@@ -93,3 +93,4 @@ class HostHealth:
     events: tuple[KernelEvent, ...] = ()
     log_since: int | None = None  # time of its first line, if it is readable
     log_complete: bool = False  # the log reaches back to the boot
+    read_at: int | None = None  # by the host's clock, seconds since 1970

@@ -50,6 +50,7 @@ def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
         events=tuple(event for event in events if event),
         log_since=None if boot is None or since is None else boot + since,
         log_complete=since is not None and since < LATE_LOG,
+        read_at=clock,
     )
 
 

@@ -121,6 +121,7 @@ def element_names() -> str:
     tables = (TEXT_READINGS, FLAG_READINGS, NUMBER_READINGS)
     paths = [path for table in tables for several in table.values() for path in several]
     paths += [*RETIRED_PAGES, "ecc_errors/volatile", "ecc_errors/aggregate", "gpu"]
+    paths += ["mig_devices"]  # not read, but it has elements with names of a GPU's
     paths += [path for groups in ECC_COUNTERS.values() for group in groups for path in group]
     paths += [path for pairs in TEMPERATURE_MARGINS.values() for pair in pairs for path in pair]
     paths += [path for several in SLOWDOWNS.values() for path in several]

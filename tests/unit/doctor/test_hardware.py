@@ -131,8 +131,9 @@ def test_a_healthy_gpu_fails_nothing(gpu: GpuHealth, busy: dict[str, Any]) -> No
                 remap_pending=None, remap_failed=None),
         replace(H100, fabric_state=None, fabric_status=None, fabric_bandwidth=None,
                 nvlinks_active=12, nvlinks_inactive=6),  # H100 NVL, bridged
+        replace(H100, nvlinks_active=0, nvlinks_inactive=18),  # the only one of a virtual machine
     ],
-    ids=["idle-t4", "busy-t4", "unknown", "mig", "bridged"],
+    ids=["idle-t4", "busy-t4", "unknown", "mig", "bridged", "partition"],
 )  # fmt: skip
 def test_other_healthy_gpus(gpu: GpuHealth) -> None:
     assert failed(gpu) == []
@@ -261,6 +262,14 @@ def test_errors_of_a_gpu_are_one_problem() -> None:
     assert "XID 62 (" in reset.read
     assert reset.read.endswith("; last at 2026-11-29 05:00 UTC")
     assert reboot.read == "XID 79 (the GPU fell off the bus)"
+
+
+@pytest.mark.parametrize(("code", "counts"), [(92, False), (119, True), (79, True)])
+def test_an_old_error_of_a_gpu_that_works_is_past(code: int, counts: bool) -> None:
+    old, new = (xid(code, time=1_795_000_000 - 86_400 * days) for days in (8, 6))
+    for event, expected in ((old, counts), (new, True)):
+        health = HostHealth(events=(event,), read_at=1_795_000_000)
+        assert bool(judge_gpu_health(health, ())) is expected
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,35 @@ def test_it_is_read_only_on_request(gpu_host: FakeHost, shell: tuple[str, ...]) 
     assert health.log_complete
 
 
+MIG = """<current_mig>Enabled</current_mig>
+			<pending_mig>Enabled</pending_mig>
+		</mig_mode>
+		<mig_devices>
+			<mig_device>
+				<index>0</index>
+				<gpu_instance_id>7</gpu_instance_id>
+				<ecc_error_count>
+					<volatile_count>
+						<sram_uncorrectable>9</sram_uncorrectable>
+					</volatile_count>
+				</ecc_error_count>
+				<fb_memory_usage>
+					<total>9728 MiB</total>
+				</fb_memory_usage>
+			</mig_device>
+		</mig_devices>
+"""
+
+
+def test_a_mig_device_is_not_the_gpu(gpu_host: FakeHost, shell: tuple[str, ...]) -> None:
+    start, end = H100.index("<current_mig>"), H100.index("		<serial>")
+    gpu_host.file("/fakes/smi.xml", H100[:start] + MIG + H100[end:])
+    health = parse_node_facts(gpu_host.gather(shell, health=True)).health
+    assert health is not None
+    gpu = only(health)
+    assert (gpu.mig_mode, gpu.memory_mib, gpu.ecc_volatile_uncorrected) == ("Enabled", 81559, 0)
+
+
 def test_the_journal_is_read_where_the_buffer_was_overwritten(
     gpu_host: FakeHost, shell: tuple[str, ...]
 ) -> None:
