@@ -33,6 +33,8 @@ READERS: dict[str, Reader] = {
     "chain.fabric": driver_links.read_fabric,
     "chain.toolkit": container_links.read_toolkit,
     "chain.runtime": container_links.read_runtime,
+    "chain.effect": container_links.read_effect,
+    "chain.cri": container_links.read_cri,
     "chain.nvidia_runtime": container_links.read_nvidia_runtime,
     "chain.cdi": container_links.read_cdi,
     "chain.kubelet": container_links.read_kubelet,

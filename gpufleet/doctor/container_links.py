@@ -7,7 +7,7 @@ from gpufleet.doctor.units import read_units
 from gpufleet.facts.model import NodeFacts
 
 OPERATOR_TOOLKIT = "/usr/local/nvidia/toolkit"  # the toolkit of the GPU Operator's container
-RUNTIME_PROGRAM = "nvidia-container-runtime"
+RUNTIME_PROGRAM, NVIDIA = "nvidia-container-runtime", "nvidia"  # program, name of the runtime
 TOOLKIT_PACKAGES = ("nvidia-container-toolkit", "nvidia-container-toolkit-base", "nvidia-docker2")
 CONFIG_FOLDERS = {  # runtime -> folders of its files, besides the file that its unit names
     "docker": ("/etc/docker/",),
@@ -41,6 +41,10 @@ def read_toolkit(facts: NodeFacts) -> Reading | None:
 
 
 def read_runtime(facts: NodeFacts) -> Reading | None:
+    silent = [name for name, answer in facts.answers.items() if not answer.answered]
+    if silent:
+        fault = f"{silent[0]} runs and does not answer within 10 seconds: containers cannot start."
+        return Reading(f"{silent[0]} is silent", fault, f"{silent[0]}.service", Verdict.CRITICAL)
     units = tuple(dict.fromkeys(runtime.unit for runtime in facts.runtimes.values()))
     own = tuple(unit for unit in units if unit not in KUBELET_UNITS)
     return read_units(facts, own, "containers cannot start", failed=Verdict.CRITICAL)
@@ -62,6 +66,32 @@ def read_nvidia_runtime(facts: NodeFacts) -> Reading | None:
         return Reading("there")
     return Reading("missing", f"The configuration of {', '.join(without)} has no runtime nvidia: "
                    "pods that name it do not start.", facts.runtimes[without[0]].unit)  # fmt: skip
+
+
+def read_effect(facts: NodeFacts) -> Reading | None:
+    """The runtimes of a running docker, which reads its file when it starts or is reloaded."""
+    answer = facts.answers.get("docker")
+    if answer is None or not answer.answered:
+        return None
+    if NVIDIA in answer.runtimes or not _names_program(facts, "docker"):
+        return Reading(" ".join(answer.runtimes))
+    fault = "daemon.json has the runtime nvidia, and the running docker does not know it."
+    return Reading(" ".join(answer.runtimes), fault, facts.runtimes["docker"].unit)
+
+
+def read_cri(facts: NodeFacts) -> Reading | None:
+    """containerd's plugins for the kubelet. On a host without a kubelet, they may be off."""
+    answer = facts.answers.get("containerd")
+    unit = "containerd.service"
+    kubelet = facts.services.get("kubelet.service")
+    if not (answer and answer.answered and kubelet and kubelet.enabled == "enabled"):
+        return None
+    wrong = [f"{name} is in state {state}" for name, state in answer.cri.items() if state != "ok"]
+    if answer.cri and not wrong:
+        return Reading("loaded")
+    state = ", ".join(wrong) or "it is disabled"
+    fault = f"containerd's CRI plugin does not work ({state}): the kubelet cannot start pods."
+    return Reading(state, fault, unit)
 
 
 def read_cdi(facts: NodeFacts) -> Reading | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 BUSY_STATES = (0, 1, 2)  # performance states of a GPU that computes
@@ -68,6 +69,16 @@ class GpuHealth:
     def busy(self) -> bool:
         """True if it works at a high clock: an idle GPU slows its PCIe link down."""
         return bool(self.utilization) and self.performance_state in BUSY_STATES
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeAnswer:
+    """What a running container runtime says of itself."""
+
+    answered: bool = False  # within its time
+    default: str = ""  # docker's default runtime
+    runtimes: tuple[str, ...] = ()  # docker's runtimes
+    cri: Mapping[str, str] = field(default_factory=dict)  # containerd's plugins for CRI -> state
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, drivers, hardware
+from gpufleet.facts.sections.answers import parse_answers
 from gpufleet.facts.sections.collectors import parse_collectors
 from gpufleet.facts.sections.files import parse_cdi, parse_files
 from gpufleet.facts.sections.health import parse_health
@@ -84,6 +85,7 @@ def parse_node_facts(
         if "health" in sections
         else None
     )
+    answers = sections.parse("answers", parse_answers) if "answers" in sections else {}
     runtimes = sections.parse(
         "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
     )
@@ -137,4 +139,5 @@ def parse_node_facts(
         run_lock=identity.get("run", ""),
         busy="held" in identity,
         health=health,
+        answers=answers,
     )

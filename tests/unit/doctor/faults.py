@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gpufleet.facts.gpu import CdiSpec, Listed
+from gpufleet.facts.health import RuntimeAnswer
 from gpufleet.facts.model import DkmsModule, NodeFacts, Package
 from tests.unit.doctor.machines import (
     CONTAINERD,
@@ -27,6 +28,7 @@ from tests.unit.status.fleets import NEWEST
 
 Change = Callable[[NodeFacts], NodeFacts]
 OLDER = "580.159.03"
+CRI_PLUGIN = "io.containerd.grpc.v1.cri"
 K3S = "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]\n"
 SMI_FAILS = Listed(0, error="Failed to initialize NVML: Unknown Error")
 
@@ -129,6 +131,10 @@ def no_toolkit(facts: NodeFacts) -> NodeFacts:
 
 def containerd(text: str) -> Change:
     return lambda facts: on_containerd(facts, text)
+
+
+def answering(**answers: RuntimeAnswer) -> Change:
+    return lambda facts: replace(facts, answers=answers)
 
 
 def damaged_record(facts: NodeFacts) -> NodeFacts:
@@ -241,6 +247,26 @@ FAULTS: dict[str, tuple[Change, str, tuple[str, ...]]] = {
     "two cgroup drivers": (containerd(OTHER_CGROUPS), "chain.cgroups", ()),
     "CDI of another driver": (stale_cdi, "chain.cdi", ()),
     "two CDI specifications": (two_cdi, "chain.cdi", ()),
+    "docker does not answer": (answering(docker=RuntimeAnswer()), "chain.runtime", ()),
+    "docker has not read its file": (
+        answering(docker=RuntimeAnswer(answered=True, default="runc", runtimes=("runc",))),
+        "chain.effect", (),
+    ),
+    "containerd does not answer": (
+        lambda f: answering(containerd=RuntimeAnswer())(on_containerd(f)), "chain.runtime", ()
+    ),
+    "CRI plugin failed": (
+        lambda f: answering(containerd=RuntimeAnswer(answered=True, cri={CRI_PLUGIN: "error"}))(
+            on_containerd(f)
+        ),
+        "chain.cri", (),
+    ),
+    "CRI plugin is disabled, kubelet failed": (
+        lambda f: down("kubelet.service")(
+            answering(containerd=RuntimeAnswer(answered=True))(on_containerd(f))
+        ),
+        "chain.cri", ("chain.kubelet",),
+    ),
     "exporter failed": (down("nvidia-dcgm-exporter.service"), "chain.exporter", ()),
     "DCGM is stopped": (down("nvidia-dcgm.service", "inactive"), "chain.exporter", ()),
 }  # fmt: skip

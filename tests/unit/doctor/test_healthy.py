@@ -10,7 +10,7 @@ import pytest
 
 from gpufleet.doctor.models import Verdict
 from gpufleet.facts.gpu import Listed
-from gpufleet.facts.health import GpuHealth, HostHealth
+from gpufleet.facts.health import GpuHealth, HostHealth, RuntimeAnswer
 from gpufleet.facts.model import GpuProcess, Kernel, NodeFacts, Package
 from gpufleet.facts.parse import parse_node_facts
 from tests.unit.doctor.machines import (
@@ -119,6 +119,14 @@ KINDS: dict[str, Callable[[], NodeFacts]] = {
     "a newer kernel waits": newer_kernel,
     "containerd of docker": beside_docker,
     "nodes are created at the first use": lambda: machine(device_nodes=()),
+    "docker says what it has": lambda: machine(
+        answers={
+            "docker": RuntimeAnswer(answered=True, default="runc", runtimes=("nvidia", "runc"))
+        }
+    ),
+    "containerd without CRI, and without a kubelet": lambda: machine(
+        answers={"containerd": RuntimeAnswer(answered=True)}
+    ),
     "log without its start": lambda: machine(
         health=HostHealth((GpuHealth(SLOT),), error="", log_since=NOW - 60, log_complete=False)
     ),
