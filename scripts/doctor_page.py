@@ -81,8 +81,9 @@ def _link(code: str, rooms: dict[str, str]) -> str:
 def _steps() -> Iterator[str]:
     for name, step in load_steps().steps.items():
         command = step.command.replace("|", "\\|")
+        drain = "; a node of Kubernetes is drained before" if step.drains else ""
         place = "on the host: " if step.runs_on == "host" else ""
-        yield f"| `{name}` | {step.does} | {place}`{command}` | {step.interrupts} |"
+        yield f"| `{name}` | {step.does} | {place}`{command}`{drain} | {step.interrupts} |"
 
 
 def _plain(text: str) -> str:

@@ -40,7 +40,7 @@ def _cause(cause: CheckOutcome, found: SubjectVerdict, inventory: str) -> dict[s
             {
                 "id": name,
                 "does": step.does,
-                "command": step_command(step, inventory, found.name, cause),
+                "command": step_command(step, inventory, found, cause),
                 "runs_on": step.runs_on,
                 "interrupts": step.interrupts,
             }

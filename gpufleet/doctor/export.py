@@ -20,6 +20,7 @@ from gpufleet.doctor.models import (
 )
 
 DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
+DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"
 UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it is not known
 
 
@@ -28,14 +29,17 @@ def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
     return [(name, load_steps().steps[name]) for name in result.steps]
 
 
-def step_command(step: NextStep, inventory: str, host: str, result: CheckOutcome) -> str:
-    """The command of a step, to copy into a shell."""
-    found = {"inventory": inventory, "host": host, "gpu": result.gpu, "unit": result.unit}
+def step_command(
+    step: NextStep, inventory: str, found: SubjectVerdict, result: CheckOutcome
+) -> str:
+    """The command of a step, to copy into a shell. A node of Kubernetes is drained before."""
+    given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit}
     words = {
         name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
-        for name, value in found.items()
+        for name, value in given.items()
     }
-    return step.command.format(**words)
+    drain = f"{DRAIN.format(**words)} && " if step.drains and found.kubelet else ""
+    return drain + step.command.format(**words)
 
 
 def doctor_junit(found: Iterable[SubjectVerdict]) -> str:

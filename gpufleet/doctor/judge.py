@@ -41,7 +41,7 @@ def judge_host(
     own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
     of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
     found = [*of_gpus, *judge_checks(own, read_chain(facts), findings)]
-    return SubjectVerdict(name, tuple(fold_consequences(found, own)))
+    return SubjectVerdict(name, tuple(fold_consequences(found, own)), kubelet=facts.kubelet)
 
 
 def judge_state(

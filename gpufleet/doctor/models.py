@@ -50,6 +50,7 @@ class NextStep(Entry):
     command: str
     runs_on: Literal["host", "controller"]
     interrupts: str
+    drains: bool = False
     source: str = ""
 
 
@@ -117,6 +118,7 @@ class SubjectVerdict:
 
     name: str
     results: tuple[CheckOutcome, ...]
+    kubelet: bool = False  # a node of Kubernetes
 
     @property
     def verdict(self) -> Verdict:

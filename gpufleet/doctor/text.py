@@ -69,7 +69,7 @@ def _show_cause(
     for number, (_, step) in enumerate(next_steps(cause)):
         word = "Next" if number == 0 else "Then"
         place = " (on the host)" if step.runs_on == "host" else ""
-        command = step_command(step, inventory, found.name, cause)
+        command = step_command(step, inventory, found, cause)
         console.print(Text.assemble(f"    {word}{place}: ", (command, "bold")))
         console.print(Text(f"      {step.does} Interrupts: {step.interrupts}.", "dim"))
 
@@ -144,4 +144,4 @@ def _next_lines(
         return
     (_, step), *_ = next_steps(causes[0])
     place = " (on the host)" if step.runs_on == "host" else ""
-    yield f"Next{place}: {step_command(step, inventory, host, causes[0])}"
+    yield f"Next{place}: {step_command(step, inventory, members[0], causes[0])}"

@@ -18,7 +18,7 @@ from gpufleet.cli import diagnosis, doctor, main, reading
 from gpufleet.core.live import QUIET
 from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS
-from tests.unit.doctor.machines import machine
+from tests.unit.doctor.machines import machine, on_containerd
 from tests.unit.status.fleets import NOW, seen, silent
 
 SCHEMA = Path(gpufleet.__file__).parent / "status/doctor.schema.json"
@@ -157,3 +157,13 @@ def test_text_of_a_host_is_never_a_control_character(run: Run) -> None:
         done = run([seen("gpu-05", facts)], *words)
         assert "\x1b" not in done.stdout
         assert r"\x1b]0;x\x07 [bold]" in done.stdout.replace("\n", "")
+
+
+def test_a_node_of_kubernetes_is_drained_before_a_reboot(run: Run) -> None:
+    for facts, drained in ((machine(), False), (on_containerd(machine()), True)):
+        host = seen("gpu-05", FAULTS["GPU fell off the bus"][0](facts))
+        document = json.loads(run([host], "--json").stdout)
+        (cause,) = document["hosts"]["gpu-05"]["causes"]
+        (reboot,) = [each["command"] for each in cause["steps"] if each["id"] == "reboot"]
+        assert reboot.endswith("ssh gpu-05 systemctl reboot")
+        assert reboot.startswith("kubectl drain gpu-05 ") == drained
