@@ -120,14 +120,14 @@ def read_nvml(facts: NodeFacts) -> Reading | None:
 
 
 def read_readings(facts: NodeFacts) -> Reading | None:
-    """The readings of nvidia-smi. If it fails, chain.nvml says so."""
-    bound = any(gpu.driver == "nvidia" for gpu in facts.gpus)
-    if facts.health is None or not bound:
+    """The readings of nvidia-smi, without which nothing is known of the GPUs."""
+    if facts.health is None:
         return None
-    if facts.health.error is not None:
+    if facts.health.error == "":
         return Reading(f"{count_noun(len(facts.health.gpus), 'GPU')}")
-    fault = "There is no nvidia-smi on the host, so the state of its GPUs is not known."
-    return Reading("nvidia-smi is missing", fault)
+    loaded = "nvidia" in facts.modules
+    why = facts.health.error or ("it is not installed" if loaded else "the driver is not loaded")
+    return Reading("none", f"nvidia-smi cannot read the GPUs, so their state is not known: {why}.")
 
 
 def read_log(facts: NodeFacts) -> Reading | None:

@@ -59,8 +59,8 @@ def judge_state(
 def unread_verdict(name: str, findings: Iterable[Finding], kind: str, text: str) -> SubjectVerdict:
     """The verdict on a host or cluster that was not read, whichever checks count."""
     check = next(each for each in load_checks().checks if each.id == kind + ANSWERS)
-    why = next((each for each in findings if each.blocks), None)
-    why = why or next(iter(findings), None)
+    found = sorted(findings, key=lambda each: (each.code not in check.codes, not each.blocks))
+    why = next(iter(found), None)
     result = CheckOutcome(check.id, check.severity, cause=text, steps=check.steps)
     if why:
         result = replace(result, cause=why.message, remedy=why.remedy, code=why.code)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from functools import lru_cache
 
+from gpufleet.doctor.gpus import OF_A_GPU
 from gpufleet.doctor.hardware import EventCheck, HardwareCheck, HardwareRow, load_hardware
 from gpufleet.doctor.models import DoctorCheck, Verdict, load_checks
+
+READINGS = "host.readings"
 
 
 @lru_cache(maxsize=1)
@@ -17,12 +20,11 @@ def all_checks() -> tuple[DoctorCheck, ...]:
 
 
 def choose_checks(only: Collection[str], skipped: Collection[str]) -> tuple[DoctorCheck, ...]:
-    """The checks that count: those of `only`, or all, without those of `skipped`."""
-    return tuple(
-        check
-        for check in all_checks()
-        if (not only or check.id in only) and check.id not in skipped
-    )
+    """The checks that count: those of `only`, or all, without those of `skipped`. A check of a GPU
+    counts together with the one that says if the GPU was read."""
+    guard = [READINGS] if any(name.startswith(OF_A_GPU) for name in only) else []
+    wanted = {*only, *guard} or {check.id for check in all_checks()}
+    return tuple(check for check in all_checks() if check.id in wanted and check.id not in skipped)
 
 
 def _of_row(row: HardwareRow) -> DoctorCheck:

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 import gpufleet
 from gpufleet.cli import diagnosis, doctor, main, reading
 from gpufleet.core.live import QUIET
+from gpufleet.facts.health import HostHealth
 from gpufleet.status.models import SeenHost
 from tests.unit.doctor.faults import FAULTS
 from tests.unit.doctor.machines import machine, on_containerd
@@ -113,6 +114,14 @@ def test_checks_are_chosen(run: Run) -> None:
     assert run([clock], "--skip", "host.clock").exit_code == 0
     assert run([clock], "--check", "host.clock").exit_code == 1
     assert run([SILENT], "--check", "host.clock").exit_code == 2, "nothing is known of the host"
+
+
+def test_a_gpu_that_was_not_read_does_not_pass(run: Run) -> None:
+    unread = seen("gpu-05", machine(health=HostHealth(error="Unable to talk to the driver")))
+    done = run([unread], "--check", "gpu.ecc_uncorrected")
+    assert done.exit_code == 2
+    assert done.stdout.startswith("UNKNOWN gpu-05")
+    assert run([GOOD], "--check", "gpu.ecc_uncorrected").exit_code == 0
 
 
 @pytest.mark.parametrize(
