@@ -21,6 +21,7 @@ from gpufleet.host.upgrade_settings import UpgradeSettings
 from gpufleet.monitoring.settings import MonitoringSettings
 from gpufleet.role.listing import node_roles
 from scripts.claims import claims_page
+from scripts.doctor_page import doctor_checks_page
 from scripts.draw_rooms import drawing
 from scripts.finding_codes import codes
 from scripts.reference_pages import cluster_checks, combinations_page, commands_page, keys_page
@@ -132,6 +133,7 @@ def pages() -> dict[Path, str]:
         reference / "keys.md": keys_page(READMES),
         reference / "claims.md": claims_page(ROOT),
         reference / "combinations.md": combinations_page(),
+        reference / "doctor-checks.md": doctor_checks_page(),
     }
     page = reference / "checks.md"
     wanted[page] = with_block(page.read_text(), CHECKS, cluster_checks(ROOT / "tests/post_deploy"))

@@ -28,11 +28,13 @@ GPUFLEET = Path(sys.executable).with_name("gpufleet")
 HOSTS = ("ubuntu2204", "debian12", "nogpu")
 COLUMNS = (80, 120)
 BLOCK = 65536  # bytes
+CRITICAL = 2  # exit status of the doctor
 FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # from a server: any monospace font does
 
 
-def printed(words: Sequence[str], columns: int) -> str:
-    """The output of a command on a terminal with this number of columns, without progress lines."""
+def printed(words: Sequence[str], columns: int, status: int = 0) -> str:
+    """The output of a command on a terminal with this number of columns, without progress lines.
+    `status`: its exit status."""
     reader, writer = pty.openpty()
     environment = {**os.environ, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     environment.pop("CI", None)
@@ -49,7 +51,7 @@ def printed(words: Sequence[str], columns: int) -> str:
                 break
             found += block
     os.close(reader)
-    if run.returncode:
+    if run.returncode != status:
         raise SystemExit(
             f"gpufleet {words[0]} ended with status {run.returncode}:\n{found.decode()}"
         )
@@ -81,20 +83,28 @@ def fleet(wanted: Sequence[str]) -> Iterator[tuple[Sandbox, Path]]:
             box.down()
 
 
+def draw_command(words: Sequence[str], inventory: Path, columns: int, status: int = 0) -> None:
+    """Write the picture of a command, VERB OPTION…, on an inventory."""
+    verb, *options = words
+    title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
+    text = printed([verb, str(inventory), *options], columns, status)
+    draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
+
+
 def main() -> None:
     with fleet(HOSTS) as (box, folder):
         inventory = folder / "inventories/prod.py"
-        for verb, *options in (
-            ("plan",), ("apply", "--yes"), ("status",), ("doctor", "--limit", HOSTS[0]),
-            ("upgrade", "--branch", "595", "--plan"),
+        for words in (
+            ("plan",), ("apply", "--yes"), ("status",), ("upgrade", "--branch", "595", "--plan"),
         ):  # fmt: skip
-            title = " ".join(("gpufleet", verb, "inventories/prod.py", *options))
             for columns in COLUMNS:
-                if verb == "apply":
+                if words[0] == "apply":
                     for name in HOSTS:
                         box.host(name).reset()
-                text = printed([verb, str(inventory), *options], columns)
-                draw(verb, title, text.replace(str(inventory), "inventories/prod.py"), columns)
+                draw_command(words, inventory, columns)
+        with box.host(HOSTS[0]).fault("gpu-xid"):
+            for columns in COLUMNS:
+                draw_command(("doctor", "--limit", HOSTS[0]), inventory, columns, CRITICAL)
 
 
 if __name__ == "__main__":

@@ -1,63 +1,122 @@
-"""`gpufleet doctor`: show one host in depth, or the problems of many."""
+"""`gpufleet doctor`: a verdict on each host and cluster, with its cause and the next command."""
 
 from __future__ import annotations
 
-import json
-import sys
 import time
+from functools import partial
+from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from gpufleet.cli.output import limit_option, output_options
-from gpufleet.cli.reading import read_hosts_and_clusters
-from gpufleet.core.console import result_console
+from gpufleet.cli.output import (
+    limit_option,
+    metrics_option,
+    output_options,
+    prepare_output,
+    store_metrics,
+)
+from gpufleet.cli.prolog import judge_states
 from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.visible import one_line
-from gpufleet.node.catalog import load_catalog
-from gpufleet.run.findings import NOT_A_HOST
-from gpufleet.status.detail import Detail, details_json, host_details
-from gpufleet.status.detail_text import show_detail
-from gpufleet.status.models import FleetStatus
-from gpufleet.status.rows import fleet_of
-from gpufleet.status.text import show_findings, show_status
+from gpufleet.doctor.export import (
+    DOCTOR_METRICS_PREFIX,
+    doctor_junit,
+    doctor_metrics_text,
+    prolog_line,
+)
+from gpufleet.doctor.models import Verdict
+from gpufleet.doctor.table import all_checks, choose_checks
+from gpufleet.run.report_file import JUNIT, write_file
+
+DOCTOR_EPILOG = (
+    "Exit status: 0 every verdict is PASS; 1 the worst is WARNING; 2 a host or cluster is CRITICAL "
+    "or UNKNOWN, which includes one that does not respond; also 2, with output on standard error "
+    "only, for wrong usage; 4 --limit matches nothing; 130 interrupted."
+)
+STATUS_OF_VERDICT = {
+    Verdict.PASS: ExitStatus.CONVERGED,
+    Verdict.WARNING: ExitStatus.WARNING,
+    Verdict.UNKNOWN: ExitStatus.CRITICAL,
+    Verdict.CRITICAL: ExitStatus.CRITICAL,
+}
 
 
-@click.command()
+def known_checks(
+    context: click.Context, option: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The checks that an option names. Raises click.BadParameter for an unknown one."""
+    ids = [name.strip() for each in given for name in each.split(",")]
+    known = {check.id for check in all_checks()}
+    if unknown := [name for name in ids if name not in known]:
+        page = "docs/reference/doctor-checks.md lists all checks"
+        raise click.BadParameter(f"There is no check {unknown[0]!r}; {page}.", context)
+    return tuple(ids)
+
+
+@click.command(epilog=DOCTOR_EPILOG)
 @click.argument("inventory", type=click.Path())
 @limit_option
+@click.option(
+    "--check",
+    "only",
+    metavar="ID",
+    multiple=True,
+    callback=known_checks,
+    help="Only this check; repeatable, or several with commas between.",
+)
+@click.option(
+    "--skip",
+    metavar="ID",
+    multiple=True,
+    callback=known_checks,
+    help="Not this check; repeatable, or several with commas between.",
+)
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["prolog"]),
+    help="Print one line, for the prolog or epilog of a batch system; make no plan.",
+)
 @click.option("--json", "as_json_", is_flag=True, help="Print JSON: every host in depth.")
+@click.option("--junit", metavar="FILE", help="Also write the checks as JUnit XML.")
+@metrics_option(
+    DOCTOR_METRICS_PREFIX,
+    "Also write the verdicts as metrics for Prometheus (*.prom).",
+    "--textfile",
+)
 @output_options
-def doctor(inventory: str, limit: tuple[str, ...], as_json_: bool) -> None:
-    """Show one host in depth, or the findings of many.
+def doctor(
+    inventory: str,
+    limit: tuple[str, ...],
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    purpose: str | None,
+    as_json_: bool,
+    junit: str | None,
+    textfile: Path | None,
+) -> None:
+    """Say what is wrong with hosts and clusters, and which command comes next.
 
-    Changes nothing. With one host: hardware, driver, packages, runtimes, work on its GPUs, its
-    plan and every finding. With several: hosts that look the same in one line, and each finding
-    once with its hosts.
-
-    Exit status: 0 every host responded, whatever was found; 1 a host did not respond; 2 usage
-    error; 4 --limit matches nothing; 130 interrupted.
+    Changes nothing. The verdict is PASS, WARNING, CRITICAL or UNKNOWN. The first broken link is the
+    cause; failures that follow from it are listed under it. With one host: its verdict, every
+    check, and the host in depth. With several: one group for each cause, the worst first.
     """
-    hosts, clusters = read_hosts_and_clusters(inventory, limit)
-    now, catalog = int(time.time()), load_catalog()
-    fleet = fleet_of(inventory, hosts, clusters, catalog, now)
-    found = host_details(hosts, fleet, catalog, now)
-    if as_json_:
-        click.echo(json.dumps(details_json(found, fleet, now), indent=2))
+    if purpose and as_json_:
+        raise click.UsageError("--for and --json exclude each other.")
+    xml = prepare_output(junit, "--junit", JUNIT)
+    checks, now = choose_checks(only, skip), int(time.time())
+    if purpose:
+        judged = judge_states(inventory, limit, checks)
     else:
-        show_all(result_console(), found, fleet)
-    answered = all(detail.row.reached for detail in found)
-    sys.exit(ExitStatus.CONVERGED if answered else ExitStatus.FAILED)
+        # Imported here because plans and pyinfra load slowly, and a prolog needs neither.
+        from gpufleet.cli.diagnosis import judge_inventory, print_verdicts
 
-
-def show_all(console: Console, found: list[Detail], fleet: FleetStatus) -> None:
-    """Print one host in depth, or several grouped by equal state, and name the clusters."""
-    if len(found) == 1:
-        show_detail(console, found[0])
-    elif found:
-        each = [(detail.row.name, finding) for detail in found for finding in detail.findings]
-        show_status(console, fleet, each)
-        hint = f"`gpufleet doctor {fleet.inventory} --limit HOST` shows one host in depth."
-        console.print(Text(one_line(hint)))
-    show_findings(console, [(row.name, NOT_A_HOST()) for row in fleet.clusters])
+        judged = judge_inventory(inventory, limit, checks, now)
+    written = xml is None or write_file(xml, partial(doctor_junit, judged.every))
+    metrics = partial(doctor_metrics_text, judged, now)
+    written = store_metrics(textfile, metrics, DOCTOR_METRICS_PREFIX) and written
+    if purpose:
+        click.echo(prolog_line(judged))
+    else:
+        print_verdicts(judged, now, as_json=as_json_)
+    status = STATUS_OF_VERDICT[judged.verdict]
+    click.get_current_context().exit(status if written else max(status, ExitStatus.FAILED))

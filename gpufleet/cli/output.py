@@ -14,11 +14,11 @@ import click
 
 from gpufleet.core.inventory import EXCLUDED
 from gpufleet.core.live import QUIET
-from gpufleet.core.metrics import metrics_refusal
+from gpufleet.core.metrics import metrics_refusal, write_metrics
 from gpufleet.core.secrets import SUDO_PASSWORD
 from gpufleet.core.stopped import Stopped
 from gpufleet.core.visible import one_line
-from gpufleet.run.report_file import FileKind, prepare_file
+from gpufleet.run.report_file import FileKind, prepare_file, print_lost
 
 Function = TypeVar("Function", bound=Callable[..., object])
 LIMIT_HELP = (
@@ -42,16 +42,29 @@ def prepare_output(
         raise click.UsageError(str(stopped)) from stopped
 
 
-def metrics_option(prefix: str, help_text: str) -> Callable[[Function], Function]:
+def metrics_option(
+    prefix: str, help_text: str, name: str = "--metrics"
+) -> Callable[[Function], Function]:
     """--metrics FILE, as a path. Raises click.UsageError for a file that must not be replaced."""
 
     def callback(context: click.Context, option: click.Parameter, given: str | None) -> Path | None:
         if given and (why := metrics_refusal(Path(given), prefix)):
-            text = f"Cannot write --metrics {one_line(given)}: {one_line(why)}."
+            text = f"Cannot write {name} {one_line(given)}: {one_line(why)}."
             raise click.UsageError(text, context)
         return Path(given) if given else None
 
-    return click.option("--metrics", metavar="FILE", callback=callback, help=help_text)
+    return click.option(name, metavar="FILE", callback=callback, help=help_text)
+
+
+def store_metrics(path: Path | None, text: Callable[[], str], prefix: str) -> bool:
+    """Write the metrics if requested. On failure, print the reason (GF002) and return False."""
+    try:
+        if path:
+            write_metrics(path, text(), prefix)
+    except OSError as error:
+        print_lost(path, error)
+        return False
+    return True
 
 
 def limit_option(command: Function) -> Function:

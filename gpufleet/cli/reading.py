@@ -52,17 +52,17 @@ class Shown(GatherProgress):
 
 
 def read_hosts_and_clusters(
-    inventory: str, limit: Sequence[str]
+    inventory: str, limit: Sequence[str], *, health: bool = False
 ) -> tuple[list[SeenHost], list[str]]:
     """Hosts and names of clusters. Ends the process with the reason if they cannot be read. Raises
-    Stopped for a wrong entry of catalog.d/."""
+    Stopped for a wrong entry of catalog.d/. `health`: read the health of the GPUs, too."""
     require_own_catalog()
     from pyinfra.api.exceptions import PyinfraError
     from pyinfra_cli.exceptions import CliError
 
     progress = Shown()
     try:
-        return read_hosts(inventory, limit, progress)
+        return read_hosts(inventory, limit, progress, health=health)
     except NoSuchHost as error:
         found = unmatched_limit(error.name, inventory, error.hosts, error.groups)
         click.echo(str(VerifyError(found)), err=True)

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
 
 from gpufleet.cli.detailed import DetailedCommand
-from gpufleet.cli.output import limit_option, metrics_option, output_options, prepare_output
+from gpufleet.cli.output import (
+    limit_option,
+    metrics_option,
+    output_options,
+    prepare_output,
+    store_metrics,
+)
 from gpufleet.cli.reading import read_clusters, read_hosts_and_clusters
 from gpufleet.core.console import result_console
 from gpufleet.core.exit_status import ExitStatus
 from gpufleet.core.live import is_quiet
-from gpufleet.core.metrics import write_metrics
 from gpufleet.node.catalog import load_catalog
-from gpufleet.run.report_file import FileKind, print_lost, write_file
+from gpufleet.run.report_file import FileKind, write_file
 from gpufleet.status.clusters import cluster_rows
 from gpufleet.status.export import as_csv, fleet_json
 from gpufleet.status.groups import PROPERTIES, has_property
 from gpufleet.status.metrics import STATUS_METRICS_PREFIX, status_metrics_text
-from gpufleet.status.models import FLAGS, Flag, FleetStatus
+from gpufleet.status.models import FLAGS, Flag
 from gpufleet.status.page import as_html
 from gpufleet.status.rows import fleet_of
 from gpufleet.status.text import show_groups, show_status
@@ -93,7 +99,8 @@ def status(
         known = ", ".join(PROPERTIES)
         raise click.UsageError(f"--group-by {by}: no host has this data key; or use {known}.")
     written = page is None or write_file(page, lambda: as_html(fleet, now))
-    written = _write_metrics(metrics, fleet, now) and written
+    text = partial(status_metrics_text, fleet, now)
+    written = store_metrics(metrics, text, STATUS_METRICS_PREFIX) and written
     if as_json_:
         click.echo(json.dumps(fleet_json(fleet, now, by), indent=2))
     elif as_csv_:
@@ -106,14 +113,3 @@ def status(
         show_status(result_console(), fleet)
     ended = fleet.exit_status(fail_on, drift=drift) if written else ExitStatus.FAILED
     click.get_current_context().exit(ended)
-
-
-def _write_metrics(path: Path | None, fleet: FleetStatus, now: int) -> bool:
-    """Write the metrics if requested. On failure, print the reason (GF002) and return False."""
-    try:
-        if path:
-            write_metrics(path, status_metrics_text(fleet, now), STATUS_METRICS_PREFIX)
-    except OSError as error:
-        print_lost(path, error)
-        return False
-    return True

@@ -9,8 +9,10 @@ from gpufleet.facts.files import RECORD_PATH, parse_notes, parse_provenance
 from gpufleet.facts.model import NodeFacts
 from gpufleet.facts.script import CAPTURE_MARK
 from gpufleet.facts.sections import Sections, drivers, hardware
+from gpufleet.facts.sections.answers import parse_answers
 from gpufleet.facts.sections.collectors import parse_collectors
 from gpufleet.facts.sections.files import parse_cdi, parse_files
+from gpufleet.facts.sections.health import parse_health
 from gpufleet.facts.sections.identity import parse_clock, parse_identity, parse_os, parse_space
 from gpufleet.facts.sections.kubernetes import parse_cluster_host
 from gpufleet.facts.sections.packages import (
@@ -77,6 +79,13 @@ def parse_node_facts(
     modules = sections.parse("modules", hardware.parse_modules)
     processes, pods, given = sections.parse("gpu", parse_gpu)
     collectors, listeners = sections.parse("collectors", parse_collectors)
+    clock = sections.parse("end", parse_clock)
+    health = (
+        sections.parse("health", lambda lines: parse_health(lines, clock))
+        if "health" in sections
+        else None
+    )
+    answers = sections.parse("answers", parse_answers) if "answers" in sections else {}
     runtimes = sections.parse(
         "runtimes", lambda lines: parse_runtimes(lines, packages.packages, services, files)
     )
@@ -84,7 +93,7 @@ def parse_node_facts(
         os=os,
         kernel=kernel,
         boot_id=identity["boot"],
-        clock=sections.parse("end", parse_clock),
+        clock=clock,
         package_manager=packages.manager,
         pci=sections.parse("pci", hardware.parse_pci),
         taken=sections.parse("pci", hardware.parse_taken),
@@ -129,4 +138,6 @@ def parse_node_facts(
         privileged=identity.get("user") == "0",
         run_lock=identity.get("run", ""),
         busy="held" in identity,
+        health=health,
+        answers=answers,
     )

@@ -14,7 +14,7 @@ from gpufleet.helm.chart_values import same_values, unknown_values, values_diff
 from gpufleet.helm.crds import crds_behind, plan_crds
 from gpufleet.helm.findings import releases as findings
 from gpufleet.helm.obstacles import find_obstacles, left_out, missing_kinds, taken_ports
-from gpufleet.helm.readiness import find_notes, find_unready, report_down
+from gpufleet.helm.readiness import find_notes, find_silent, find_unready, report_down
 from gpufleet.helm.release import (
     STALE_SECONDS,
     Action,
@@ -67,6 +67,8 @@ def plan_release(
     )
     if not plan.changes:
         notes = find_notes(wanted, facts) if found else []
+        silent = find_silent(wanted, facts)[0] if found else []
+        notes += [findings.OFFERS_NOTHING(node=name, release=wanted.ref) for name in silent]
         return replace(plan, findings=(*problems, *notes))
     problems += find_obstacles(wanted, found, facts)
     return with_findings(replace(plan, diff=_diff(wanted, found)), problems)

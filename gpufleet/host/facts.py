@@ -28,16 +28,18 @@ def read_facts(
     paths: Sequence[str] = (),
     ports: Sequence[int] = (),
     how: Mapping[str, Any] | None = None,
+    *,
+    health: bool = False,
 ) -> NodeFacts | Finding:
     """NodeFacts of a host, or a blocker with the reason if they cannot be read. Raises nothing.
 
     `paths`: further files to read, for example a containerd configuration in an unusual place.
     `ports`: TCP ports with listeners to report. `how`: the connector's arguments for this host, if
-    they are known.
+    they are known. `health`: read the health of the GPUs, too.
     """
     try:
         watch_connection(host)
-        command = StringCommand(gather_command(paths, ports, mark=OUTPUT_MARK))
+        command = StringCommand(gather_command(paths, ports, mark=OUTPUT_MARK, health=health))
         # Never printed, not even at -vvv: it contains whole files with their passwords.
         ok, output = run_on_host(host, command, **(host_arguments(host) if how is None else how))
         lines = [line for part in output.stdout_lines for line in part.split(LINE_END)]

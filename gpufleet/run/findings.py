@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufleet.core.findings import blocker, info
+from gpufleet.core.findings import blocker
 
 REPORT_PATH = blocker(
     "GF001",
@@ -91,13 +91,6 @@ PREFLIGHT_MIXED = blocker(
     "{deploys} were requested in one run. Preflight changes nothing, the other deploys do. "
     "Nothing was done.",
     "Run deploys/preflight.py on its own, then run the others.",
-)
-
-NOT_A_HOST = info(
-    "GF010",
-    "A cluster, not a host",
-    "This is a cluster (group gpu_cluster), so no host facts were gathered.",
-    "`gpufleet verify` checks a cluster; `gpufleet plan` shows its plan.",
 )
 
 CUT_SHORT = blocker(

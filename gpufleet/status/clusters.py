@@ -24,9 +24,7 @@ def _row(name: str, part: Part | None) -> ClusterRow:
     installed = {each: versions["before"] for each, versions in part["releases"].items()}
     reached = part["status"] != "not reached"
     steps = tuple(part["plan"]["steps"])
-    found = [
-        Finding(**{**each, "severity": Severity(each["severity"])}) for each in part["findings"]
-    ]
+    found = findings_of_cluster(part)
     notes = [Note("blocked" if reached else "unreachable", each) for each in found if each.blocks]
     if steps:
         notes.append(Note("drift", DRIFT(kind="cluster", steps="; ".join(steps))))
@@ -37,3 +35,9 @@ def _row(name: str, part: Part | None) -> ClusterRow:
         steps=steps,
         notes=tuple(notes),
     )
+
+
+def findings_of_cluster(part: Part | None) -> list[Finding]:
+    """Every finding about a cluster, [] if it was not read."""
+    given = part["findings"] if part else ()
+    return [Finding(**{**each, "severity": Severity(each["severity"])}) for each in given]

@@ -11,7 +11,6 @@ from gpufleet.core.accepted import split_accepted
 from gpufleet.core.findings import Finding, by_severity
 from gpufleet.node.catalog import Catalog
 from gpufleet.node.described import described_facts
-from gpufleet.status.export import document_head
 from gpufleet.status.models import FleetStatus, Row, SeenHost
 from gpufleet.status.rows import plan_of_host, unreadable_row
 
@@ -40,15 +39,6 @@ def host_details(
 ) -> list[Detail]:
     """Every host of a fleet in depth."""
     return [_detail(host, row, catalog, now) for host, row in zip(hosts, fleet.rows, strict=True)]
-
-
-def details_json(found: Sequence[Detail], fleet: FleetStatus, now: int) -> dict[str, Any]:
-    """The document of `gpufleet doctor --json`."""
-    return {
-        **document_head(fleet.inventory, now),
-        "hosts": {each.row.name: each.as_dict() for each in found},
-        "clusters": [row.name for row in fleet.clusters],
-    }
 
 
 def _detail(host: SeenHost, row: Row, catalog: Catalog, now: int) -> Detail:

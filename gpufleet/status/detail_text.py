@@ -6,21 +6,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from gpufleet.core.names import count_noun
-from gpufleet.core.visible import one_line
 from gpufleet.status.detail import Detail
-from gpufleet.status.text import show_findings, topic_table
+from gpufleet.status.text import topic_table
 
 
-def show_detail(console: Console, detail: Detail) -> None:
-    """Print the host's state, its plan and its findings."""
-    console.print(Text(one_line(detail.row.name), style="bold"))
+def show_topics(console: Console, detail: Detail) -> None:
+    """Print the host's state and its plan."""
     if detail.has:
         console.print(topic_table(_topics(detail.has, detail.row.steps), "none"))
     console.print()
-    show_findings(console, [(detail.row.name, finding) for finding in detail.findings])
 
 
 def _topics(has: dict[str, Any], steps: Sequence[str]) -> Iterator[tuple[str, list[str]]]:

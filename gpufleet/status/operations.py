@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gpufleet.core.accepted import accepted_of
@@ -18,15 +19,17 @@ from gpufleet.status.models import SeenHost
 
 
 def read_hosts(
-    inventory: str, limit: Sequence[str], progress: GatherProgress
+    inventory: str, limit: Sequence[str], progress: GatherProgress, *, health: bool = False
 ) -> tuple[list[SeenHost], list[str]]:
-    """The hosts and the names of the clusters. Raises the same errors as `gather_facts`."""
-    found = gather_facts(inventory, limit, _read, progress)
+    """The hosts and the names of the clusters. Raises the same errors as `gather_facts`.
+
+    `health`: read the health of the GPUs, too."""
+    found = gather_facts(inventory, limit, partial(_read, health=health), progress)
     hosts = [_seen(each) for each in found if not each.cluster]
     return hosts, [each.name for each in found if each.cluster]
 
 
-def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, SeenHost | None]:
+def _read(state: Any, host: Any, *, health: bool) -> tuple[NodeFacts | Finding, SeenHost | None]:
     """Facts of one host, with the files and ports that its settings name, as a run reads them, and
     the other inputs of its plan."""
     # Imported here because pyinfra makes gevent replace parts of the standard library.
@@ -51,8 +54,10 @@ def _read(state: Any, host: Any) -> tuple[NodeFacts | Finding, SeenHost | None]:
         if unfit := unfit_password(how):
             return unfit, None
         if settings is None or problems:
-            return read_facts(host, how=how), SeenHost(host.name, problems=tuple(problems))
-        facts = read_facts(host, further_files(settings), watched_ports(settings), how)
+            unusable = SeenHost(host.name, problems=tuple(problems))
+            return read_facts(host, how=how, health=health), unusable
+        paths, ports = further_files(settings), watched_ports(settings)
+        facts = read_facts(host, paths, ports, how, health=health)
         if isinstance(facts, Finding):
             return facts, None
         logins, of_logins = node_logins(login_files(settings))

@@ -16,6 +16,8 @@ from gpufleet.core.openpgp import OpenPgpError, parse_certificate
 from gpufleet.core.own_catalog import OwnFileRefused
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.facts.sections import FactsError
+from gpufleet.facts.sections.answers import parse_answers
+from gpufleet.facts.sections.health import parse_health
 from gpufleet.helm.chart import BrokenChart, parse_chart
 from gpufleet.helm.chart_index import BrokenIndex, parse_index
 from gpufleet.helm.output import error_line
@@ -221,6 +223,16 @@ PARSERS: Sequence[Parser] = (
         lambda data: parse_node_facts(text_of(data).splitlines()),
         of_files(UNIT / "facts" / "captures", "*-handwritten.txt"),
         (FactsError,),
+    ),
+    Parser(
+        "health",
+        lambda data: parse_health(text_of(data).splitlines(), 0),
+        of_files(UNIT / "facts" / "health", "*"),
+    ),
+    Parser(
+        "answers",
+        lambda data: parse_answers(text_of(data).splitlines()),
+        of_files(UNIT / "facts" / "health", "*"),
     ),
     Parser("openpgp", parse_certificate, of_files(FINDS.with_name("keys"), "*"), (OpenPgpError,)),
     Parser("cluster-answers", _parse_answers, _odd_answers),

@@ -56,11 +56,10 @@ def smi() -> Smi:
     )
 
 
-def gather(*shell: str) -> NodeFacts:
+def gather(*shell: str, health: bool = False) -> NodeFacts:
     """Facts of this machine, by a shell that runs the facts command."""
-    done = subprocess.run(
-        [*shell, "-c", gather_command()], capture_output=True, check=True, timeout=60
-    )
+    command = gather_command(health=health)
+    done = subprocess.run([*shell, "-c", command], capture_output=True, check=True, timeout=60)
     return parse_node_facts(done.stdout.decode().replace(LINE_END, "\n").splitlines())
 
 

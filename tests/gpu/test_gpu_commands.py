@@ -125,6 +125,13 @@ def test_doctor_shows_the_gpus(inventory: Path, facts: NodeFacts) -> None:
     assert all(gpu["model"] in names for gpu in found["gpus"])
 
 
+def test_doctor_passes_a_healthy_gpu(inventory: Path) -> None:
+    found = in_depth(inventory)
+    assert found["verdict"] == "PASS", found["causes"]
+    verdicts = {each["check"]: each["verdict"] for each in found["checks"]}
+    assert {verdicts[name] for name in ("gpu.lost", "chain.nvml", "host.readings")} == {"PASS"}
+
+
 def test_doctor_names_the_program(inventory: Path, program: subprocess.Popen[str]) -> None:
     assert str(program.pid) in " ".join(in_depth(inventory)["gpu_processes"])
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from gpufleet.doctor.hardware import judge_gpu_health
 from gpufleet.facts.model import NodeFacts
 from gpufleet.node.catalog import load_catalog
 from tests.gpu.conftest import VERSION, gather, smi
@@ -65,6 +66,27 @@ def test_a_program_on_a_gpu_blocks_another_driver(program: subprocess.Popen[str]
         busy = [f for f in plan.findings if f.code == "GF530" and f.blocks]
         assert bool(busy) is blocks
         assert all(f"({program.pid})" in finding.message for finding in busy)
+
+
+@pytest.mark.claim(
+    "On a real GPU, its health is read with one command.",
+    level=8,
+)
+def test_the_health_of_the_gpu_is_read() -> None:
+    health = gather("sh", health=True).health
+    assert health is not None
+    assert health.error == ""
+    assert {gpu.slot: gpu.model for gpu in health.gpus} == smi().gpus
+    for gpu in health.gpus:
+        assert gpu.uuid
+        assert gpu.temperature
+        assert gpu.memory_mib
+        assert gpu.power_limit
+        assert gpu.pcie_width
+        assert gpu.slowdowns is not None
+        assert gpu.ecc_volatile_uncorrected == 0
+    problems = judge_gpu_health(health, ())
+    assert not [each for each in problems if each.severity == "critical"]
 
 
 def test_the_catalog_knows_the_gpu_and_its_driver(facts: NodeFacts) -> None:

@@ -111,7 +111,9 @@ def test_the_fleet_in_one_table(bare_host: HostFactory, tmp_path: Path) -> None:
         deep = fleet.json("doctor", "doctor.schema.json", group="ubuntu2204")["ubuntu2204"]
         assert len(deep["missing_gpus"]) == 1
         shown = fleet.run("doctor", group="ubuntu2204")
-        assert shown.returncode == 0
+        assert shown.returncode == 2
+        assert deep["verdict"] == "CRITICAL"
+        assert [cause["check"] for cause in deep["causes"]] == ["chain.gpus"]
         assert f"GPUs missing     at {deep['missing_gpus'][0]}" in shown.stdout
         assert fleet.run("status", "--fail-on", "gpu-fault").returncode == 1
         planned = fleet.run("plan", group="ubuntu2204")

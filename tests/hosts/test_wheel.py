@@ -128,7 +128,7 @@ def test_pyinfra_and_every_other_command_work_in_the_folder(
     assert "1 host: 1 to change, 0 with no changes, 0 blocked" in planned
     again = fleet.run("python", "-m", "pyinfra", "-y", inventory, "deploys/preflight.py")
     assert "1 host: 1 to change, 0 with no changes, 0 blocked" in again
-    assert "recorded        nothing" in fleet.run("gpufleet", "doctor", inventory)
+    assert "chain.driver: No NVIDIA driver" in fleet.run("gpufleet", "doctor", inventory, status=2)
     assert "550" in fleet.run("gpufleet", "catalog", "driver", "--distro", "rhel7", "--gpu", "T4")
     assert "seriesQuery" in fleet.run("gpufleet", "catalog", "autoscaling", "rules")
     assert "GF702" in fleet.run("gpufleet", "plan", inventory, "--limit", "nosuch", status=4)

@@ -285,8 +285,8 @@ def test_doctor_says_of_each_host_that_none_answers(bench: Bench) -> None:
     closed = {"ssh_hostname": "127.0.0.1", "ssh_port": 1}
     bench.inventory.write_text(f"gpu_nodes = [('one', {closed}), ('two', {closed})]\n")
     done = doctor(str(bench.inventory))
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.count("GF005 blocker 2 hosts (one, two)") == 1
+    assert done.returncode == 2, done.stderr
+    assert done.stdout.count("UNKNOWN 2 hosts (one, two)") == 1
     assert "Usage" not in done.stderr
 
 
@@ -390,12 +390,12 @@ def test_what_is_no_ssh_server_is_said_without_a_stack_trace(
     ]
     bench.inventory.write_text(f"gpu_nodes = {hosts!r}\n")
     if command == "doctor":
-        ended = doctor(str(bench.inventory))
+        ended = doctor(str(bench.inventory), "--json")
         status, output = ended.returncode, ended.stdout + ended.stderr
     else:
         done = bench.run("gpu_node", "-y")
         status, output = done.status, done.output
-    assert status == 1
+    assert status == (2 if command == "doctor" else 1)
     assert "Error reading SSH protocol banner" in output
     assert "GF005" in output
     assert "Traceback" not in output
@@ -412,8 +412,8 @@ def test_pyinfras_own_debug_output_hides_the_login(bench: Bench) -> None:
 def test_doctor_does_not_ask_a_cluster_what_a_host_is(bench: Bench) -> None:
     bench.inventory.write_text("gpu_cluster = ['@local']\n")
     done = doctor(str(bench.inventory))
-    assert done.returncode == 0
-    assert "GF010 info @local: This is a cluster" in " ".join(done.stdout.split())
+    assert done.returncode == 2
+    assert done.stdout.startswith("UNKNOWN @local: cluster.answers: ")
     assert "kernel" not in done.stdout
 
 

@@ -94,6 +94,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "node",
         "status",
     ),
+    "doctor": ("facts", "host", "driver", "monitoring", "node", "status"),
     "verify": (),
     "cli": (
         "run",
@@ -112,6 +113,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "upgrade",
         "status",
         "catalog",
+        "doctor",
         "verify",
     ),
 }

@@ -10,6 +10,7 @@ SECTIONS = (
     "packages", "trust", "lock", "services", "runtimes", "gpu", "smi", "collectors", "space",
     "oddities", "cdi", "files", "kubernetes", "end",
 )  # fmt: skip
+ON_REQUEST = ("health", "answers")
 T = TypeVar("T")
 
 
@@ -37,13 +38,16 @@ class Sections:
             if line == mark:
                 ended = True
                 break
-            if line.startswith(mark) and line[len(mark) :] in SECTIONS:
+            if line.startswith(mark) and line[len(mark) :] in (*SECTIONS, *ON_REQUEST):
                 current = self._lines.setdefault(line[len(mark) :], [])
             else:
                 current.append(line)
         for name in SECTIONS:
             if name not in self._lines or (name == SECTIONS[-1] and not ended):
                 raise FactsError(name, "it is missing: the output of the host was cut off")
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._lines
 
     def parse(self, name: str, parser: Callable[[Sequence[str]], T]) -> T:
         """Parse a section with `parser`. Its ValueError or LookupError becomes FactsError."""

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from gpufleet.cli.doctor import show_all
+from gpufleet.doctor.fleet import judge_fleet
+from gpufleet.doctor.models import JudgedFleet
+from gpufleet.doctor.table import choose_checks
+from gpufleet.doctor.text import show_verdicts
 from gpufleet.facts.parse import parse_node_facts
 from gpufleet.node.catalog import load_catalog
 from gpufleet.node.settings import load_node_settings
 from gpufleet.run.findings import UNREACHABLE
-from gpufleet.status.detail import Detail, host_details
-from gpufleet.status.models import FleetStatus, SeenHost
-from gpufleet.status.rows import fleet_of
+from gpufleet.status.models import SeenHost
 from tests import warm
 from tests.unit.hosts import record_of
 from tests.unit.status.fleets import healthy, seen
@@ -36,20 +37,17 @@ def captured(name: str, host: str = "gpu-07", **data: Any) -> SeenHost:
     return SeenHost(host, ("gpu_nodes",), facts, settings=settings, problems=tuple(problems))
 
 
-def examined(*hosts: SeenHost, clusters: tuple[str, ...] = ()) -> tuple[FleetStatus, list[Detail]]:
-    catalog = load_catalog()
-    fleet = fleet_of("prod.py", hosts, clusters, catalog, NOW)
-    return fleet, host_details(hosts, fleet, catalog, NOW)
+def examined(*hosts: SeenHost, inventory: str = "prod.py") -> JudgedFleet:
+    return judge_fleet(inventory, hosts, {}, choose_checks((), ()), load_catalog(), NOW)
 
 
 def described(host: SeenHost) -> dict[str, Any]:
-    return examined(host)[1][0].as_dict()
+    return examined(host).details[0].as_dict()
 
 
-def printed(*hosts: SeenHost, clusters: tuple[str, ...] = (), width: int = 80) -> str:
-    fleet, found = examined(*hosts, clusters=clusters)
+def printed(*hosts: SeenHost, width: int = 80, inventory: str = "prod.py") -> str:
     out = io.StringIO()
-    show_all(Console(file=out, width=width), found, fleet)
+    show_verdicts(Console(file=out, width=width), examined(*hosts, inventory=inventory))
     return out.getvalue()
 
 
@@ -119,7 +117,9 @@ def test_a_lost_gpu_is_found() -> None:
     assert "GF725" in {finding["code"] for finding in parts["findings"]}
     text = printed(lost)
     assert f"GPUs missing     at {slots[1]}" in text
-    assert "GF725 warning gpu-07" in text
+    assert text.startswith("CRITICAL gpu-07")
+    assert "chain.gpus" in text
+    assert "(GF725)" in text
 
 
 def test_a_gpu_that_does_not_respond_is_marked() -> None:
@@ -167,27 +167,25 @@ def test_text_has_every_finding_and_step_and_fits_80_columns(name: str) -> None:
     host = captured(name)
     parts = described(host)
     text = printed(host)
-    assert text.startswith("gpu-07\n")
+    assert " gpu-07" in text.splitlines()[0]
     assert max(map(len, text.splitlines())) <= 80
     flat = " ".join(text.split())
     assert [step for step in parts["steps"] if step not in flat] == []
     assert [each["code"] for each in parts["findings"] if each["code"] not in text] == []
 
 
-def test_several_hosts_are_grouped_and_clusters_are_no_hosts() -> None:
-    same = [captured("ubuntu2204-sandbox", f"gpu-{number}") for number in range(1, 6)]
-    text = printed(*same, clusters=("lab",))
-    assert "5 hosts" in text
-    assert "gpu-[1-5]" in text
-    assert text.count("GF161") == 1
-    assert "GF406 info 5 hosts (gpu-[1-5])" in text, "findings of the plan are there, too"
-    assert "GF010 info lab: This is a cluster" in text
-    assert "GF010 info lab" in printed(clusters=("lab",))
+def test_several_hosts_are_grouped_by_cause_the_worst_first() -> None:
+    same = [seen(f"gpu-{number}", healthy()) for number in range(1, 6)]
+    silent = SeenHost("gpu-6", problem=UNREACHABLE(host="gpu-6", cause="timed out"))
+    text = printed(*same, silent, width=200)
+    lines = text.splitlines()
+    assert lines[0].startswith("UNKNOWN gpu-6: host.answers: ")
+    assert lines[1] == "  Next: ssh gpu-6 true"
+    assert lines[2] == "PASS 5 hosts (gpu-[1-5])"
+    assert lines[-1] == "6 hosts: 1 UNKNOWN, 5 PASS"
 
 
 def test_the_name_of_the_inventory_is_visible() -> None:
-    catalog, hosts = load_catalog(), [seen("a", healthy()), seen("b", healthy())]
-    fleet = fleet_of("i\x1b]0;x\x07\u202e\nGF000.py", hosts, (), catalog, NOW)
-    out = io.StringIO()
-    show_all(Console(file=out, width=200), host_details(hosts, fleet, catalog, NOW), fleet)
-    assert r"`gpufleet doctor i\x1b]0;x\x07\u202e\nGF000.py --limit HOST`" in out.getvalue()
+    silent = [SeenHost(name, problem=UNREACHABLE(host=name, cause="timed out")) for name in "ab"]
+    text = printed(*silent, inventory="i\x1b]0;x\x07\u202e\nGF000.py", width=200)
+    assert r"Next: gpufleet doctor i\x1b]0;x\x07\u202e\nGF000.py --limit a" in text

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpufleet.cli import doctor, main, status
+from gpufleet.cli import diagnosis, main, status
 from tests.unit.status.fleets import healthy, seen
 
 WHY = "No space left on device"
@@ -38,8 +38,8 @@ class Full:
 
 
 def ends(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Any:
-    for module in (status, doctor):
-        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words: (HOSTS, []))
+    for module in (status, diagnosis):
+        monkeypatch.setattr(module, "read_hosts_and_clusters", lambda *words, **more: (HOSTS, []))
     with pytest.raises(SystemExit) as ended:
         main.main(words)
     return ended.value.code

@@ -6,7 +6,8 @@ import pytest
 
 from gpufleet.core.findings import Finding, Severity
 from gpufleet.core.names import count_noun, fold_names, group_by_thing, name_hosts, same_findings
-from gpufleet.run.findings import NO_ANSWER, NOT_A_HOST
+from gpufleet.node.findings import HOST_WITHOUT_GPU
+from gpufleet.run.findings import NO_ANSWER
 
 
 @pytest.mark.parametrize(
@@ -43,8 +44,9 @@ def test_hosts_of_a_sentence_are_few() -> None:
 
 def test_what_hosts_share_is_there_once_the_worst_first() -> None:
     worse = NO_ANSWER(host="x")
-    found = same_findings([("a", NOT_A_HOST()), ("b", worse), ("c", NOT_A_HOST()), ("a", worse)])
-    assert found == [(worse, ("b", "a")), (NOT_A_HOST(), ("a", "c"))]
+    better = HOST_WITHOUT_GPU()
+    found = same_findings([("a", better), ("b", worse), ("c", better), ("a", worse)])
+    assert found == [(worse, ("b", "a")), (better, ("a", "c"))]
     assert group_by_thing([("a", 1), ("a", 1), ("b", 2)]) == {1: ("a",), 2: ("b",)}
 
 

@@ -93,9 +93,11 @@ class FakeHost:
         shell: tuple[str, ...],
         paths: tuple[str, ...] = (),
         ports: tuple[int, ...] = (),
+        *,
+        health: bool = False,
     ) -> list[str]:
         """The lines that the script prints, with the paths of the host."""
-        script = _PATHS.sub(f"{self.root}/", gather_command(paths, ports))
+        script = _PATHS.sub(f"{self.root}/", gather_command(paths, ports, health=health))
         done = subprocess.run(
             [*shell, "-c", script],
             env={"PATH": f"{self.commands}:{os.environ['PATH']}"},

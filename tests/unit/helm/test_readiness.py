@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpufleet.helm.plan import with_objects
+from gpufleet.helm.plan import Controller, plan_release, with_objects
 from gpufleet.helm.readiness import find_notes, find_silent, find_unready
-from gpufleet.helm.release import ChartSource, Readiness, Release, ReleasePlan
+from gpufleet.helm.release import ChartSource, HelmVersion, Readiness, Release, ReleasePlan
+from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.facts import (
     ClusterFacts,
     ClusterNode,
@@ -218,6 +219,15 @@ def test_a_node_with_a_pod_must_offer_gpus_of_any_kind(resource: str, offered: i
     assert find_silent(wanted, cluster(narrow, nodes)) == (["c"], True)
     assert find_silent(wanted, cluster(narrow, nodes[1:])) == (["c"], False)
     assert find_silent(released(NAMES), cluster(narrow, nodes)) == ([], False)
+
+
+def test_the_plan_of_a_converged_release_names_nodes_that_offer_nothing() -> None:
+    wanted = released({"d": ("a",)}, offering=True)
+    controller = Controller("me", 0, HelmVersion(3, 22))
+    for offered, expected in ((8, []), (0, ["GF888"])):
+        facts = cluster(daemon(1, 1), [node("a", allocatable={"nvidia.com/gpu": offered})])
+        plan = plan_release(wanted, facts, controller, helm_catalog())
+        assert (plan.action, [each.code for each in plan.findings]) == ("no-op", expected)
 
 
 def test_only_an_unlisted_empty_daemonset_is_warned_about() -> None:

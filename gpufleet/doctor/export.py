@@ -1,0 +1,95 @@
+"""Verdicts as JUnit XML, metrics and one line; commands of next steps. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from gpufleet.core.metrics import gauges_text
+from gpufleet.core.secrets import hide_secrets
+from gpufleet.core.visible import one_line
+from gpufleet.doctor.models import (
+    RANKS,
+    CheckOutcome,
+    JudgedFleet,
+    NextStep,
+    SubjectVerdict,
+    Verdict,
+    load_steps,
+)
+
+DOCTOR_METRICS_PREFIX = "gpufleet_doctor"
+DRAIN = "kubectl drain {host} --ignore-daemonsets --delete-emptydir-data"
+UNNAMED = {"gpu": "GPU", "unit": "UNIT", "host": "HOST"}  # in a command, if it is not known
+
+
+def next_steps(result: CheckOutcome) -> list[tuple[str, NextStep]]:
+    """The next steps of a result, by id."""
+    return [(name, load_steps().steps[name]) for name in result.steps]
+
+
+def step_command(
+    step: NextStep, inventory: str, found: SubjectVerdict, result: CheckOutcome
+) -> str:
+    """The command of a step, to copy into a shell. A node of Kubernetes is drained before."""
+    given = {"inventory": inventory, "host": found.name, "gpu": result.gpu, "unit": result.unit}
+    words = {
+        name: shlex.quote(one_line(value)) if value else UNNAMED.get(name, "")
+        for name, value in given.items()
+    }
+    drain = f"{DRAIN.format(**words)} && " if step.drains and found.kubelet else ""
+    return drain + step.command.format(**words)
+
+
+def doctor_junit(found: Iterable[SubjectVerdict]) -> str:
+    """JUnit XML: a suite for each host or cluster, a case for each check. Infos pass."""
+    root = ElementTree.Element("testsuites")
+    for subject in found:
+        failed = sum(result.verdict.fails for result in subject.results)
+        counts = {"tests": str(len(subject.results)), "failures": str(failed)}
+        words = {"name": one_line(subject.name), **counts, "errors": "0", "skipped": "0"}
+        suite = ElementTree.SubElement(root, "testsuite", words)
+        for result in subject.results:
+            name = " ".join(filter(None, [result.check, result.gpu]))
+            case = {"classname": one_line(subject.name), "name": one_line(name)}
+            place = ElementTree.SubElement(suite, "testcase", case)
+            if result.verdict.fails:
+                follows = f" (follows from {result.follows})" if result.follows else ""
+                text = f"{result.verdict.value}: {one_line(result.cause)}{follows}"
+                ElementTree.SubElement(place, "failure", message=text).text = result.remedy
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def prolog_line(judged: JudgedFleet) -> str:
+    """One line for the log of a batch system: the verdict, and the worst cause of each host."""
+    causes = [(each.name, each.causes[0]) for each in judged.hosts if each.causes]
+    parts = [f"; {one_line(f'{name}: {cause.check} {cause.cause}')}" for name, cause in causes]
+    return hide_secrets(f"gpufleet {judged.verdict.value}{''.join(parts)}")
+
+
+def doctor_metrics_text(judged: JudgedFleet, now: int) -> str:
+    """Metrics for node_exporter's textfile collector. `now`: seconds since 1970."""
+    verdicts = [
+        ({"host": each.name, "verdict": verdict.value}, float(each.verdict is verdict))
+        for each in judged.every
+        for verdict in RANKS
+        if verdict is not Verdict.INFO
+    ]
+    checks = [
+        ({"host": each.name, "check": result.check, "gpu": result.gpu,
+          "cause": "false" if result.follows else "true"}, float(result.verdict.rank))
+        for each in judged.every
+        for result in each.results
+    ]  # fmt: skip
+    ranks = ", ".join(f"{verdict.rank} {verdict.value}" for verdict in RANKS)
+    text = gauges_text(
+        DOCTOR_METRICS_PREFIX,
+        [
+            ("verdict", "Whether the host or cluster has the verdict.", verdicts),
+            ("check", f"Outcome of a check: {ranks}.", checks),
+            ("timestamp_seconds", "When gpufleet doctor read the hosts.",
+             [({"inventory": judged.inventory}, float(now))]),
+        ],
+    )  # fmt: skip
+    return hide_secrets(text)

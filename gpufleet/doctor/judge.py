@@ -1,0 +1,144 @@
+"""Judges hosts and clusters by facts and findings: verdicts, each with its cause. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from gpufleet.core.findings import Finding
+from gpufleet.doctor.chain import read_chain
+from gpufleet.doctor.gpus import judge_gpus
+from gpufleet.doctor.models import (
+    CheckOutcome,
+    DoctorCheck,
+    Reading,
+    Readings,
+    SubjectVerdict,
+    Verdict,
+    load_checks,
+)
+from gpufleet.driver.health import assess_gpu_health
+from gpufleet.facts.health import GpuHealth
+from gpufleet.facts.model import NodeFacts
+from gpufleet.host.findings import NOT_ROOT
+
+ANSWERS, BLOCKERS = ".answers", ".plan"  # checks of the unread, and of blockers of no other check
+OF_CLUSTERS = "cluster."
+
+
+def judge_host(
+    name: str,
+    facts: NodeFacts | None,
+    findings: Collection[Finding],
+    checks: Sequence[DoctorCheck],
+    peers: Sequence[GpuHealth] = (),
+) -> SubjectVerdict:
+    """The verdict on a host. `facts`: None if it was not read; `findings`: of its state and plan;
+    `checks`: those that count; `peers`: GPUs of other hosts."""
+    if facts is None or not facts.privileged:
+        return unread_verdict(name, findings, "host", "The host was not read.")
+    own = [check for check in checks if not check.id.startswith(OF_CLUSTERS)]
+    of_gpus = judge_gpus(facts.health, peers, {check.id for check in own})
+    found = [*of_gpus, *judge_checks(own, read_chain(facts), findings)]
+    return SubjectVerdict(name, tuple(fold_consequences(found, own)), kubelet=facts.kubelet)
+
+
+def judge_state(
+    name: str, facts: NodeFacts | Finding, expected: int | None, checks: Sequence[DoctorCheck]
+) -> SubjectVerdict:
+    """The verdict on a host by its state alone: no catalog, no plan, no other host. `facts`: or the
+    reason why it was not read; `expected`: number of GPUs that the inventory names."""
+    if isinstance(facts, Finding):
+        return judge_host(name, None, [facts], checks)
+    if not facts.privileged:
+        return judge_host(name, None, [NOT_ROOT()], checks)
+    return judge_host(name, facts, assess_gpu_health(facts, expected, repairs=False).all, checks)
+
+
+def unread_verdict(name: str, findings: Iterable[Finding], kind: str, text: str) -> SubjectVerdict:
+    """The verdict on a host or cluster that was not read, whichever checks count."""
+    check = next(each for each in load_checks().checks if each.id == kind + ANSWERS)
+    found = sorted(findings, key=lambda each: (each.code not in check.codes, not each.blocks))
+    why = next(iter(found), None)
+    result = CheckOutcome(check.id, check.severity, cause=text, steps=check.steps)
+    if why:
+        result = replace(result, cause=why.message, remedy=why.remedy, code=why.code)
+    return SubjectVerdict(name, (result,))
+
+
+def judge_checks(
+    checks: Iterable[DoctorCheck], readings: Readings, findings: Collection[Finding]
+) -> list[CheckOutcome]:
+    known = {code for check in load_checks().checks for code in check.codes}
+    return [each for check in checks for each in _results(check, readings, findings, known)]
+
+
+def _results(
+    check: DoctorCheck, readings: Readings, findings: Iterable[Finding], known: Collection[str]
+) -> Iterator[CheckOutcome]:
+    """The results of one check: a failure for each of its findings, or the reading."""
+    reading = readings.get(check.id)
+    found = [each for each in findings if _belongs(each, check, known)]
+    if found:
+        read = reading.read if reading else ""
+        yield from (_of_finding(check, each, read) for each in found)
+    elif reading is not None:
+        yield _of_reading(check, reading)
+
+
+def _belongs(finding: Finding, check: DoctorCheck, known: Collection[str]) -> bool:
+    if check.id.endswith(BLOCKERS):
+        return finding.blocks and finding.code not in known
+    return finding.code in check.codes
+
+
+def _of_finding(check: DoctorCheck, finding: Finding, read: str) -> CheckOutcome:
+    verdict = Verdict(check.severity)
+    if finding.code in load_checks().about_changes:
+        verdict = Verdict.INFO
+    elif finding.blocks and verdict is not Verdict.UNKNOWN:
+        verdict = Verdict.CRITICAL
+    return CheckOutcome(
+        check.id, verdict, read, finding.message, finding.remedy, finding.code, steps=check.steps
+    )
+
+
+def _of_reading(check: DoctorCheck, reading: Reading) -> CheckOutcome:
+    if not reading.fault:
+        return CheckOutcome(check.id, Verdict.PASS, reading.read)
+    return CheckOutcome(
+        check.id,
+        reading.verdict or check.severity,
+        reading.read,
+        reading.fault,
+        unit=reading.unit,
+        steps=check.steps,
+    )
+
+
+def fold_consequences(
+    outcomes: Sequence[CheckOutcome], checks: Sequence[DoctorCheck]
+) -> list[CheckOutcome]:
+    """The outcomes. A failure follows from the first failed check that its check comes after, also
+    through checks that read nothing, but not through one that passes."""
+    after = {check.id: check.after for check in checks}
+    passed = {each.check for each in outcomes if not each.verdict.fails}
+    failed: dict[str, set[str]] = defaultdict(set)  # check -> GPUs, "" for the host
+    for each in outcomes:
+        if each.verdict.fails:
+            failed[each.check].add(each.gpu)
+
+    def cause_of(check: str, gpu: str) -> str:
+        for earlier in after.get(check, ()):
+            broken = failed.get(earlier, set())
+            if broken and (not gpu or broken & {gpu, ""}):
+                return cause_of(earlier, gpu) or earlier
+            if not broken and earlier not in passed and (first := cause_of(earlier, gpu)):
+                return first
+        return ""
+
+    return [
+        replace(each, follows=cause_of(each.check, each.gpu)) if each.verdict.fails else each
+        for each in outcomes
+    ]

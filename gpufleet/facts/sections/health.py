@@ -1,0 +1,121 @@
+"""Parses the health of a host's GPUs, from any text: readings, links, the kernel's log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from gpufleet.facts.health import GpuHealth, HostHealth, KernelEvent
+from gpufleet.facts.sections import split_records
+from gpufleet.facts.sections.readings import MAX_READING, pci_slot, read_gpus
+
+_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[-\w]+)\)")
+_LINK = re.compile(r"Link \d+: *(?:(\d+(?:\.\d+)?) GB/s|<?inactive>?)", re.IGNORECASE)
+_LINK_ERRORS = re.compile(
+    r"Link \d+: *(replay|recovery|CRC|link recovery failed) (?:errors|events): *(\d{1,18})\b",
+    re.IGNORECASE,
+)
+_EVENT = re.compile(
+    r"(?:\[ *(?P<time>\d{1,12})(?:\.\d+)?\])?.*?(?P<kind>NVRM: Xid|: SXid) \((?:PCI:)?"
+    r"(?P<slot>[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-9a-f])?)"
+    r"(?: GPU-I:(?P<instance>\d{1,4}))?[^)]*\): *(?P<code>\d{1,6}), *(?P<text>.*)",
+    re.IGNORECASE,
+)
+_SEVERITY = re.compile(r"(Non-fatal|Fatal)\b", re.IGNORECASE)
+_SMI_ERROR = re.compile(r"\w.*(?:failed|error|unable|lost|reset|mismatch|no devices)", re.I)
+LAST_TIME = 253_402_300_799  # the last second of the year 9999
+LATE_LOG = 100  # seconds: the log that begins later does not reach back to the boot
+TIMEOUT_CODES = ("", "124", "137")  # exit codes of timeout; "": it was ended with all that read it
+SMI_SILENT = "it did not answer within 20 s"
+
+
+def parse_health(lines: Sequence[str], clock: int) -> HostHealth:
+    """The health of a host. `clock`: the time of the host, in seconds since 1970. Raises nothing:
+    a text that it does not understand is not available."""
+    records: dict[str, str] = {}
+    logged = []
+    for word, rest in split_records(lines):
+        if word == "line":
+            logged.append(rest)
+        elif word in ("asked", "exit", "uptime", "since"):
+            records.setdefault(word, rest)
+    uptime, since = _seconds(records.get("uptime")), _seconds(records.get("since"))
+    boot = None if uptime is None else clock - uptime
+    events = (_event(text, boot) for text in logged)
+    return HostHealth(
+        gpus=tuple(_with_links(read_gpus(lines), lines)),
+        error=_error(lines, records.get("exit", "")) if "asked" in records else None,
+        events=tuple(event for event in events if event),
+        log_since=None if boot is None or since is None else boot + since,
+        log_complete=since is not None and since < LATE_LOG,
+        read_at=clock,
+    )
+
+
+def _seconds(text: str | None) -> int | None:
+    match = re.match(r"\d{1,12}", text or "")
+    return int(match[0]) if match else None
+
+
+def _error(lines: Iterable[str], code: str) -> str:
+    """The error of nvidia-smi."""
+    if code == "0":
+        return ""
+    if code in TIMEOUT_CODES:
+        return SMI_SILENT
+    said = [line.strip() for line in lines if _SMI_ERROR.match(line.strip())]
+    return said[0][:MAX_READING] if said else f"it ended with status {code[:4]}"
+
+
+def _event(text: str, boot: int | None) -> KernelEvent | None:
+    """An XID, or an SXid with its severity. Other lines are no events."""
+    match = _EVENT.match(text)
+    if match is None:
+        return None
+    kind: Literal["xid", "sxid"] = "xid" if "NVRM" in match["kind"].upper() else "sxid"
+    severity = _SEVERITY.match(match["text"])
+    if kind == "sxid" and severity is None:
+        return None
+    instance = match["instance"]
+    time = boot + int(match["time"]) if boot is not None and match["time"] else None
+    return KernelEvent(
+        kind=kind,
+        code=int(match["code"]),
+        slot=pci_slot(match["slot"]),
+        time=time if time is not None and 0 <= time <= LAST_TIME else None,
+        text=match["text"][:MAX_READING],
+        gpu_instance=int(instance) if instance else None,
+        fatal=severity[1].lower() == "fatal" if kind == "sxid" and severity else None,
+    )
+
+
+def _with_links(gpus: Iterable[GpuHealth], lines: Iterable[str]) -> Iterable[GpuHealth]:
+    """The GPUs with the counts of `nvidia-smi nvlink -s` and `-e`, which lists no links without
+    errors."""
+    counts: dict[str, dict[str, int]] = {}
+    of_gpu: dict[str, int] = {}
+    for line in map(str.strip, lines):
+        if named := _GPU.match(line):
+            of_gpu = counts.setdefault(named[1], {})
+            of_gpu["lists"] = of_gpu.get("lists", 0) + 1
+        elif link := _LINK.match(line):
+            key = "active" if link[1] else "inactive"
+            of_gpu[key] = of_gpu.get(key, 0) + 1
+        elif errors := _LINK_ERRORS.match(line):
+            key = "recoveries" if "recovery" in errors[1].lower() else "errors"
+            of_gpu[key] = of_gpu.get(key, 0) + int(errors[2])
+    for gpu in gpus:
+        links = counts.get(gpu.uuid or "", {})
+        if not links.get("active") and not links.get("inactive"):
+            yield gpu
+            continue
+        both = links["lists"] > 1
+        yield replace(
+            gpu,
+            nvlinks_active=links.get("active", 0),
+            nvlinks_inactive=links.get("inactive", 0),
+            nvlink_errors=links.get("errors", 0) if both else None,
+            nvlink_recoveries=links.get("recoveries", 0) if both else None,
+        )
