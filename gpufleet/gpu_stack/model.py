@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from gpufleet.core.findings import Finding
@@ -74,6 +74,11 @@ class StackBuilder(ReleaseBuilder):
             self.findings.append(
                 findings.NO_EFFECT(keys=names, chart=chart, lacks=lacks, instead=instead)
             )
+
+
+def node_names(hosts: Iterable[str]) -> list[str]:
+    """Names of the inventory's GPU nodes, each also without its domain."""
+    return [name for host in hosts for name in dict.fromkeys([host, host.split(".")[0]])]
 
 
 def our_releases(settings: ClusterSettings) -> tuple[ReleaseRef, ...]:

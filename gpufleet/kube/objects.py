@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from gpufleet.core.masks import flat_lines
 
+POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
 MAX_SHOWN_FIELDS = 5  # of a changed object
 NOT_LISTED = ("apiVersion", "kind")  # the API leaves them out of the items of a list
 FIELD_MANAGER = "gpufleet"  # field manager of applied fields
@@ -63,6 +64,12 @@ class ObjectChange:
         more = len(self.fields) - MAX_SHOWN_FIELDS
         shown = [*self.fields[:MAX_SHOWN_FIELDS], *([f"{more} more"] if more > 0 else [])]
         return f"{self.action} {self.name}" + (f": {', '.join(shown)}" if shown else "")
+
+
+def namespace_body(name: str) -> dict[str, Any]:
+    """A namespace of gpufleet's. Its pods may use ports, network and device nodes of their node."""
+    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
 
 
 def object_changes(wanted: ObjectSet, live: Iterable[Body]) -> tuple[ObjectChange, ...]:

@@ -20,12 +20,12 @@ from gpufleet.kube.facts import (
     Workload,
     WorkloadKind,
 )
+from gpufleet.kube.objects import POD_SECURITY_PREFIX
 
 Answer = Mapping[str, Any]
 
 RELEASE_NAME = "meta.helm.sh/release-name"  # annotations that Helm sets on its objects
 RELEASE_NAMESPACE = "meta.helm.sh/release-namespace"
-POD_SECURITY_PREFIX = "pod-security.kubernetes.io/"
 _CONTROLLED = ("ReplicaSet", "DaemonSet", "StatefulSet", "Job", "ReplicationController")
 
 

@@ -13,18 +13,17 @@ from gpufleet.core.visible import one_line
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.findings import OBJECT_OF_OTHERS, WRITE_REFUSED
 from gpufleet.kube.objects import (
-    MANAGED_BY_LABELS,
     Action,
     Body,
     ObjectChange,
     ObjectSet,
     is_our_object,
+    namespace_body,
     object_changes,
 )
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import ClusterApi
 from gpufleet.kube.operations.refused import ApiError
-from gpufleet.kube.parse import POD_SECURITY_PREFIX
 
 NEEDED: tuple[Action, ...] = ("create", "change")
 STALE_ACTIONS: tuple[Action, ...] = ("delete",)
@@ -104,11 +103,9 @@ def _apply(api: ClusterApi, namespace: str, path: str, change: ObjectChange) -> 
 
 
 def ensure_namespace(api: ClusterApi, name: str) -> None:
-    """Create a namespace unless it exists. An existing one is not changed. Its pods may use ports,
-    network and device nodes of their node."""
-    labels = {f"{POD_SECURITY_PREFIX}enforce": "privileged", **MANAGED_BY_LABELS}
+    """Create a namespace unless it exists. An existing one is not changed."""
     try:
-        api.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+        api.create("/api/v1/namespaces", namespace_body(name))
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise

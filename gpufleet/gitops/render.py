@@ -1,0 +1,110 @@
+"""The files of one cluster for a repository: what `gpu_cluster` would do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpufleet.core.visible import one_line
+from gpufleet.gitops.releases import Style, argocd_objects, flux_objects
+from gpufleet.gitops.yaml_text import FILE_MARK, yaml_file
+from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.helm.release import Release
+from gpufleet.kube.facts import ClusterFacts
+from gpufleet.kube.objects import MANAGED_BY_LABELS, Body, namespace_body
+
+RELEASES_FOLDER, OBJECTS_FOLDER = "releases", "objects"
+OF_KUBERNETES = ("default", "kube-system")  # namespaces that exist in every cluster
+Files = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NeededSecret:
+    """A Secret that must exist in the cluster. `user`: the program that reads it; `secret`: its
+    namespace and name."""
+
+    user: str
+    secret: str
+    keys: tuple[str, ...]
+
+
+def render_files(
+    name: str,
+    facts: ClusterFacts,
+    plan: StackPlan,
+    style: Style,
+    secrets: Sequence[NeededSecret],
+) -> Files:
+    """Path -> content. Objects are in a folder of their own, because the releases add their kinds.
+    `name`: of the cluster in the inventory."""
+    documents: dict[str, list[Body]] = {}
+    if spaces := sorted(_new_namespaces(facts, plan)):
+        path = f"{RELEASES_FOLDER}/namespaces.yaml"
+        documents[path] = [namespace_body(space) for space in spaces]
+    values: dict[str, list[Body]] = {}
+    for number, release in enumerate(plan.releases):
+        path = f"{RELEASES_FOLDER}/{release.name}.yaml"
+        earlier = plan.releases[:number]
+        if style == "values":
+            values[f"{RELEASES_FOLDER}/{release.name}/values.yaml"] = [dict(release.values)]
+        elif style == "flux":
+            documents[path] = list(flux_objects(release, earlier))
+        else:
+            documents[path] = list(argocd_objects(release, earlier))
+    for body in stack_objects(plan):
+        kind, own = body["kind"].lower(), body["metadata"]["name"]
+        documents[f"{OBJECTS_FOLDER}/{kind}-{own}.yaml"] = [body]
+    files = {path: yaml_file(each) for path, each in {**documents, **values}.items()}
+    for folder in (RELEASES_FOLDER, OBJECTS_FOLDER):
+        if paths := sorted(path for path in documents if path.startswith(f"{folder}/")):
+            files[f"{folder}/kustomization.yaml"] = _kustomization(folder, paths)
+    return {**files, "README.md": _index(name, plan.releases, secrets)}
+
+
+def stack_objects(plan: StackPlan) -> Iterator[Body]:
+    """The objects of the stack outside its releases."""
+    for wanted in (plan.counters, plan.exporter_monitor, plan.alerts, plan.dashboards):
+        if wanted:
+            yield from wanted.labelled().values()
+
+
+def _new_namespaces(facts: ClusterFacts, plan: StackPlan) -> set[str]:
+    """The namespaces that gpufleet creates. Those of others are not changed."""
+    wanted = {release.namespace for release in plan.releases}
+    wanted |= {body["metadata"]["namespace"] for body in stack_objects(plan)}
+    others = {
+        space.name
+        for space in facts.namespaces.values()
+        if not MANAGED_BY_LABELS.items() <= space.labels.items()
+    }
+    return wanted - others - set(OF_KUBERNETES)
+
+
+def _kustomization(folder: str, paths: list[str]) -> str:
+    body: Mapping[str, Any] = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [path.removeprefix(f"{folder}/") for path in paths],
+    }
+    return yaml_file([body])
+
+
+def _index(name: str, releases: Sequence[Release], secrets: Sequence[NeededSecret]) -> str:
+    """README.md: the releases in order, and the Secrets to create."""
+    lines = [
+        f"<!-- {FILE_MARK} -->",
+        "",
+        f"# GPU stack of {one_line(name)}",
+        "",
+        "| release, in this order | namespace | chart | source |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {each.name} | {each.namespace} | {each.chart} {each.version} | {each.source.location} |"
+        for each in releases
+    ]
+    if secrets:
+        lines += ["", "| Secret to create first | keys | read by |", "|---|---|---|"]
+    lines += [f"| {each.secret} | {', '.join(each.keys)} | {each.user} |" for each in secrets]
+    return "\n".join(lines) + "\n"
