@@ -24,7 +24,7 @@ from gpufleet.core.visible import one_line
 from gpufleet.gitops.facts_file import FactsFileError, facts_text, parse_facts
 from gpufleet.gitops.findings import NO_SAVED_FACTS
 from gpufleet.gitops.operations.clusters import KnownCluster, read_known_cluster, saved_cluster
-from gpufleet.gitops.operations.files import foreign_files, write_files
+from gpufleet.gitops.operations.files import foreign_files, write_cluster_files
 from gpufleet.gitops.plan import ClusterFiles, plan_files
 from gpufleet.gitops.releases import Style
 from gpufleet.gpu_stack.model import node_names
@@ -170,7 +170,7 @@ def _write(name: str, found: ClusterFiles, folder: Path) -> bool:
             print_finding(console, finding, [name])
         if foreign:
             return False
-        changed = write_files(folder, found.files)
+        changed = write_cluster_files(folder, found.files)
     except OSError as error:
         print_lost(error.filename or folder, error)
         return False

@@ -9,9 +9,9 @@ import yaml
 
 from gpufleet.core.render import render_template
 from gpufleet.helm.release import Release
+from gpufleet.kube.keepers import RENDERED_PREFIX
 
 Style = Literal["values", "flux", "argocd"]
-OBJECT_PREFIX = "gpufleet-"  # of the names of HelmReleases and Applications
 LOGINS_SECRET = "gpufleet-charts"  # Flux's Secret with the credentials of cluster_chart_logins
 
 
@@ -54,7 +54,7 @@ def argocd_objects(release: Release, earlier: Sequence[Release]) -> list[dict[st
 
 def object_name(release: Release) -> str:
     """The name of the release's HelmRelease or Application: gpufleet recognizes its own by it."""
-    return f"{OBJECT_PREFIX}{release.name}"
+    return f"{RENDERED_PREFIX}{release.name}"
 
 
 def _about(release: Release) -> dict[str, str]:

@@ -20,6 +20,7 @@ from gpufleet.kube.facts import (
     Workload,
     WorkloadKind,
 )
+from gpufleet.kube.keepers import keeper_of
 from gpufleet.kube.objects import POD_SECURITY_PREFIX
 
 Answer = Mapping[str, Any]
@@ -126,6 +127,7 @@ def parse_workload(kind: WorkloadKind, answer: Answer) -> Workload:
         release=release_of(answer),
         owner=ObjectRef(owner["kind"], "", owner["name"]) if owner else None,
         labels=answer["metadata"].get("labels") or {},
+        keeper=keeper_of(answer),
         **_of_pod(spec["template"]["spec"]),
     )
 

@@ -20,7 +20,7 @@ def foreign_files(folder: Path, files: Files) -> list[Finding]:
     return [findings.FILE_OF_OTHERS(path=path) for path in there if not _is_marked(path)]
 
 
-def write_files(folder: Path, files: Files) -> int:
+def write_cluster_files(folder: Path, files: Files) -> int:
     """Write what differs, and delete marked files that are not in `files`. Returns the number of
     changed files. Raises OSError."""
     wanted = {folder / name: text.encode() for name, text in files.items()}
