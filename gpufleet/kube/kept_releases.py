@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from gpufleet.kube.facts import HelmRelease, ReleaseRef, Workload
 
+RECORDING = "Flux"  # the tool that uses helm
 CHART_LABELS = ("helm.sh/chart", "chart")  # CHART-VERSION; charts set one of them
 
 
@@ -20,12 +21,12 @@ def with_keepers(
 ) -> tuple[tuple[HelmRelease, ...], tuple[Workload, ...]]:
     """The releases with their keepers, and the workloads. Releases that Argo CD applies from files
     of `gpufleet render` are added, and their workloads get their name."""
-    kept = [_claimed(work) for work in workloads]
+    named = [_claimed(work) for work in workloads]
     known = {release.ref for release in releases}
-    added = {work.release for work in kept if work.keeper and work.keeper.tool != "Flux"} - known
-    found = [_with_keeper(release, kept) for release in releases]
-    found += [_argocd_release(ref, kept) for ref in sorted(filter(None, added))]
-    return tuple(found), tuple(kept)
+    added = {work.release for work in named if work.keeper and work.keeper.chart} - known
+    found = [_with_keeper(release, named) for release in releases]
+    found += [_argocd_release(ref, ref.name, named) for ref in sorted(filter(None, added))]
+    return tuple(found), tuple(named)
 
 
 def _claimed(work: Workload) -> Workload:
@@ -34,12 +35,16 @@ def _claimed(work: Workload) -> Workload:
     return replace(work, release=ReleaseRef(work.namespace, chart)) if chart else work
 
 
-def _with_keeper(release: HelmRelease, workloads: Iterable[Workload]) -> HelmRelease:
+def _with_keeper(release: HelmRelease, workloads: Sequence[Workload]) -> HelmRelease:
+    """The release with its keeper. The record of one that Argo CD took over is out of date."""
     keepers = (work.keeper for work in release.among(workloads) if work.keeper)
-    return replace(release, keeper=next(keepers, None))
+    keeper = next(keepers, None)
+    if keeper and keeper.tool != RECORDING:
+        return _argocd_release(release.ref, release.chart, workloads)
+    return replace(release, keeper=keeper)
 
 
-def _argocd_release(ref: ReleaseRef, workloads: Iterable[Workload]) -> HelmRelease:
+def _argocd_release(ref: ReleaseRef, chart: str, workloads: Iterable[Workload]) -> HelmRelease:
     """A release without a record: its values are unknown."""
     own = [work for work in workloads if work.release == ref]
     return HelmRelease(
@@ -47,12 +52,12 @@ def _argocd_release(ref: ReleaseRef, workloads: Iterable[Workload]) -> HelmRelea
         namespace=ref.namespace,
         revision=0,
         status="deployed",
-        chart=ref.name,
-        chart_version=_version(ref.name, own),
+        chart=chart,
+        chart_version=_version(chart, own),
         app_version="",
         values={},
         workloads=tuple(work.ref for work in own),
-        keeper=own[0].keeper,
+        keeper=next(work.keeper for work in own if work.keeper),
     )
 
 
