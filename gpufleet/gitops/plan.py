@@ -54,7 +54,7 @@ def plan_files(
     unique = tuple(dict.fromkeys(found))
     if any(finding.blocks for finding in unique):
         return ClusterFiles({}, unique)
-    return ClusterFiles(render_files(name, facts, plan, style, secrets), unique)
+    return ClusterFiles(render_files(name, settings, facts, plan, style, secrets), unique)
 
 
 def _lacking(

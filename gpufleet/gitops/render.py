@@ -9,10 +9,11 @@ from typing import Any
 from gpufleet.core.visible import one_line
 from gpufleet.gitops.releases import Style, argocd_objects, flux_objects
 from gpufleet.gitops.yaml_text import FILE_MARK, yaml_file
-from gpufleet.gpu_stack.model import StackPlan
+from gpufleet.gpu_stack.model import StackPlan, runtime_class
+from gpufleet.gpu_stack.settings import ClusterSettings
 from gpufleet.helm.release import Release
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.kube.objects import MANAGED_BY_LABELS, Body, namespace_body
+from gpufleet.kube.objects import MANAGED_BY_LABELS, Body, ObjectSet, namespace_body
 
 RELEASES_FOLDER, OBJECTS_FOLDER = "releases", "objects"
 OF_KUBERNETES = ("default", "kube-system")  # namespaces that exist in every cluster
@@ -31,28 +32,27 @@ class NeededSecret:
 
 def render_files(
     name: str,
+    settings: ClusterSettings,
     facts: ClusterFacts,
     plan: StackPlan,
     style: Style,
     secrets: Sequence[NeededSecret],
 ) -> Files:
-    """Path -> content. Objects are in a folder of their own, because the releases add their kinds.
-    `name`: of the cluster in the inventory."""
+    """Path -> content. `name`: of the cluster in the inventory. The folder of releases also has
+    what their pods need; the folder of objects has those whose kinds the releases add."""
     documents: dict[str, list[Body]] = {}
-    if spaces := sorted(_new_namespaces(facts, plan)):
-        path = f"{RELEASES_FOLDER}/namespaces.yaml"
-        documents[path] = [namespace_body(space) for space in spaces]
+    if needed := list(_prerequisites(settings, facts, plan)):
+        documents[f"{RELEASES_FOLDER}/prerequisites.yaml"] = needed
     values: dict[str, list[Body]] = {}
     for number, release in enumerate(plan.releases):
-        path = f"{RELEASES_FOLDER}/{release.name}.yaml"
+        path = f"{RELEASES_FOLDER}/{release.name}"
         earlier = plan.releases[:number]
         if style == "values":
-            values[f"{RELEASES_FOLDER}/{release.name}/values.yaml"] = [dict(release.values)]
-        elif style == "flux":
-            documents[path] = list(flux_objects(release, earlier))
+            values[f"{path}/values.yaml"] = [dict(release.values)]
         else:
-            documents[path] = list(argocd_objects(release, earlier))
-    for body in stack_objects(plan):
+            make = flux_objects if style == "flux" else argocd_objects
+            documents[f"{path}.yaml"] = [*make(release, earlier)]
+    for body in _objects(plan.exporter_monitor, plan.alerts, plan.dashboards):
         kind, own = body["kind"].lower(), body["metadata"]["name"]
         documents[f"{OBJECTS_FOLDER}/{kind}-{own}.yaml"] = [body]
     files = {path: yaml_file(each) for path, each in {**documents, **values}.items()}
@@ -64,9 +64,25 @@ def render_files(
 
 def stack_objects(plan: StackPlan) -> Iterator[Body]:
     """The objects of the stack outside its releases."""
-    for wanted in (plan.counters, plan.exporter_monitor, plan.alerts, plan.dashboards):
+    return _objects(plan.counters, plan.exporter_monitor, plan.alerts, plan.dashboards)
+
+
+def _objects(*sets: ObjectSet | None) -> Iterator[Body]:
+    for wanted in sets:
         if wanted:
             yield from wanted.labelled().values()
+
+
+def _prerequisites(
+    settings: ClusterSettings, facts: ClusterFacts, plan: StackPlan
+) -> Iterator[Body]:
+    """What must exist before pods of the releases: namespaces, RuntimeClass, list of counters."""
+    yield from map(namespace_body, sorted(_new_namespaces(facts, plan)))
+    name = settings.device_plugin.runtime_class
+    if name and settings.cluster.stack == "device-plugin":
+        served = [f"node.k8s.io/{one}" for one in ("v1", "v1beta1")]
+        yield runtime_class(name, next(filter(facts.serves_api, served), served[0]))
+    yield from _objects(plan.counters)
 
 
 def _new_namespaces(facts: ClusterFacts, plan: StackPlan) -> set[str]:

@@ -13,7 +13,7 @@ from pyinfra.api.exceptions import NoGroupError
 
 from gpufleet.core.inventory import CLUSTERS, NODES_GROUP, cluster_named_twice
 from gpufleet.core.secrets import register_secret
-from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names
+from gpufleet.gpu_stack.model import NODE_MARK, StackPlan, node_names, runtime_class
 from gpufleet.gpu_stack.operations.releases import ClusterRun, apply_release, current_cluster
 from gpufleet.gpu_stack.plan import plan_stack
 from gpufleet.helm.chart_choice import cluster_findings, load_charts
@@ -133,12 +133,7 @@ def ensure_runtime_class(api: ClusterApi, name: str | None) -> Commands:
     if api.find(f"{classes}/{name}"):
         host.noop(f"RuntimeClass {name} exists")
         return
-    body = {
-        "apiVersion": group,
-        "kind": "RuntimeClass",
-        "metadata": {"name": name, "labels": MANAGED_BY_LABELS},
-        "handler": name,
-    }
+    body = runtime_class(name, group)
     yield write_object(f"create RuntimeClass {name}", partial(api.create, classes, body))
 
 

@@ -196,9 +196,25 @@ def test_a_folder_of_charts_is_no_source_for_a_cluster(
 def test_a_namespace_of_others_is_not_rendered(tmp_path: Path) -> None:
     theirs = {"monitoring": Namespace("monitoring", {})}
     render_saved(tmp_path, {"lab": replace(FACTS, namespaces=theirs)})
-    text = (tmp_path / "out/lab/releases/namespaces.yaml").read_text()
-    found = [body["metadata"]["name"] for body in yaml.safe_load_all(text)]
-    assert found == ["node-feature-discovery"]
+    assert prerequisites(tmp_path) == {("Namespace", "node-feature-discovery")}
+
+
+def prerequisites(folder: Path) -> set[tuple[str, str]]:
+    text = (folder / "out/lab/releases/prerequisites.yaml").read_text()
+    return {(body["kind"], body["metadata"]["name"]) for body in yaml.safe_load_all(text)}
+
+
+def test_what_pods_need_is_beside_the_releases(inventory: Inventory, tmp_path: Path) -> None:
+    mounts = {"extraVolumeMounts": [{"name": "mine", "mountPath": "/mine"}]}
+    data = {"device_plugin_runtime_class": "nvidia", "monitoring_exporter_values": mounts}
+    inventory(lab=data)
+    render_saved(tmp_path, {"lab": FACTS})
+    (counters,) = stack(FACTS, **data).counters.objects
+    assert prerequisites(tmp_path) == {
+        *(("Namespace", name) for name in ("monitoring", "node-feature-discovery")),
+        ("RuntimeClass", "nvidia"),
+        ("ConfigMap", counters["metadata"]["name"]),
+    }
 
 
 def test_nodes_to_label_are_named(inventory: Inventory, tmp_path: Path) -> None:
