@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -21,21 +20,22 @@ from gpufleet.core.inventory import CLUSTERS, NODES_GROUP
 from gpufleet.core.live import is_quiet
 from gpufleet.core.names import count_noun
 from gpufleet.core.visible import one_line
-from gpufleet.gitops.facts_file import FactsFileError, facts_text, parse_facts
-from gpufleet.gitops.findings import NO_SAVED_FACTS
-from gpufleet.gitops.operations.clusters import KnownCluster, read_known_cluster, saved_cluster
-from gpufleet.gitops.operations.files import foreign_files, write_cluster_files
-from gpufleet.gitops.plan import ClusterFiles, plan_files
+from gpufleet.gitops.facts_file import FactsFileError, facts_text
+from gpufleet.gitops.operations.clusters import (
+    RenderRequest,
+    SavedFacts,
+    read_saved,
+    render_cluster,
+)
+from gpufleet.gitops.operations.files import write_cluster
 from gpufleet.gitops.releases import Style
+from gpufleet.gitops.render import Files, folder_names
 from gpufleet.gpu_stack.model import node_names
-from gpufleet.gpu_stack.settings import ClusterSettings, load_cluster_settings
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.run.report_file import FileKind, print_lost, write_file
 from gpufleet.verify.inventory import Target
 
 FACTS_FILE = FileKind("a facts file of gpufleet", (b'"gpufleet_facts"',))
-NO_FILES = ClusterFiles({}, ())
 RENDER_EPILOG = (
     "Exit status: 0 every cluster is rendered; 1 one was blocked or is unreachable, and its files "
     "are unchanged; 2 usage error; 4 --limit matches nothing; 130 interrupted."
@@ -74,107 +74,69 @@ def render(
         raise click.UsageError("Nothing to write. Give --output DIR or --save-facts FILE.")
     if offline and save_facts:
         raise click.UsageError("--offline and --save-facts exclude each other.")
-    saved = _read_saved(offline) if offline else None
+    saved = _read_offline(offline) if offline else None
     facts_path = prepare_output(save_facts, "--save-facts", FACTS_FILE)
     targets, chosen = choose_targets(inventory, limit)
+    folders = _folders(chosen)
     hosts = node_names(target.name for target in targets if NODES_GROUP in target.groups)
-    clusters = [target for target in chosen if CLUSTERS in target.groups]
-    folders = _folders(clusters)
+    asked = RenderRequest(hosts, style if output else None, saved, date.today())
     known: dict[str, ClusterFacts] = {}
     good = True
-    for target in clusters:
-        try:
-            settings = _settings(target)
-            cluster = _known(target.name, settings, offline, saved)
-            known[target.name] = cluster.facts
-            found = _plan(target.name, settings, cluster, hosts, style) if output else NO_FILES
-        except ClusterProblem as problem:
-            found = ClusterFiles({}, problem.findings)
+    for target in (each for each in chosen if each.name in folders):
+        if not (saved or is_quiet()):
+            print_note(f"Reading {one_line(target.name)}")
+        found, facts = render_cluster(target.name, target.data, asked)
+        known |= {target.name: facts} if facts else {}
         _show(target, found.findings)
-        good = good and not any(finding.blocks for finding in found.findings)
+        good = good and not found.blocked
         if found.files:
-            good = _write(target.name, found, Path(output or "", folders[target.name])) and good
+            path = Path(output or "", folders[target.name])
+            good = _write(target.name, found.files, path) and good
     if facts_path:
         good = write_file(facts_path, lambda: facts_text(known)) and good
     sys.exit(ExitStatus.CONVERGED if good else ExitStatus.FAILED)
 
 
-def _read_saved(path: str) -> dict[str, ClusterFacts]:
-    """The facts in a file. Raises click.UsageError."""
+def _folders(chosen: Sequence[Target]) -> dict[str, str]:
+    """Cluster -> the name of its folder. Raises click.UsageError."""
+    folders = folder_names(target.name for target in chosen if CLUSTERS in target.groups)
+    if not folders:
+        raise click.UsageError("No cluster to render: the group gpu_cluster names clusters.")
+    for name, folder in folders.items():
+        if not folder:
+            raise click.UsageError(f"{one_line(name)} has no folder name of its own. Rename it.")
+    return folders
+
+
+def _read_offline(path: str) -> SavedFacts:
+    """Raises click.UsageError."""
     try:
-        return parse_facts(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        why = why if isinstance(error, OSError | FactsFileError) else "it is not text"
+        return read_saved(path)
+    except FactsFileError as error:
         raise click.UsageError(
-            f"Cannot use --offline {one_line(path)}: {why}. "
+            f"Cannot use --offline {one_line(path)}: {error}. "
             "Make it with `gpufleet render INVENTORY --save-facts FILE`."
         ) from error
 
 
-def _folders(clusters: Sequence[Target]) -> dict[str, str]:
-    """Cluster -> the name of its folder. Raises click.UsageError without a cluster, or if two would
-    share a folder."""
-    found = {each.name: re.sub(r"[^\w.-]+", "-", each.name).strip(".-") for each in clusters}
-    if not found:
-        raise click.UsageError("No cluster to render: the group gpu_cluster names clusters.")
-    for name, folder in found.items():
-        others = [each for each, other in found.items() if other == folder and each != name]
-        if others or not folder:
-            raise click.UsageError(f"{name} has no folder name of its own. Rename it.")
-    return found
-
-
-def _known(
-    name: str, settings: ClusterSettings, offline: str | None, saved: dict[str, ClusterFacts] | None
-) -> KnownCluster:
-    """The cluster, read now or from the file. Raises ClusterProblem."""
-    if saved is None:
-        if not is_quiet():
-            print_note(f"Reading {one_line(name)}")
-        return read_known_cluster(name, settings)
-    if name not in saved:
-        raise ClusterProblem(NO_SAVED_FACTS(path=offline, name=name))
-    return saved_cluster(saved[name])
-
-
-def _settings(target: Target) -> ClusterSettings:
-    """The settings of a cluster. Raises ClusterProblem."""
-    settings, problems = load_cluster_settings(target.data)
-    if settings is None:
-        raise ClusterProblem(*problems)
-    return settings
-
-
-def _plan(
-    name: str, settings: ClusterSettings, known: KnownCluster, hosts: Sequence[str], style: Style
-) -> ClusterFiles:
-    return plan_files(name, settings, known.facts, hosts, style, known.judge, date.today())
-
-
-def _show(target: Target, findings: Sequence[Finding]) -> None:
+def _show(target: Target, found: Sequence[Finding]) -> None:
     """Print the findings of a cluster, without accepted ones."""
-    shown, _ = split_accepted(findings, accepted_of(target.data), date.today())
-    console = result_console()
+    shown, _ = split_accepted(found, accepted_of(target.data), date.today())
     for finding in by_severity(shown):
         if not (is_quiet() and finding.severity is Severity.INFO):
-            print_finding(console, finding, [target.name])
+            print_finding(result_console(), finding, [target.name])
 
 
-def _write(name: str, found: ClusterFiles, folder: Path) -> bool:
+def _write(name: str, files: Files, folder: Path) -> bool:
     """Write the files of a cluster. Returns False if others' files or an error prevent it."""
-    console = result_console()
     try:
-        foreign = foreign_files(folder, found.files)
-        for finding in foreign:
-            print_finding(console, finding, [name])
-        if foreign:
-            return False
-        changed = write_cluster_files(folder, found.files)
+        changed, foreign = write_cluster(folder, files)
     except OSError as error:
         print_lost(error.filename or folder, error)
         return False
-    if changed or not is_quiet():
-        number = count_noun(len(found.files), "file")
+    for finding in foreign:
+        print_finding(result_console(), finding, [name])
+    if not foreign and (changed or not is_quiet()):
+        number = count_noun(len(files), "file")
         click.echo(f"{one_line(name)}: {number} in {one_line(str(folder))}, {changed} changed")
-    return True
+    return not foreign

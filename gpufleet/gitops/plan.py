@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from gpufleet.core.findings import Finding
@@ -29,6 +29,10 @@ class ClusterFiles:
     files: Files
     findings: tuple[Finding, ...]
 
+    @property
+    def blocked(self) -> bool:
+        return any(finding.blocks for finding in self.findings)
+
 
 def plan_files(
     name: str,
@@ -51,10 +55,10 @@ def plan_files(
         found += [each for release in plan.releases for each in judge(release).findings]
     secrets = list(_secrets(plan, style))
     found += _lacking(plan, settings, style, secrets)
-    unique = tuple(dict.fromkeys(found))
-    if any(finding.blocks for finding in unique):
-        return ClusterFiles({}, unique)
-    return ClusterFiles(render_files(name, settings, facts, plan, style, secrets), unique)
+    planned = ClusterFiles({}, tuple(dict.fromkeys(found)))
+    if planned.blocked:
+        return planned
+    return replace(planned, files=render_files(name, settings, facts, plan, style, secrets))
 
 
 def _lacking(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +20,13 @@ from gpufleet.kube.objects import MANAGED_BY_LABELS, Body, ObjectSet, namespace_
 RELEASES_FOLDER, OBJECTS_FOLDER = "releases", "objects"
 OF_KUBERNETES = ("default", "kube-system")  # namespaces that exist in every cluster
 Files = dict[str, str]
+
+
+def folder_names(clusters: Iterable[str]) -> dict[str, str]:
+    """Cluster -> its folder: @local -> local. Clusters that would share one get "" instead."""
+    found = {name: re.sub(r"[^\w.-]+", "-", name).strip(".-") for name in clusters}
+    count = Counter(found.values())
+    return {name: folder if count[folder] == 1 else "" for name, folder in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

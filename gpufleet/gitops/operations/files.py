@@ -13,17 +13,14 @@ from gpufleet.gitops.yaml_text import FILE_MARK
 MARK_BYTES = 200  # of a file: its first line has gpufleet's mark
 
 
-def foreign_files(folder: Path, files: Files) -> list[Finding]:
-    """The files that exist without gpufleet's mark: others wrote them. Raises OSError."""
-    paths = [folder / name for name in sorted(files)]
-    there = [path for path in paths if path.is_symlink() or path.exists()]
-    return [findings.FILE_OF_OTHERS(path=path) for path in there if not _is_marked(path)]
-
-
-def write_cluster_files(folder: Path, files: Files) -> int:
+def write_cluster(folder: Path, files: Files) -> tuple[int, list[Finding]]:
     """Write what differs, and delete marked files that are not in `files`. Returns the number of
-    changed files. Raises OSError."""
+    changed files; or, if a file without gpufleet's mark is in the way, findings, and nothing is
+    changed. Raises OSError."""
     wanted = {folder / name: text.encode() for name, text in files.items()}
+    there = [path for path in sorted(wanted) if path.is_symlink() or path.exists()]
+    if foreign := [path for path in there if not _is_marked(path)]:
+        return 0, [findings.FILE_OF_OTHERS(path=path) for path in foreign]
     stale = [path for path in _marked(folder) if path not in wanted]
     changed = {path: data for path, data in wanted.items() if not _has(path, data)}
     for path, data in changed.items():
@@ -31,7 +28,7 @@ def write_cluster_files(folder: Path, files: Files) -> int:
         path.write_bytes(data)
     for path in stale:
         path.unlink()
-    return len(changed) + len(stale)
+    return len(changed) + len(stale), []
 
 
 def _marked(folder: Path) -> Iterator[Path]:
