@@ -26,9 +26,10 @@ class Keeper:
 
     @property
     def chart(self) -> str:
-        """The chart of a HelmRelease or Application from `gpufleet render`, or ""."""
+        """The chart of a HelmRelease or Application from `gpufleet render`, or "". A user may add a
+        suffix with a dot: one Argo CD has Applications of several clusters."""
         found = self.name.startswith(RENDERED_PREFIX) and self.kind != "Kustomization"
-        return self.name.removeprefix(RENDERED_PREFIX) if found else ""
+        return self.name.removeprefix(RENDERED_PREFIX).partition(".")[0] if found else ""
 
 
 class KeeperMark(Sourced):

@@ -76,7 +76,8 @@ def deployed_release(cluster: CheckedCluster, chart: str) -> Deployed | None:
 def by_argocd(annotations: Labels | None, labels: Labels | None, chart: str) -> bool:
     """Whether Argo CD applies an object as a part of our Application of a chart."""
     tracked = (annotations or {}).get(TRACKING_ID, "").split(":")[0].rpartition("_")[2]
-    return f"gpufleet-{chart}" in (tracked, (labels or {}).get(INSTANCE))
+    names = (tracked, (labels or {}).get(INSTANCE, ""))
+    return f"gpufleet-{chart}" in (name.partition(".")[0] for name in names)
 
 
 def _labelled_version(objects: Iterable[Any], chart: str) -> str:

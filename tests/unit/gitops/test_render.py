@@ -78,6 +78,16 @@ def test_the_values_are_those_of_the_plan(
     }
 
 
+def test_texts_that_go_reads_as_numbers_or_booleans_are_quoted(
+    inventory: Inventory, tmp_path: Path
+) -> None:
+    texts = ["1e5", "y", "0o7", "3d", "1.10"]
+    inventory(lab={"monitoring_values": {"grafana": {"ingress": {"hosts": texts}}}})
+    render_saved(tmp_path, {"lab": FACTS})
+    text = (tmp_path / "out/lab/releases/kube-prometheus-stack/values.yaml").read_text()
+    assert [one for one in texts if f"- '{one}'\n" not in text] == []
+
+
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("data", [{}, OCI, {**OCI, "cluster_chart_plain_http": True}])
 def test_every_object_has_the_fields_of_its_kind(

@@ -37,6 +37,11 @@ TRACKED = "argocd.argoproj.io/tracking-id"
             "gpu-operator",
         ),
         (
+            {"annotations": {TRACKED: "argocd_gpufleet-gpu-operator.prod:apps/Deployment:x/x"}},
+            Keeper("Argo CD", "Application", "", "gpufleet-gpu-operator.prod"),
+            "gpu-operator",
+        ),
+        (
             {"annotations": {TRACKED: "team_monitoring:apps/Deployment:monitoring/x"}},
             Keeper("Argo CD", "Application", "", "monitoring"),
             "",

@@ -116,9 +116,8 @@ def test_a_release_of_rendered_files_is_ours(tool: str, version_of_tool: str) ->
 
 
 def test_argocd_keeps_no_record() -> None:
-    assert found(workloads=[applied("argocd", f"gpufleet-{CHART}")]) == Deployed(
-        "4.5.6", "deployed"
-    )
+    for name in (f"gpufleet-{CHART}", f"argocd_gpufleet-{CHART}.prod"):
+        assert found(workloads=[applied("argocd", name)]) == Deployed("4.5.6", "deployed")
     assert found(workloads=[applied("flux", f"gpufleet-{CHART}")]) is None
 
 
