@@ -101,6 +101,13 @@ def test_a_difference_from_the_inventory_is_a_warning(tool: str) -> None:
         assert (plan.action, plan.findings[0].code) == ("no-op", code)
 
 
+@pytest.mark.parametrize("tool", TOOLS[1:])
+def test_a_record_that_argocd_does_not_keep_does_not_count(tool: str) -> None:
+    found = kept_cluster(tool).release("kube-system", "nvidia-device-plugin")
+    assert found
+    assert (found.chart_version, found.values, found.revision) == ("1.2.3", {}, 0)
+
+
 def test_the_digest_that_flux_adds_to_a_version_is_no_difference() -> None:
     facts = kept_cluster("Flux")
     (found,) = (one for one in facts.releases if one.name == "nvidia-device-plugin")
