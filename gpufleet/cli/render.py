@@ -29,10 +29,10 @@ from gpufleet.gitops.operations.clusters import (
 )
 from gpufleet.gitops.operations.files import write_cluster
 from gpufleet.gitops.releases import Style
-from gpufleet.gitops.render import Files, folder_names
+from gpufleet.gitops.render import folder_names
 from gpufleet.gpu_stack.model import node_names
 from gpufleet.kube.facts import ClusterFacts
-from gpufleet.run.report_file import FileKind, print_lost, write_file
+from gpufleet.run.report_file import FileKind, write_file
 from gpufleet.verify.inventory import Target
 
 FACTS_FILE = FileKind("a facts file of gpufleet", (b'"gpufleet_facts"',))
@@ -46,14 +46,9 @@ RENDER_EPILOG = (
 @INVENTORY_ARGUMENT
 @limit_option
 @click.option("--output", metavar="DIR", help="Folder for the files; each cluster gets its own.")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(get_args(Style)),
-    default="values",
-    show_default=True,
-    help="values: the values of each chart; flux: HelmReleases; argocd: Applications.",
-)
+@click.option("--format", "style", type=click.Choice(get_args(Style)), default="values",
+              show_default=True,
+              help="values: for each chart; flux: HelmReleases; argocd: Applications.")  # fmt: skip
 @click.option("--save-facts", metavar="FILE", help="Write the clusters' facts for --offline.")
 @click.option("--offline", metavar="FILE", help="Use the facts in FILE; connect to no cluster.")
 @output_options
@@ -72,44 +67,51 @@ def render(
     """
     if not (output or save_facts):
         raise click.UsageError("Nothing to write. Give --output DIR or --save-facts FILE.")
-    if offline and save_facts:
-        raise click.UsageError("--offline and --save-facts exclude each other.")
     saved = _read_offline(offline) if offline else None
     facts_path = prepare_output(save_facts, "--save-facts", FACTS_FILE)
     targets, chosen = choose_targets(inventory, limit)
-    folders = _folders(chosen)
+    places = _places(chosen, Path(output or ""))
     hosts = node_names(target.name for target in targets if NODES_GROUP in target.groups)
     asked = RenderRequest(hosts, style if output else None, saved, date.today())
-    known: dict[str, ClusterFacts] = {}
-    good = True
-    for target in (each for each in chosen if each.name in folders):
-        if not (saved or is_quiet()):
-            print_note(f"Reading {one_line(target.name)}")
-        found, facts = render_cluster(target.name, target.data, asked)
-        known |= {target.name: facts} if facts else {}
-        _show(target, found.findings)
-        good = good and not found.blocked
-        if found.files:
-            path = Path(output or "", folders[target.name])
-            good = _write(target.name, found.files, path) and good
+    good, known = _render_all(places, asked)
     if facts_path:
         good = write_file(facts_path, lambda: facts_text(known)) and good
     sys.exit(ExitStatus.CONVERGED if good else ExitStatus.FAILED)
 
 
-def _folders(chosen: Sequence[Target]) -> dict[str, str]:
-    """Cluster -> the name of its folder. Raises click.UsageError."""
-    folders = folder_names(target.name for target in chosen if CLUSTERS in target.groups)
-    if not folders:
+def _render_all(
+    places: Sequence[tuple[Target, Path]], asked: RenderRequest
+) -> tuple[bool, dict[str, ClusterFacts]]:
+    """Render clusters into their folders. Returns whether all succeeded, and the known facts."""
+    known: dict[str, ClusterFacts] = {}
+    good = True
+    for target, path in places:
+        name = one_line(target.name)
+        if not (asked.saved or is_quiet()):
+            print_note(f"Reading {name}")
+        found, facts = render_cluster(target.name, target.data, asked)
+        known |= {target.name: facts} if facts else {}
+        changed, problems = write_cluster(path, found.files) if found.files else (0, [])
+        _show(target, [*found.findings, *problems])
+        good = good and not (found.blocked or problems)
+        if found.files and not problems and (changed or not is_quiet()):
+            files = count_noun(len(found.files), "file")
+            click.echo(f"{name}: {files} in {one_line(str(path))}, {changed} changed")
+    return good, known
+
+
+def _places(chosen: Sequence[Target], output: Path) -> list[tuple[Target, Path]]:
+    """The clusters and their folders. Raises click.UsageError."""
+    clusters = [target for target in chosen if CLUSTERS in target.groups]
+    folders = folder_names(target.name for target in clusters)
+    if not clusters:
         raise click.UsageError("No cluster to render: the group gpu_cluster names clusters.")
-    for name, folder in folders.items():
-        if not folder:
-            raise click.UsageError(f"{one_line(name)} has no folder name of its own. Rename it.")
-    return folders
+    if alike := [one_line(name) for name, folder in folders.items() if not folder]:
+        raise click.UsageError(f"No folder names of their own: {', '.join(alike)}. Rename them.")
+    return [(target, output / folders[target.name]) for target in clusters]
 
 
 def _read_offline(path: str) -> SavedFacts:
-    """Raises click.UsageError."""
     try:
         return read_saved(path)
     except FactsFileError as error:
@@ -125,18 +127,3 @@ def _show(target: Target, found: Sequence[Finding]) -> None:
     for finding in by_severity(shown):
         if not (is_quiet() and finding.severity is Severity.INFO):
             print_finding(result_console(), finding, [target.name])
-
-
-def _write(name: str, files: Files, folder: Path) -> bool:
-    """Write the files of a cluster. Returns False if others' files or an error prevent it."""
-    try:
-        changed, foreign = write_cluster(folder, files)
-    except OSError as error:
-        print_lost(error.filename or folder, error)
-        return False
-    for finding in foreign:
-        print_finding(result_console(), finding, [name])
-    if not foreign and (changed or not is_quiet()):
-        number = count_noun(len(files), "file")
-        click.echo(f"{one_line(name)}: {number} in {one_line(str(folder))}, {changed} changed")
-    return not foreign

@@ -24,6 +24,12 @@ FILE_OF_OTHERS = blocker(
     "{path} has no mark of gpufleet render, which would overwrite it.",
     "Move it out of that folder, or render into another one.",
 )
+FILE_NOT_WRITTEN = blocker(
+    "GF987",
+    "File could not be written",
+    "Cannot write {path}: {why}. The files of this cluster are incomplete.",
+    "Free space or correct the place, then run again.",
+)
 SECRET_NEEDED = info(
     "GF984",
     "Secret to create in the cluster",

@@ -1,4 +1,4 @@
-"""Plans the files of one cluster: the stack's own plan, and what a repository cannot have. Pure."""
+"""Plans the files of one cluster from the plan of its GPU stack. Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from gpufleet.monitoring.alertmanager import CONFIG_KEY, CONFIG_SECRET
 
 @dataclass(frozen=True, slots=True)
 class ClusterFiles:
-    """The files of a cluster, path -> content, and what a person should know. A cluster with a
-    blocker has no files."""
+    """The files of a cluster, path -> content. A cluster with a blocker has no files."""
 
     files: Files
     findings: tuple[Finding, ...]
@@ -64,7 +63,7 @@ def plan_files(
 def _lacking(
     plan: StackPlan, settings: ClusterSettings, style: Style, secrets: list[NeededSecret]
 ) -> Iterator[Finding]:
-    """What a run does and files cannot do."""
+    """Findings about steps of a run that files cannot replace."""
     for release in plan.releases:
         yield from _exposed(f"Release {release.ref}", release.values)
         if release.source.kind == "archive" and style != "values":

@@ -48,7 +48,7 @@ def render_files(
     secrets: Sequence[NeededSecret],
 ) -> Files:
     """Path -> content. `name`: of the cluster in the inventory. The folder of releases also has
-    what their pods need; the folder of objects has those whose kinds the releases add."""
+    the objects that their pods need; the folder of objects has kinds that the releases add."""
     documents: dict[str, list[Body]] = {}
     if needed := list(_prerequisites(settings, facts, plan)):
         documents[f"{RELEASES_FOLDER}/prerequisites.yaml"] = needed
@@ -85,7 +85,7 @@ def _objects(*sets: ObjectSet | None) -> Iterator[Body]:
 def _prerequisites(
     settings: ClusterSettings, facts: ClusterFacts, plan: StackPlan
 ) -> Iterator[Body]:
-    """What must exist before pods of the releases: namespaces, RuntimeClass, list of counters."""
+    """Objects that must exist before the releases: namespaces, RuntimeClass, list of counters."""
     yield from map(namespace_body, sorted(_new_namespaces(facts, plan)))
     name = settings.device_plugin.runtime_class
     if name and settings.cluster.stack == "device-plugin":
@@ -95,7 +95,7 @@ def _prerequisites(
 
 
 def _new_namespaces(facts: ClusterFacts, plan: StackPlan) -> set[str]:
-    """The namespaces that gpufleet creates. Those of others are not changed."""
+    """The namespaces that gpufleet creates. It changes no other namespace."""
     wanted = {release.namespace for release in plan.releases}
     wanted |= {body["metadata"]["namespace"] for body in stack_objects(plan)}
     others = {

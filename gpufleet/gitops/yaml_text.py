@@ -1,4 +1,4 @@
-"""Writes YAML whose text changes only where its content does. Pure."""
+"""Writes YAML with small diffs: sorted keys, and one line per value. Pure."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ load_keeper_marks = entry_loader(KeeperMarks, "kube/keepers")
 
 
 def keeper_of(answer: Mapping[str, Any]) -> Keeper | None:
-    """What applies an object of the API, or None."""
+    """The keeper of an object of the API, or None."""
     about = answer["metadata"]
     labels, annotations = about.get("labels") or {}, about.get("annotations") or {}
     for mark in load_keeper_marks().marks:

@@ -14,9 +14,18 @@ MARK_BYTES = 200  # of a file: its first line has gpufleet's mark
 
 
 def write_cluster(folder: Path, files: Files) -> tuple[int, list[Finding]]:
-    """Write what differs, and delete marked files that are not in `files`. Returns the number of
-    changed files; or, if a file without gpufleet's mark is in the way, findings, and nothing is
-    changed. Raises OSError."""
+    """Write the files that differ, and delete marked files that are not in `files`. Returns the
+    number of changed files, and the blockers. Nothing is changed if a file without gpufleet's mark
+    is in the way."""
+    try:
+        return _write(folder, files)
+    except OSError as error:
+        why = error.strerror or str(error)
+        return 0, [findings.FILE_NOT_WRITTEN(path=error.filename or folder, why=why)]
+
+
+def _write(folder: Path, files: Files) -> tuple[int, list[Finding]]:
+    """Raises OSError."""
     wanted = {folder / name: text.encode() for name, text in files.items()}
     there = [path for path in sorted(wanted) if path.is_symlink() or path.exists()]
     if foreign := [path for path in there if not _is_marked(path)]:
