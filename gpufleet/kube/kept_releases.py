@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpufleet.kube.facts import HelmRelease, ReleaseRef, Workload
+from gpufleet.kube.keepers import Keeper
 
 RECORDING = "Flux"  # the tool that uses helm
 CHART_LABELS = ("helm.sh/chart", "chart")  # CHART-VERSION; charts set one of them
@@ -19,14 +20,19 @@ CHART_LABELS = ("helm.sh/chart", "chart")  # CHART-VERSION; charts set one of th
 def with_keepers(
     releases: Sequence[HelmRelease], workloads: Sequence[Workload]
 ) -> tuple[tuple[HelmRelease, ...], tuple[Workload, ...]]:
-    """The releases with their keepers, and the workloads. Releases that Argo CD applies from files
-    of `gpufleet render` are added, and their workloads get their name."""
+    """The releases with their keepers, and the workloads. Releases from files of `gpufleet render`
+    that have no record are added, and their workloads get their name."""
     named = [_claimed(work) for work in workloads]
-    known = {release.ref for release in releases}
-    added = {work.release for work in named if work.keeper and work.keeper.chart} - known
-    found = [_with_keeper(release, named) for release in releases]
-    found += [_argocd_release(ref, ref.name, named) for ref in sorted(filter(None, added))]
-    return tuple(found), tuple(named)
+    rendered = {
+        work.release: work.keeper
+        for work in named
+        if work.release and work.keeper and work.keeper.chart
+    }
+    found = {release.ref: _with_keeper(release, named) for release in releases}
+    for ref in sorted(rendered):
+        if ref not in found:
+            found[ref] = _unrecorded(ref, ref.name, rendered[ref], named)
+    return tuple(found.values()), tuple(named)
 
 
 def _claimed(work: Workload) -> Workload:
@@ -40,11 +46,13 @@ def _with_keeper(release: HelmRelease, workloads: Sequence[Workload]) -> HelmRel
     keepers = (work.keeper for work in release.among(workloads) if work.keeper)
     keeper = next(keepers, None)
     if keeper and keeper.tool != RECORDING:
-        return _argocd_release(release.ref, release.chart, workloads)
+        return _unrecorded(release.ref, release.chart, keeper, workloads)
     return replace(release, keeper=keeper)
 
 
-def _argocd_release(ref: ReleaseRef, chart: str, workloads: Iterable[Workload]) -> HelmRelease:
+def _unrecorded(
+    ref: ReleaseRef, chart: str, keeper: Keeper, workloads: Iterable[Workload]
+) -> HelmRelease:
     """A release without a record: its values are unknown."""
     own = [work for work in workloads if work.release == ref]
     return HelmRelease(
@@ -57,12 +65,12 @@ def _argocd_release(ref: ReleaseRef, chart: str, workloads: Iterable[Workload]) 
         app_version="",
         values={},
         workloads=tuple(work.ref for work in own),
-        keeper=next(work.keeper for work in own if work.keeper),
+        keeper=keeper,
     )
 
 
 def _version(chart: str, workloads: Iterable[Workload]) -> str:
     """The chart's version from a label, or "". Workloads of subcharts name their own charts."""
     pattern = re.compile(rf"{re.escape(chart)}-(v?\d.*)")
-    labels = (work.labels.get(key, "") for work in workloads for key in CHART_LABELS)
+    labels = (str(work.labels.get(key)) for work in workloads for key in CHART_LABELS)
     return next((match[1] for label in labels if (match := pattern.fullmatch(label))), "")

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpufleet.gitops.facts_file import facts_text, parse_facts
 from gpufleet.gpu_stack.model import StackPlan
 from gpufleet.gpu_stack.removal import Remains, plan_stack_removal
 from gpufleet.gpu_stack.settings import load_cluster_settings
@@ -16,14 +17,17 @@ from gpufleet.helm.plan import Controller, plan_release
 from gpufleet.helm.release import HelmVersion, Release, ReleasePlan
 from gpufleet.helm.strategy import helm_catalog
 from gpufleet.kube.answers import cluster_facts
-from gpufleet.kube.facts import ClusterFacts
-from tests.unit.gpu_stack.gpu_clusters import OURS, names, stack
+from gpufleet.kube.facts import ClusterFacts, ObjectRef
+from gpufleet.kube.keepers import Keeper
+from gpufleet.kube.kept_releases import with_keepers
+from tests.unit.gpu_stack.gpu_clusters import OURS, named, names, stack, work
 
 pytestmark = pytest.mark.claim(
     "Releases that Flux or Argo CD applies are judged, and left alone by apply and remove.",
     level=1,
 )
 CAPTURE = Path(__file__).parents[1] / "kube/captures/cluster-1.36.3.answers.json"
+MAIN = ObjectRef("Prometheus", "elsewhere", "main")
 TOOLS = ("Flux", "Argo CD", "Argo CD after helm")
 CONTROLLER = Controller("me", 0, HelmVersion(3, 19))
 
@@ -39,7 +43,7 @@ def by_argocd(item: dict[str, Any], name: str) -> None:
     group = f"apps/DaemonSet:{about['namespace']}/{about['name']}"
     chart = name.removeprefix("gpufleet-")
     about["labels"] = {**(about.get("labels") or {}), "helm.sh/chart": f"{chart}-1.2.3"}
-    about["annotations"]["argocd.argoproj.io/tracking-id"] = f"{name}:{group}"
+    about.setdefault("annotations", {})["argocd.argoproj.io/tracking-id"] = f"{name}:{group}"
 
 
 def kept_cluster(tool: str, prefix: str = "gpufleet-") -> ClusterFacts:
@@ -106,6 +110,22 @@ def test_a_record_that_argocd_does_not_keep_does_not_count(tool: str) -> None:
     found = kept_cluster(tool).release("kube-system", "nvidia-device-plugin")
     assert found
     assert (found.chart_version, found.values, found.revision) == ("1.2.3", {}, 0)
+
+
+def test_an_operators_workload_shows_the_keeper_of_its_release() -> None:
+    """The operator copies the marks of its object; workloads of the chart may have none."""
+    record = named("kube-prometheus-stack", "elsewhere", OURS, operated=(MAIN,))
+    keeper = Keeper("Argo CD", "Application", "", "platform")
+    owner = ObjectRef("Prometheus", "", "main")
+    made = replace(work("prometheus-main", "prometheus"), owner=owner, keeper=keeper)
+    (found,), _ = with_keepers([record], [made])
+    assert found.keeper == keeper
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_their_facts_survive_a_file(tool: str) -> None:
+    facts = kept_cluster(tool)
+    assert parse_facts(facts_text({"lab": facts})) == {"lab": facts}
 
 
 def test_the_digest_that_flux_adds_to_a_version_is_no_difference() -> None:
