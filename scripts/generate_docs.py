@@ -45,6 +45,7 @@ TOPICS = {  # of the page of findings: room -> heading
     "helm": "Charts and releases",
     "gpu_stack": "GPU stack",
     "monitoring": "Monitoring",
+    "gitops": "Files for GitOps",
     "upgrade": "Upgrades",
     "combinations": "Combinations of versions",
     "status": "Fleet status",

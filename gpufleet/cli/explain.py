@@ -13,7 +13,13 @@ from difflib import get_close_matches
 import click
 
 import gpufleet
-from gpufleet.cli.explained import (
+from gpufleet.core.exit_status import ExitStatus
+from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
+from gpufleet.core.paths import shipped_path
+from gpufleet.core.settings import values_of
+from gpufleet.core.visible import one_line
+from gpufleet.status.causes import find_causes, xid_cause
+from gpufleet.status.explained import (
     EXPLAIN_WIDTH,
     UNKNOWN_ERROR,
     Explained,
@@ -21,12 +27,6 @@ from gpufleet.cli.explained import (
     explained_json,
     explained_texts,
 )
-from gpufleet.core.exit_status import ExitStatus
-from gpufleet.core.findings import KNOWN_KINDS, Kind, finding_rooms
-from gpufleet.core.paths import shipped_path
-from gpufleet.core.settings import values_of
-from gpufleet.core.visible import one_line
-from gpufleet.status.causes import find_causes, xid_cause
 
 FINDINGS = "reference/findings"
 SANDBOX = "GF6"  # prefix of the codes of a separate distribution

@@ -132,8 +132,9 @@ def plan_stack_removal(
 
 
 def is_release_installed(found: HelmRelease) -> bool:
-    """True if gpufleet installed a release. A release that it adopted existed before."""
-    return is_our_release(found) and ADOPTED_LABEL not in found.labels
+    """True if gpufleet installed a release. A release that it adopted existed before. What Flux or
+    Argo CD applies would come back."""
+    return is_our_release(found) and ADOPTED_LABEL not in found.labels and not found.keeper
 
 
 def left_releases(
@@ -193,7 +194,9 @@ def _lost(
 def _staying(foreign: Iterable[HelmRelease], elsewhere: Iterable[ReleaseRef]) -> Iterator[Finding]:
     for found in foreign:
         why = "it was there before gpufleet, which took it over"
-        if not is_our_release(found):
+        if found.keeper:
+            why = f"{found.keeper} applies it: remove it from the files that it reads"
+        elif not is_our_release(found):
             why = "it does not have the label of gpufleet's releases"
         yield _release_stays(found.ref, why)
     for ref in elsewhere:

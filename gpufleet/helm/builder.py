@@ -125,11 +125,13 @@ class ReleaseBuilder:
 
 
 def managed_release(ref: ReleaseRef, facts: ClusterFacts, *, adopt: bool) -> HelmRelease | None:
-    """The release of that name if it is gpufleet's, or if gpufleet may `adopt` it."""
+    """The release of that name if it is gpufleet's, also from files of `gpufleet render`, or if
+    gpufleet may `adopt` it."""
     found = facts.release(ref.namespace, ref.name)
     if found is None or found.status == "uninstalled":
         return None
-    return found if adopt or is_our_release(found) else None
+    rendered = found.keeper is not None and found.keeper.chart == ref.name
+    return found if adopt or rendered or is_our_release(found) else None
 
 
 def chart_source(choice: ChartChoice, access: ClusterAccess) -> ChartSource:

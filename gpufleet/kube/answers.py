@@ -13,6 +13,7 @@ from gpufleet.kube.helm_releases import (
     release_histories,
     revision_of,
 )
+from gpufleet.kube.kept_releases import with_keepers
 from gpufleet.kube.node_answers import parse_node
 from gpufleet.kube.operated import load_operated_kinds, operated_states
 from gpufleet.kube.parse import (
@@ -46,6 +47,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         parse_workload(kind, item) for kind in WATCHED_KINDS for item in found["workloads"][kind]
     ]
     lone = [parse_lone_pod(item) for item in found["pods"]]
+    releases, workloads = with_keepers(releases, [*made, *(pod for pod in lone if pod)])
     return ClusterFacts(
         context=context,
         server=parse_version(found["version"]),
@@ -55,7 +57,7 @@ def cluster_facts(context: str, answers: Answers) -> ClusterFacts:
         releases=releases,
         own_releases=installed_releases(found["own_releases"]),
         unreadable=unreadable,
-        workloads=(*made, *(pod for pod in lone if pod)),
+        workloads=workloads,
         namespaces={
             item["metadata"]["name"]: parse_namespace(item) for item in found["namespaces"]
         },

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from gpufleet.kube.keepers import Keeper
 from gpufleet.kube.node_answers import ClusterNode as ClusterNode
 from gpufleet.kube.node_answers import Placement as Placement
 from gpufleet.kube.node_answers import Taint as Taint
@@ -91,6 +92,7 @@ class HelmRelease:
     workloads: tuple[ObjectRef, ...] = ()  # DaemonSets, Deployments, StatefulSets of its manifest
     operated: tuple[ObjectRef, ...] = ()  # of its manifest, for an operator
     claims: tuple[ObjectRef, ...] = ()  # PersistentVolumeClaims that Helm would delete with it
+    keeper: Keeper | None = None  # Flux or Argo CD, which would undo a change of the release
 
     @property
     def ref(self) -> ReleaseRef:
@@ -144,6 +146,7 @@ class Workload:
     labels: Mapping[str, str] = field(default_factory=dict)
     host_paths: tuple[str, ...] = ()  # paths of the node that its pods mount
     ports: tuple[int, ...] = ()  # of its containers, on the node or not
+    keeper: Keeper | None = None
 
     @property
     def uses_node(self) -> bool:

@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "helm",
         "monitoring",
     ),
+    "gitops": ("run", "kube", "helm", "monitoring", "gpu_stack"),
     "node": (
         "run",
         "facts",
@@ -109,6 +110,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "helm",
         "monitoring",
         "gpu_stack",
+        "gitops",
         "node",
         "upgrade",
         "status",

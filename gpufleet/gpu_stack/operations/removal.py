@@ -29,6 +29,7 @@ from gpufleet.helm.chart_choice import load_charts
 from gpufleet.host.operation import Commands, host_operation
 from gpufleet.kube.facts import HelmRelease, ObjectRef
 from gpufleet.kube.helm_releases import revision_of
+from gpufleet.kube.keepers import keeper_of
 from gpufleet.kube.objects import MANAGED_BY_LABELS, is_our_object
 from gpufleet.kube.operations.access import ClusterProblem
 from gpufleet.kube.operations.api import METADATA_ONLY, ClusterApi
@@ -104,7 +105,9 @@ def gather_remains(run: ClusterRun) -> Remains:
     asks["nodes"] = ApiRequest("/api/v1/nodes", accept=METADATA_ONLY)
     asks["pods"] = ApiRequest("/api/v1/pods")
     found = ask_all(api, asks)
-    labelled = {kind: [ref_of(item, kind) for item in found[kind]] for kind in paths}
+    labelled = {  # Flux and Argo CD would create theirs again
+        kind: [ref_of(item, kind) for item in found[kind] if not keeper_of(item)] for kind in paths
+    }
     shared = [ref for kind in SHARED_KINDS for ref in labelled.pop(kind)]
     known = our_releases(run.settings)
     revisions = [revision_of(item) for item in found["releases"]]
